@@ -729,6 +729,24 @@ def test_torch_does_not_go_on_with_an_older_format(
     assert not asked
 
 
+def test_torch_unpickles_no_code_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Should the auditor have missed something."""
+    said: list[str | None] = []
+
+    def load(*_: object) -> None:
+        said.append(os.environ.get("TORCH_FORCE_WEIGHTS_ONLY_LOAD"))
+        raise RuntimeError
+
+    monkeypatch.setattr("torch.export.pt2_archive._package.load_pt2", load)
+    file = tmp_path / "m.pt2"
+    file.write_bytes(programs()["static"])
+    for trust in (False, True):
+        with pytest.raises(LowerscopeError):
+            load_exported(file, trust=trust)
+    assert said == ["1", None]
+    assert "TORCH_FORCE_WEIGHTS_ONLY_LOAD" not in os.environ
+
+
 @pytest.mark.parametrize("text", ["a", "größe", "_x1", "input", "L__self___a"])
 def test_names_of_values(text: str) -> None:
     assert identifier(text)
