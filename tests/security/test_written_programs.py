@@ -84,7 +84,7 @@ def test_a_function_whose_name_is_code_is_in_no_script() -> None:
 
 @given(found=st.lists(texts))
 def test_names_of_files_are_apart_and_fit_everywhere(found: list[str]) -> None:
-    made = file_names((*found, "..", "CON", "con.x", "../x", "a" * 400, "A" * 400))
+    made = file_names((*found, "..", "CON", "con.x", "../x", "a" * 400, "A" * 400, "B", "b"))
     assert len({each.casefold() for each in made.values()}) == len(made)
     for name in made.values():
         assert re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,130}", name)
