@@ -86,8 +86,13 @@ def test_values_are_taken_over_by_name_and_traces_for_other_sandboxes(home: Path
     tuned = folder.cache / "tuning" / "key"
     tuned.mkdir(parents=True)
     (folder.cache / "peaks-1.json").write_text("{}")
-    for name in ("f-1.json", "about.json", *TRACES, "f-1.py", "evil.json"):
+    for name in ("f-1.json", "about.json", *TRACES, "f-1.py", "evil.json", "f-1.json.so"):
         (tuned / name).write_text("{}")
+    (tuned / f"{TRACES[0]}.so").write_text("evil")
+    (folder.cache / "peaks-1.json.so").write_text("evil")
+    (tuned / "tuning" / "key").mkdir(parents=True)
+    for name in ("f-1.json", TRACES[0]):
+        (tuned / "tuning" / "key" / name).write_text("evil")
     (folder.cache / "torch").mkdir()
     (folder.cache / "torch" / "code.pkl").write_text("evil")
     (folder.cache / "limit").write_text("0")
@@ -111,6 +116,23 @@ def test_values_are_taken_over_by_name_and_traces_for_other_sandboxes(home: Path
     assert cache_size() == 8  # all but about.json
     clear_cache()
     assert cache_size() == 0
+
+
+def test_its_maker_alone_takes_over_and_removes(home: Path) -> None:
+    """A copy of the process, which a fork makes, leaves the folder to the first."""
+    folder = SandboxFolder()
+    (folder.cache / "peaks-1.json").write_text("{}")
+    child = os.fork()
+    if child == 0:
+        folder.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert (folder.cache / "peaks-1.json").exists()
+    assert not (user_cache_folder() / "peaks-1.json").exists()
+    folder.close()
+    folder.close()
+    assert (user_cache_folder() / "peaks-1.json").read_text() == "{}"
+    assert not list(folders())
 
 
 LINKED = ("cache", "cache/tuning", "cache/tuning/key", "cache/tuning/key/f-1.json")
