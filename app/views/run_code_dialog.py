@@ -12,10 +12,14 @@ from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.plain_text import Label, literal
-from lowerscope.core.plain_files import open_plain
+from lowerscope.core.plain_files import read_plain
+from lowerscope.core.sources.readable_source import long_lines, readable_source
 
 MOST = 1 << 20
-"""So many bytes of a file are shown."""
+"""So many characters of a file are shown."""
+
+MOST_LINES = 5
+"""The numbers of so many long lines of a file are told."""
 
 
 class RunCodeDialog(Dialog):
@@ -53,15 +57,21 @@ class RunCodeDialog(Dialog):
         question = Label(f"{text.format(_names(paths))} {since}")
         question.setWordWrap(True)
         self.shown: dict[str, str] = {}
+        far: list[str] = []
         self.files = QTabWidget()
         self.files.setAccessibleName(self.tr("What stands in it"))
         self.files.setDocumentMode(True)
         for path in paths:
             view = CodeView(Path(path).name)
             language = "json" if path.endswith(".json") else "python"
-            view.set_text(self._text(path), language)
+            text = self._text(path)
+            view.set_text(text, language)
+            if language == "python" and (long := long_lines(text)):
+                far.append(self._far(path, long))
             self.files.addTab(view, literal(Path(path).name))
             self.files.setTabToolTip(self.files.count() - 1, path)
+        if far:
+            question.setText(f"{question.text()} {' '.join(far)}")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
         words = self.tr("Run them") if several else self.tr("Run it")
         self.run = buttons.addButton(words, QDialogButtonBox.ButtonRole.AcceptRole)
@@ -80,22 +90,26 @@ class RunCodeDialog(Dialog):
         cancel.setFocus()
         offer_help(self, "sessions#opening-is-not-running")
 
+    def _far(self, path: str, lines: Sequence[int]) -> str:
+        """Return the advice to read what is to the right of what is in view."""
+        text = self.tr("Scroll to the right in {0}, where lines are long: {1}.")
+        numbers = ", ".join(map(str, lines[:MOST_LINES]))
+        return text.format(
+            Path(path).name, numbers if len(lines) <= MOST_LINES else f"{numbers}, …"
+        )
+
     def _text(self, path: str) -> str:
         try:
-            with open_plain(path) as file:
-                content = file.read(MOST + 1)
-                digest = hashlib.sha256(content)
-                while more_of_it := file.read(MOST):
-                    digest.update(more_of_it)
+            content = read_plain(path)
         except (OSError, ValueError) as error:
             self.shown[path] = ""
             return f"# {error}"
-        self.shown[path] = digest.hexdigest()
-        text = content[:MOST].decode("utf-8", "replace")
-        if len(content) > MOST:
+        self.shown[path] = hashlib.sha256(content).hexdigest()
+        text = readable_source(content)
+        if len(text) > MOST:
             # Nobody is to think that this is all.
             more = self.tr("What follows is too long to be shown: look at it in an editor")
-            text = f"# {more}\n\n{text}"
+            text = f"# {more}\n\n{text[:MOST]}"
         return text
 
 

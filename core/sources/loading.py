@@ -163,7 +163,7 @@ def _open_python(source: Source, environment: Environment, seed: int) -> OpenedM
         title=_title(source, name),
         path=path,
         entry=name,
-        description=(file.__doc__ or "").strip().partition("\n")[0].strip(),
+        description=_description(file),
         model=None if is_ir_module(built) else built,
         module=built if is_ir_module(built) else None,
         exported=None,
@@ -274,6 +274,11 @@ def _examples(entry: object, built: Any, file: ModuleType, path: Path) -> Exampl
     if make is None:
         make = file.__dict__.get("example_inputs")
     return Examples(make, f"example_inputs of {path.name}")
+
+
+def _description(file: ModuleType) -> str:
+    text = file.__doc__ if isinstance(file.__doc__, str) else ""
+    return text.strip().partition("\n")[0].strip()
 
 
 def _classes(file: ModuleType) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from types import CodeType
 from zipfile import is_zipfile
 
 from lowerscope.core.sources.approved_files import check_approved
+from lowerscope.core.sources.readable_source import decode_source
 from lowerscope.core.sources.user_files import is_installed, is_users
 
 _BASE = tuple(Path(os.path.abspath(entry)) for entry in sys.path if os.path.isabs(entry))
@@ -71,7 +72,7 @@ def _compiled_from_source(self: SourceFileLoader, fullname: str) -> CodeType | N
         return _get_code(self, fullname)
     content = self.get_data(path)
     check_approved(Path(path), content, _import_folder(Path(path), fullname))
-    code: CodeType = self.source_to_code(content, path)
+    code: CodeType = compile(decode_source(content), path, "exec", dont_inherit=True)
     return code
 
 

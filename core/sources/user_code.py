@@ -17,6 +17,7 @@ from types import ModuleType
 from lowerscope.core.errors import Cancelled, LowerscopeError, is_interrupt
 from lowerscope.core.sources.approved_files import check_approved
 from lowerscope.core.sources.environments import Environment
+from lowerscope.core.sources.readable_source import decode_source
 from lowerscope.core.sources.user_files import is_users
 
 _POINTED = re.compile(r"^\s*--> (.+):(\d+):\d+", re.MULTILINE)
@@ -92,8 +93,8 @@ def _read_approved(path: Path) -> str:
     try:
         content = path.read_bytes()
         check_approved(path, content, path.parent)
-        return importlib.util.decode_source(content)
-    except (UnicodeDecodeError, SyntaxError) as error:
+        return decode_source(content)
+    except SyntaxError as error:
         raise LowerscopeError(
             f"this is not Python: it is not text ({error})", where=str(path)
         ) from None

@@ -19,6 +19,8 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.views.run_code_dialog import RunCodeDialog
+from lowerscope.app.widgets.code.view import CodeView
+from lowerscope.app.widgets.plain_text import Label
 from lowerscope.core.engine.jobs import Job, Jobs
 from lowerscope.core.engine.protocol import Failure, SnapshotParams
 from lowerscope.core.errors import LowerscopeError
@@ -31,7 +33,10 @@ from lowerscope.core.recipe import Extension, Recipe, Source
 from lowerscope.core.records.tuning import TuneOptions
 from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.sources import approved_files
+from lowerscope.core.sources.environments import Environment
 from lowerscope.core.sources.loading import open_model
+from lowerscope.core.sources.readable_source import readable_source
+from lowerscope.core.sources.user_code import run_file
 from tests.end_to_end.driving import OpenWindow, wait_for_records
 from tests.end_to_end.small_nets import write
 from tests.end_to_end.test_trusting import LEAVES_A_TRACE, asks, question
@@ -265,6 +270,62 @@ def test_what_was_read_to_be_shown_is_what_is_allowed(
     again = question(window)
     assert again is not first
     again.reject()
+
+
+# --- what is shown is what Python reads ----------------------------------------------------------
+
+HIDING = {
+    "utf-7": b"# coding: utf-7\n# harmless +AAo-HIDDEN = 1\n",
+    "unicode_escape": b"# coding: unicode_escape\n# harmless \\nHIDDEN = 1\n",
+    "a carriage return": b"# harmless\rHIDDEN = 1\n",
+    "a declaration in the second line": b"\n# vim: set fileencoding=utf-7 :\n# +AAo-HIDDEN = 1\n",
+    "a character that is cut": b"# coding: utf-7\n# +AAo-HIDDEN = 1\n#" + b"+AGE-" * (1 << 18),
+}
+
+
+@pytest.mark.parametrize("how", sorted(HIDING))
+def test_an_encoding_hides_nothing(qtbot: QtBot, tmp_path: Path, how: str) -> None:
+    path = tmp_path / "net.py"
+    path.write_bytes(HIDING[how])
+    environment = Environment(path)
+    with environment.loading():
+        assert run_file(environment).HIDDEN == 1
+    dialog = RunCodeDialog([str(path)], ())
+    qtbot.addWidget(dialog)
+    view = dialog.files.widget(0)
+    assert isinstance(view, CodeView)
+    assert "HIDDEN = 1" in view.text().split("\n")
+
+
+def test_a_neighbour_is_compiled_from_the_text_that_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "breadths.py").write_bytes(b"# coding: utf-7\n# +AAo-WIDTH = 5\n")
+    path = tmp_path / "net.py"
+    path.write_text(BY_NAME)
+    assert width_of(path) == 5
+    assert "\nWIDTH = 5\n" in readable_source((tmp_path / "breadths.py").read_bytes())
+
+
+@pytest.mark.parametrize(
+    "character",
+    (
+        *("\u202e", "\u2066", "\u200b", "\u2028", "\u2029", "\x0c", "\x08", "\x1b", "\x85"),
+        *("\ufeff", "\u3164", "\u034f", "\ufe0f", "\U000e0041", "\0"),
+    ),
+)
+def test_a_character_that_misleads_is_shown(character: str) -> None:
+    text = f"a = 1  # größe, 宽度 {character} b = 2\n"
+    escape = character.encode("unicode_escape").decode()
+    assert readable_source(text.encode()) == text.replace(character, escape)
+
+
+def test_code_far_to_the_right_is_told_of(qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(f"a = 1\nb = 2{' ' * 2000}; c = 3\n")
+    dialog = RunCodeDialog([str(path)], ())
+    qtbot.addWidget(dialog)
+    assert any(
+        "net.py" in each.text() and ": 2." in each.text() for each in dialog.findChildren(Label)
+    )
 
 
 # --- a table of what may run --------------------------------------------------------------------
