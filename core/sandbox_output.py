@@ -14,9 +14,16 @@ import shutil
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from lowerscope.core.directories import files_below, open_directory, open_file_below, remove
+from lowerscope.core.directories import (
+    files_below,
+    open_directory,
+    open_file,
+    open_file_below,
+    remove,
+)
+from lowerscope.core.plain_files import open_plain
 from lowerscope.core.sandbox_folder import SandboxFolder
-from lowerscope.core.unfinished import whole_file
+from lowerscope.core.unfinished import copy_below
 
 MODE = 0o644
 """The mode of what is copied out."""
@@ -55,6 +62,20 @@ class SandboxOutput:
         # Whatever is put in its place, this is the folder that is read.
         self._opened: int | None = open_directory(self.folder)
 
+    def put_in(self, source: Path) -> None:
+        """Give the process in the sandbox a copy of a file of the user's, if it is there.
+
+        Raises
+        ------
+        OSError
+            If it cannot be read, or written; also if the process has taken its name.
+        """
+        assert self._opened is not None
+        with contextlib.suppress(FileNotFoundError), open_plain(source) as file:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with os.fdopen(open_file(source.name, flags, self._opened), "wb") as copy:
+                shutil.copyfileobj(file, copy)
+
     def names(self) -> tuple[str, ...]:
         """Return the names of the announced files that are there, relative to the folder.
 
@@ -91,13 +112,8 @@ class SandboxOutput:
             if not replaceable(name) and os.path.lexists(self.target / name):
                 raise FileExistsError(errno.EEXIST, f"{name} is there by now")
         for name in names:
-            # A copy: whoever has the first one open can go on changing it.
-            with (
-                os.fdopen(open_file_below(self._opened, name), "rb") as file,
-                whole_file(self.target / name, MODE, parents=True) as made,
-                made.open("wb") as copy,
-            ):
-                shutil.copyfileobj(file, copy)
+            with os.fdopen(open_file_below(self._opened, name), "rb") as file:
+                copy_below(file.fileno(), self.target, name, MODE)
         return tuple(self.target / name for name in names)
 
     def close(self) -> None:

@@ -18,8 +18,9 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
-from lowerscope.core.directories import open_file, remove
+from lowerscope.core.directories import open_directory, open_file, remove
 from lowerscope.core.user_cache import cache_folder, lock_file
 
 PREFIX = ".lowerscope-"
@@ -29,6 +30,8 @@ WRITES = "LOWERSCOPE_WRITES"
 folder of the sandbox that its files are left in for the user's."""
 
 _NOTES = "unfinished"
+
+_PIECE = 1 << 20
 
 _EMPTY_AFTER = 60.0
 """Seconds until a note that says nothing is one of a process that was killed before it could."""
@@ -97,6 +100,90 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         if folder.exists():
             folder.rmdir()
         made.rename(folder)
+
+
+def copy_below(source: int, folder: Path, name: str, mode: int) -> None:
+    """Copy an open file to a name below a folder, in place of what is there.
+
+    Code that is hostile may be able to write to the folder: no link in it is followed, one with
+    the name is replaced. The copy ends where the file ended when it began, and has its holes.
+
+    Parameters
+    ----------
+    source
+        The descriptor of the file, at its start.
+    folder
+        Where `name` belongs, which is made if it is not there.
+    name
+        Relative, with the names of folders on the way, which are made as well.
+    mode
+        The most that the copy's mode allows.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; what was there is as it was.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    *parents, last = Path(name).parts
+    part = f"{PREFIX}{secrets.token_hex(6)}"
+    with contextlib.ExitStack() as stack:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        stack.callback(os.close, opened)
+        for each in parents:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(each, dir_fd=opened)
+            opened = open_directory(each, opened)
+            stack.callback(os.close, opened)
+        if _is_folder(last, opened):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(folder / name))
+        stack.enter_context(_noted(folder.joinpath(*parents, part)))
+        copy = open_file(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, opened)
+        try:
+            with os.fdopen(copy, "wb") as file:
+                _copy_data(source, file)
+                os.fchmod(copy, _mode(last, opened, mode))
+            os.replace(part, last, src_dir_fd=opened, dst_dir_fd=opened)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(part, dir_fd=opened)
+            raise
+
+
+def _is_folder(name: str, folder: int) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _mode(name: str, folder: int, most: int) -> int:
+    """Return the mode of a file that takes a name: that of a plain file that has it, or `most`."""
+    with contextlib.suppress(FileNotFoundError):
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISREG(status.st_mode):
+            return stat.S_IMODE(status.st_mode) & most
+    return most
+
+
+def _copy_data(source: int, copy: IO[bytes]) -> None:
+    """Copy what a file has at this moment, but for its holes: it may say that it is of any size."""
+    size, at = os.fstat(source).st_size, 0
+    while at < size:
+        try:
+            at = os.lseek(source, at, os.SEEK_DATA)
+            end = min(os.lseek(source, at, os.SEEK_HOLE), size)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            break  # nothing but a hole to the end
+        while at < end and (data := os.pread(source, min(end - at, _PIECE), at)):
+            copy.seek(at)
+            copy.write(data)
+            at += len(data)
+        if at < end:
+            break  # it has become shorter
+    copy.truncate(size)
 
 
 def write_text(path: Path, text: str, newline: str | None = None) -> None:

@@ -6,7 +6,6 @@ The child writes to a folder of its sandbox, and the window copies what was anno
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -42,9 +41,8 @@ def ask_for_file(
     target = Path(params.file).absolute()
     try:
         handing = HandingOver(target.parent, client, only((target.name,)))
-        with contextlib.suppress(FileNotFoundError):
-            # A rule is added to what there is.
-            shutil.copyfile(target, handing.folder / target.name)
+        # A rule is added to what there is.
+        handing.put_in(target)
     except OSError as error:
         on_problem(cannot_write(error, target))
         return
@@ -126,6 +124,10 @@ class HandingOver(QObject):
         with contextlib.suppress(OSError):
             return self._output.names()
         return ()
+
+    def put_in(self, source: Path) -> None:
+        """Give the child a copy of a file of the user's; see `SandboxOutput.put_in`."""
+        self._output.put_in(source)
 
     def start(self, replacing: Sequence[str]) -> None:
         """Put what the child has written where it belongs, which may take long.

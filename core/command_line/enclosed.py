@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lowerscope.core import sandbox
+from lowerscope.core.command_line import console
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.catalogue import announced, parse_wanted
 from lowerscope.core.memory_limit import usual_limit
@@ -28,6 +29,9 @@ OPTION = "--sandbox"
 
 _FILES = ("output", "save", "html")
 """Options that name a file that is written."""
+
+_MOST_NAMES = 20
+"""Names of files that were not announced are told up to so many."""
 
 _PARENT_DEATH_SIGNAL = 1
 """Of Linux's ``prctl``."""
@@ -123,8 +127,11 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
         code = process.wait()
     if output is not None:
         output.copy_out(lambda _: options.command != "export" or options.force)
-        for name in output.others():
-            print(f"lowerscope: note: not taken from the sandbox: {name}", file=sys.stderr)
+        others = output.others()
+        for name in others[:_MOST_NAMES]:
+            console.say(f"note: not taken from the sandbox: {name}")
+        if len(others) > _MOST_NAMES:
+            console.say(f"note: not taken either: {len(others) - _MOST_NAMES:,} more files")
     return code if code >= 0 else 128 - code
 
 

@@ -230,16 +230,18 @@ def _run_in_child(
             os._exit(cli.ERROR)
     console.watch_streams()
     _watch_exits(outcome)
-    code, process = cli.ERROR, os.getpid()
+    code, process, lost = cli.ERROR, os.getpid(), False
     try:
         code = cli.main(arguments, painter)
     except SystemExit as end:  # of --help
         code = end.code if isinstance(end.code, int) else code
     except console.Lost:
-        outcome.lost = True
+        lost = True
     if os.getpid() != process:  # a copy that the user's code has made
         os._exit(code)
-    if not outcome.lost:
+    if lost:
+        outcome.lost = True
+    else:
         outcome.finish(code)
     cli.leave(code)
 

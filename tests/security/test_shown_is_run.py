@@ -307,10 +307,10 @@ def test_a_neighbour_is_compiled_from_the_text_that_is_shown(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "character",
-    (
+    [
         *("\u202e", "\u2066", "\u200b", "\u2028", "\u2029", "\x0c", "\x08", "\x1b", "\x85"),
         *("\ufeff", "\u3164", "\u034f", "\ufe0f", "\U000e0041", "\0"),
-    ),
+    ],
 )
 def test_a_character_that_misleads_is_shown(character: str) -> None:
     text = f"a = 1  # größe, 宽度 {character} b = 2\n"

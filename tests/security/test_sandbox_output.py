@@ -1,0 +1,177 @@
+"""What a sandbox leaves for the user's folders: no link is followed, and no disk is filled."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QObject
+
+from lowerscope.app.children.handing_over import ask_for_file
+from lowerscope.core.engine.protocol import SaveValuesParams
+from lowerscope.core.errors import Problem
+from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.sandbox_folder import SandboxFolder
+from lowerscope.core.sandbox_output import SandboxOutput, only
+from tests.sandboxes import needs_sandbox
+from tests.security.test_bad_ends import lowerscope, model
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder of the user's with a file, beside a cache that is empty."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "mine").write_text("mine")
+    return tmp_path / "home"
+
+
+def output(home: Path, *names: str) -> SandboxOutput:
+    """Return the way out of a sandbox that may write to the target as well."""
+    return SandboxOutput(SandboxFolder(), home.parent / "shared", only(names))
+
+
+def test_a_link_in_the_target_is_replaced_and_not_followed(home: Path) -> None:
+    out = output(home, "x.npy")
+    (out.folder / "x.npy").write_text("x")
+    out.target.mkdir()
+    (out.target / "x.npy").symlink_to(home / "mine")
+    assert out.copy_out(only(("x.npy",))) == (out.target / "x.npy",)
+    assert (home / "mine").read_text() == "mine"
+    assert not (out.target / "x.npy").is_symlink()
+    assert (out.target / "x.npy").read_text() == "x"
+    out.close()
+
+
+def test_a_second_name_of_a_file_is_replaced_and_the_first_kept(home: Path) -> None:
+    out = output(home, "x.npy")
+    (out.folder / "x.npy").write_text("x")
+    out.target.mkdir()
+    os.link(home / "mine", out.target / "x.npy")
+    out.copy_out(only(("x.npy",)))
+    assert (home / "mine").read_text() == "mine"
+    out.close()
+
+
+def test_a_folder_on_the_way_that_is_a_link_is_not_entered(home: Path) -> None:
+    out = output(home, "steps/mine")
+    (out.folder / "steps").mkdir()
+    (out.folder / "steps" / "mine").write_text("x")
+    out.target.mkdir()
+    (out.target / "steps").symlink_to(home)
+    with pytest.raises(OSError, match="steps"):
+        out.copy_out(only(("steps/mine",)))
+    assert os.listdir(home) == ["mine"]
+    assert (home / "mine").read_text() == "mine"
+    out.close()
+
+
+def test_folders_on_the_way_are_made_and_modes_kept(home: Path) -> None:
+    out = output(home, "steps/a/x", "y")
+    (out.folder / "steps" / "a").mkdir(parents=True)
+    (out.folder / "steps" / "a" / "x").write_text("x")
+    (out.folder / "y").write_text("y")
+    (out.folder / "y").chmod(0o4777)
+    out.target.mkdir()
+    (out.target / "y").touch(0o600)
+    out.copy_out(only(("steps/a/x", "y")))
+    assert (out.target / "steps" / "a" / "x").read_text() == "x"
+    assert stat.S_IMODE((out.target / "steps" / "a" / "x").stat().st_mode) == 0o644
+    assert stat.S_IMODE((out.target / "y").stat().st_mode) == 0o600
+    assert sorted(os.listdir(out.target)) == ["steps", "y"]
+    out.close()
+
+
+def test_a_file_of_holes_takes_no_room(home: Path) -> None:
+    out = output(home, "x.npy")
+    with (out.folder / "x.npy").open("wb") as file:
+        file.seek(64 << 20)
+        file.write(b"end")
+        file.truncate(256 << 20)
+    out.copy_out(only(()))
+    copy = (out.target / "x.npy").stat()
+    assert copy.st_size == 256 << 20
+    assert copy.st_blocks * 512 < 1 << 20
+    with (out.target / "x.npy").open("rb") as file:
+        file.seek((64 << 20) - 1)
+        assert file.read(5) == b"\0end\0"
+    out.close()
+
+
+def test_a_file_that_grows_is_copied_as_it_was(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = output(home, "x.npy")
+    path = out.folder / "x.npy"
+    path.write_bytes(b"x" * 100)
+    seek = os.lseek
+
+    def growing(descriptor: int, at: int, how: int) -> int:
+        if path.stat().st_size < 1000:
+            with path.open("ab") as file:
+                file.write(b"y" * 100)
+        return seek(descriptor, at, how)
+
+    monkeypatch.setattr(os, "lseek", growing)
+    out.copy_out(only(()))
+    assert (out.target / "x.npy").read_bytes() == b"x" * 100
+    out.close()
+
+
+class Client(QObject):
+    """Stands for the client of a child in a sandbox, which is never asked."""
+
+    hands_over = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def request(self, method: str, *_: object) -> None:
+        self.asked.append(method)
+
+
+def test_what_a_child_is_given_is_written_through_no_link(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code in the sandbox sees the new folder as soon as it is there, and puts a link into it."""
+    rules = home.parent / "rules.npy"
+    rules.write_text("hostile")
+    new_folder = SandboxFolder.new_folder
+
+    def with_link(self: SandboxFolder) -> Path:
+        folder = new_folder(self)
+        (folder / rules.name).symlink_to(home / "mine")
+        return folder
+
+    monkeypatch.setattr(SandboxFolder, "new_folder", with_link)
+    client: Any = Client()
+    problems: list[Problem] = []
+    params = SaveValuesParams(
+        recipe=Recipe(source=Source(spec="sample:matmul")), name="x", file=str(rules)
+    )
+    ask_for_file(client, "save_values", params, problems.append, problems.append)
+    assert (home / "mine").read_text() == "mine"
+    assert [each.where for each in problems] == [str(rules)]
+    assert client.asked == []
+
+
+LEAVING = """
+        folder = os.environ["LOWERSCOPE_WRITES"].partition("\\n")[2]
+        for number in range(30):
+            pathlib.Path(folder, f"{number:02}\\n\\x1b[2Jlowerscope: all is well").touch()
+"""
+
+
+@needs_sandbox
+def test_names_of_files_that_are_not_taken_are_lines_of_text(tmp_path: Path) -> None:
+    path = model(tmp_path, LEAVING.strip())
+    page = tmp_path / "page.html"
+    done = lowerscope("run", str(path), "--sandbox", "--html", str(page))
+    assert done.returncode == 0, done.stderr
+    assert page.is_file()
+    lines = done.stderr.splitlines()
+    assert "\x1b" not in done.stderr
+    assert all(each.startswith("lowerscope: note: not taken") for each in lines), lines
+    assert 5 < len(lines) < 30
