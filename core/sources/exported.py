@@ -22,6 +22,7 @@ from pathlib import Path
 import torch
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.sources.array_files import UnreadableArrays, check_bytes
 from lowerscope.core.sources.pickles import imports_of
 from lowerscope.core.sources.program_schema import suspects, suspects_of_payload
 from lowerscope.core.sources.program_text import harmless_paths
@@ -127,6 +128,8 @@ def _members(data: bytes, path: Path) -> list[tuple[str, bytes]]:
     """Return the content of the archive, as torch's own reader sees it."""
     try:
         members = _archive(data)
+    except UnreadableArrays as error:
+        raise LowerscopeError(str(error), where=str(path), todo="Make the model smaller") from None
     except (RuntimeError, ValueError) as error:
         raise _unreadable(path, error) from None
     if ("archive_format", b"pt2") not in members:
@@ -140,6 +143,8 @@ def _members(data: bytes, path: Path) -> list[tuple[str, bytes]]:
 
 def _archive(data: bytes) -> list[tuple[str, bytes]]:
     reader = torch._C.PyTorchFileReader(io.BytesIO(data))
+    # A few kilobytes can stand for gigabytes of zeros.
+    check_bytes(sum(reader.get_record_size(name) for name in reader.get_all_records()))
     return [(name, bytes(reader.get_record(name))) for name in reader.get_all_records()]
 
 
@@ -182,7 +187,7 @@ def _refusals_of_bytes(content: bytes, depth: int) -> Iterator[str]:
         try:
             for _, inner in _archive(content):
                 yield from _refusals_of_bytes(inner, depth + 1)
-        except (RuntimeError, ValueError):
+        except (RuntimeError, ValueError, UnreadableArrays):
             yield "an archive that cannot be read"
         return
     yield from (

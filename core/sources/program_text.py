@@ -19,8 +19,12 @@ from collections.abc import Callable
 
 import torch
 
-MOST_BITS = 1 << 20
+MOST_BITS = 1 << 16
 """The longest number that an expression may come to."""
+MOST_ROOT_BITS = 1 << 11
+"""The longest number whose root may be taken: SymPy looks for its factors."""
+MOST_TERMS = 1 << 12
+"""The terms that an expression may have when it is expanded, as SymPy does to divide."""
 MOST_NODES = 2_000
 MOST_EXPONENT = 64
 
@@ -85,7 +89,7 @@ _METADATA_TARGET = re.compile(r"(?:torch|_operator|math)(?:\.(?!__)\w{1,80}){1,1
 # What srepr writes of an expression, and the functions of torch.utils._sympy.functions.
 _FUNCTION = re.compile(
     r"Add|Mul|Abs|Max|Min|Mod|Eq|Ne|Lt|Le|Gt|Ge|Equality|Unequality|LessThan|GreaterThan"
-    r"|StrictLessThan|StrictGreaterThan|And|Or|Not|Piecewise|ExprCondPair|floor|ceiling|sqrt"
+    r"|StrictLessThan|StrictGreaterThan|And|Or|Not|Piecewise|ExprCondPair|floor|ceiling"
     r"|FloorDiv|ModularIndexing|Where|PythonMod|CleanDiv|CeilToInt|FloorToInt|CeilDiv|FloatTrueDiv"
     r"|IntTrueDiv|IsNonOverlappingAndDenseIndicator|TruncToFloat|TruncToInt|RoundToInt|RoundDecimal"
     r"|ToFloat|Identity"
@@ -295,7 +299,11 @@ def _is_arithmetic(text: str, leaf: Leaf) -> bool:
         return False
     try:
         parsed = ast.parse(text.strip(), mode="eval").body
-        return sum(1 for _ in ast.walk(parsed)) <= MOST_NODES and _bits(parsed, leaf) <= MOST_BITS
+        return (
+            sum(1 for _ in ast.walk(parsed)) <= MOST_NODES
+            and _bits(parsed, leaf) <= MOST_BITS
+            and _terms(parsed) <= MOST_TERMS
+        )
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
         return False
 
@@ -343,6 +351,42 @@ def _bits_of(node: ast.AST, leaf: Leaf) -> int:
             return leaf(node)
 
 
+def _terms(node: ast.AST) -> int:
+    """Return a bound on the terms that a number, which is arithmetic, has when it is expanded.
+
+    Raises
+    ------
+    ValueError
+        If there are too many.
+    """
+    match node:
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            found = _terms_of_power(left, right)
+        case ast.Call(func=ast.Name(id=name), args=[left, right]) if _POWER.fullmatch(name):
+            found = _terms_of_power(left, right)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            found = _terms(left) * _terms(right)
+        case ast.Call(func=ast.Name(id="Mul"), args=args):
+            found = math.prod(map(_terms, args))
+        case ast.Call(func=ast.Name(id="Add"), args=args):
+            found = sum(map(_terms, args))
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+            found = _terms(left) + _terms(right)
+        case ast.UnaryOp(operand=operand):
+            found = _terms(operand)
+        case _:
+            for each in ast.iter_child_nodes(node):
+                _terms(each)
+            found = 1
+    if found > MOST_TERMS:
+        raise ValueError(node)
+    return found
+
+
+def _terms_of_power(base: ast.AST, exponent: ast.AST) -> int:
+    return _terms(base) ** math.ceil(abs(_number(exponent) or 0))
+
+
 def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and plain(node.value)
 
@@ -352,7 +396,15 @@ def _power(base: ast.AST, exponent: ast.AST, leaf: Leaf) -> int:
     number = _number(exponent)
     if number is None or not abs(number) <= MOST_EXPONENT:
         raise ValueError(exponent)
-    return _bits(base, leaf) * max(1, math.ceil(abs(number))) + MOST_EXPONENT
+    bits = _bits(base, leaf)
+    if not number.is_integer():
+        _check_root(bits)
+    return bits * max(1, math.ceil(abs(number))) + MOST_EXPONENT
+
+
+def _check_root(bits: int) -> None:
+    if bits > MOST_ROOT_BITS:
+        raise ValueError(f"a root of a number of {bits} bits")
 
 
 def _number(node: ast.AST) -> float | None:
@@ -402,6 +454,10 @@ def _symbolic(node: ast.AST) -> int:
             _POWER.fullmatch(name)
         ):
             return _power(base, exponent, _symbolic)
+        case ast.Call(func=ast.Name(id="sqrt"), args=[argument], keywords=[]):
+            bits = _bits(argument, _symbolic)
+            _check_root(bits)
+            return bits
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if _FUNCTION.fullmatch(name):
             return 1 + sum(_bits(each, _symbolic) for each in args)
         case _:

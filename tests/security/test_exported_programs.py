@@ -20,7 +20,7 @@ from pytestqt.qtbot import QtBot
 from torch._export.serde import schema
 
 from lowerscope.core.errors import LowerscopeError, Problem
-from lowerscope.core.sources import program_schema
+from lowerscope.core.sources import array_files, program_schema
 from lowerscope.core.sources.exported import load_exported
 from lowerscope.core.sources.program_text import (
     argument_name,
@@ -246,6 +246,10 @@ EXPRESSIONS = (
     f"Add({'s0, ' * 2000}s1)",
     "Symbol('s0', evaluate=True)",
     "Float('1e999999999')",
+    "sqrt(Add(Pow(Pow(Integer(1000003), Integer(64)), Integer(40)), Integer(1)))",
+    "Pow(Add(Pow(Integer(10**9), Integer(64)), Integer(1)), Rational(1, 3))",
+    "FloorDiv(Pow(Add(s0, s1, s2, s3), Integer(40)), Add(s0, s1))",
+    "Mul(" + ", ".join(f"Add(s{n}, s{n + 1})" for n in range(13)) + ")",
     "s0\n#",
     "s0 # 1",
     "ｓ0",
@@ -290,6 +294,18 @@ def test_an_expression_that_is_no_bounded_arithmetic_is_code(tmp_path: Path, tex
     ],
 )
 def test_expressions_as_torch_writes_them_are_harmless(text: str) -> None:
+    assert harmless_expression(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Max(" + ", ".join(f"Add(s{number}, Integer(-1))" for number in range(200)) + ")",
+        "Mul(Integer(64), Pow(FloorDiv(Add(s0, Integer(-1)), Integer(2)), Integer(4)))",
+        "sqrt(Add(Pow(s0, Integer(2)), Pow(s1, Integer(2))))",
+    ],
+)
+def test_a_long_expression_is_harmless(text: str) -> None:
     assert harmless_expression(text)
 
 
@@ -684,6 +700,21 @@ def test_archives_inside_of_archives_end(tmp_path: Path) -> None:
 def test_text_that_cannot_be_read_is_code(tmp_path: Path, text: bytes) -> None:
     for part in (MODEL, "data/weights/model_weights_config.json"):
         refusal(tmp_path, archive(members(programs()["static"]) | {part: text}))
+
+
+def test_what_unpacks_to_more_than_there_is_memory_for_is_not_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as new:
+        for name, data in (members(programs()["static"]) | {"extra/zeros": bytes(1 << 24)}).items():
+            new.writestr(f"model/{name}", data)
+    file = tmp_path / "m.pt2"
+    file.write_bytes(stream.getvalue())
+    assert load_exported(file, trust=False)
+    monkeypatch.setattr(array_files, "most_bytes", lambda: 1 << 23)
+    with pytest.raises(LowerscopeError, match="of memory"):
+        load_exported(file, trust=False)
 
 
 def test_a_payload_of_another_kind_is_code(tmp_path: Path) -> None:

@@ -101,24 +101,6 @@ def test_a_file_of_holes_takes_no_room(home: Path) -> None:
     out.close()
 
 
-def test_a_file_that_grows_is_copied_as_it_was(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = output(home, "x.npy")
-    path = out.folder / "x.npy"
-    path.write_bytes(b"x" * 100)
-    seek = os.lseek
-
-    def growing(descriptor: int, at: int, how: int) -> int:
-        if path.stat().st_size < 1000:
-            with path.open("ab") as file:
-                file.write(b"y" * 100)
-        return seek(descriptor, at, how)
-
-    monkeypatch.setattr(os, "lseek", growing)
-    out.copy_out(only(()))
-    assert (out.target / "x.npy").read_bytes() == b"x" * 100
-    out.close()
-
-
 class Client(QObject):
     """Stands for the client of a child in a sandbox, which is never asked."""
 
