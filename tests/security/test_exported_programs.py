@@ -300,7 +300,7 @@ def test_expressions_as_torch_writes_them_are_harmless(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "Max(" + ", ".join(f"Add(s{number}, Integer(-1))" for number in range(200)) + ")",
+        "Max(" + ", ".join(f"Add(s{number}, Integer(-1))" for number in range(150)) + ")",
         "Mul(Integer(64), Pow(FloorDiv(Add(s0, Integer(-1)), Integer(2)), Integer(4)))",
         "sqrt(Add(Pow(s0, Integer(2)), Pow(s1, Integer(2))))",
     ],
