@@ -49,8 +49,11 @@ from lowerscope.core.errors import LowerscopeError, Problem, last_line, problem_
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.schedule import CHECK_THREAD
+from lowerscope.core.session_files import files_of
+from lowerscope.core.sources.files import source_files
 from lowerscope.core.sources.samples import samples
 from lowerscope.core.sources.spec import source_kind, source_path
+from lowerscope.core.user_paths import user_path
 
 if TYPE_CHECKING:
     from lowerscope.core.export.pictures import Painter
@@ -202,7 +205,29 @@ def _recipe(options: argparse.Namespace) -> Recipe:
     recipe = _recipe_from(options)
     # Before torch and TVM are imported, which takes seconds.
     source_kind(source_path(recipe.source.spec))
+    _check_written(options, recipe)
     return recipe
+
+
+def _check_written(options: argparse.Namespace, recipe: Recipe) -> None:
+    """Refuse to write over a file that is read."""
+    named = (options.source, *files_of(recipe).values())
+    read = [*map(user_path, named), *source_files(recipe.source, recipe.inputs)]
+    for option in ("html", "save"):
+        given = getattr(options, option, "")
+        if given and any(_is_same(user_path(given), each) for each in read):
+            raise LowerscopeError(
+                "this file is read by the command, and would be overwritten",
+                where=f"--{option} {given}",
+                todo="Choose another file to write to",
+            )
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False  # one of them is not there
 
 
 def _recipe_from(options: argparse.Namespace) -> Recipe:

@@ -10,6 +10,7 @@ from PySide6.QtCore import QByteArray, QEvent, QObject
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from lowerscope.app.actions import Command, Commands
+from lowerscope.app.layout_data import is_geometry, is_state
 from lowerscope.app.settings import LAYOUT_VERSION
 from lowerscope.core.session_files import SUFFIX, Layout
 from lowerscope.core.sources.spec import is_in_memory
@@ -97,10 +98,12 @@ def layout_of(window: MainWindow) -> Layout:
 
 def lay_out(window: MainWindow, layout: Layout) -> None:
     """Lay a window out as a session says; what is not known of the layout stays as it is."""
+    geometry, panes = _bytes(layout.geometry), _bytes(layout.panes)
     # Qt leaves it at that where the screen has another size than it had.
-    same_size = bool(layout.geometry) and window.restoreGeometry(_bytes(layout.geometry))
-    if layout.panes and layout.panes_version == LAYOUT_VERSION:
-        window.panes.restore(_bytes(layout.panes), same_size=same_size)
+    same_size = is_geometry(geometry.data()) and window.restoreGeometry(geometry)
+    docks = [each.objectName() for each in window.panes.docks.values()]
+    if layout.panes_version == LAYOUT_VERSION and is_state(panes.data(), docks):
+        window.panes.restore(panes, same_size=same_size)
         window.panes.timeline_action.setChecked(layout.timeline)
     if layout.selection:
         window.workspace.select(layout.selection)

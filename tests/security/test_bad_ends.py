@@ -18,6 +18,8 @@ from lowerscope.core.cli import main
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.running import Reference
 from lowerscope.core.passes.compiled_once import compiled_once
+from lowerscope.core.recipe import Source
+from lowerscope.core.sources.loading import open_model
 from lowerscope.core.tracing.tracing import trace
 
 MODEL = """
@@ -228,3 +230,40 @@ def test_a_fold_of_floats_divides_by_zero_as_torch_does() -> None:
     made = relax.VirtualMachine(relax.build(folded, "llvm"), tvm.cpu())["main"]()
     expected = torch.from_numpy(first) / torch.from_numpy(second)
     torch.testing.assert_close(torch.from_numpy(made.numpy()), expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("of", ["model.py", "neighbour.py", "weights.npz", "link.py", "x.npy"])
+def test_a_report_is_not_written_over_what_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], of: str
+) -> None:
+    path = model(tmp_path, end="import neighbour")
+    (tmp_path / "neighbour.py").touch()
+    (tmp_path / "link.py").symlink_to(path)
+    np.savez(tmp_path / "weights.npz", w0=np.ones(1))
+    np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
+    before = (tmp_path / of).read_bytes()
+    given = ("--params", str(tmp_path / "weights.npz"), "--input", f"x={tmp_path / 'x.npy'}")
+    assert main(["run", str(path), *given, "--html", str(tmp_path / of)]) == 2
+    assert "would be overwritten" in capsys.readouterr().err
+    assert (tmp_path / of).read_bytes() == before
+
+
+def test_a_copy_that_the_code_makes_does_not_spoil_the_command(tmp_path: Path) -> None:
+    """It comes to where the command's answer is written, and has no right to it."""
+    done = lowerscope("show", str(model(tmp_path, end=FORKING)), "--stage", "fx")
+    assert done.returncode == 0, done.stderr
+    assert "placeholder" in done.stdout
+    assert done.stderr == ""
+
+
+FORKING = """
+pid = os.fork()
+if pid:
+    os.waitpid(pid, 0)
+"""
+
+
+@pytest.mark.parametrize("doc", ["3", "['a']", "None"])
+def test_a_docstring_that_is_no_text_is_none(tmp_path: Path, doc: str) -> None:
+    opened = open_model(Source(spec=str(model(tmp_path, end=f"__doc__ = {doc}"))), 0)
+    assert opened.description == ""
