@@ -247,7 +247,7 @@ EXPRESSIONS = (
     "Symbol('s0', evaluate=True)",
     "Float('1e999999999')",
     "sqrt(Add(Pow(Pow(Integer(1000003), Integer(64)), Integer(40)), Integer(1)))",
-    "Pow(Add(Pow(Integer(10**9), Integer(64)), Integer(1)), Rational(1, 3))",
+    "Pow(Add(Pow(Integer(10000000000), Integer(64)), Integer(1)), Rational(1, 3))",
     "FloorDiv(Pow(Add(s0, s1, s2, s3), Integer(40)), Add(s0, s1))",
     "Mul(" + ", ".join(f"Add(s{n}, s{n + 1})" for n in range(13)) + ")",
     "s0\n#",
