@@ -100,9 +100,9 @@ def lay_out(window: MainWindow, layout: Layout) -> None:
     """Lay a window out as a session says; what is not known of the layout stays as it is."""
     geometry, panes = _bytes(layout.geometry), _bytes(layout.panes)
     # Qt leaves it at that where the screen has another size than it had.
-    same_size = is_geometry(geometry.data()) and window.restoreGeometry(geometry)
+    same_size = is_geometry(bytes(geometry.data())) and window.restoreGeometry(geometry)
     docks = [each.objectName() for each in window.panes.docks.values()]
-    if layout.panes_version == LAYOUT_VERSION and is_state(panes.data(), docks):
+    if layout.panes_version == LAYOUT_VERSION and is_state(bytes(panes.data()), docks):
         window.panes.restore(panes, same_size=same_size)
         window.panes.timeline_action.setChecked(layout.timeline)
     if layout.selection:

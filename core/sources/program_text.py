@@ -384,7 +384,8 @@ def _terms(node: ast.AST) -> int:
 
 
 def _terms_of_power(base: ast.AST, exponent: ast.AST) -> int:
-    return _terms(base) ** math.ceil(abs(_number(exponent) or 0))
+    found: int = _terms(base) ** math.ceil(abs(_number(exponent) or 0))
+    return found
 
 
 def _is_text(node: ast.AST) -> bool:
