@@ -52,6 +52,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         Command("document", file, tr("&Back to the model"), window.show_panes),
         *keeping_sessions(window),
         *reporting(window),
+        Command("save-log", file, tr("Save whole &log…"), lambda: window.panes.log.save_whole()),
         *window.exports.commands(),
         setting_up(window),
         Command("quit", file, tr("&Quit"), window.close, "Ctrl+Q", separated=True),

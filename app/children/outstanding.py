@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from lowerscope.app.children.shown_text import REASON_CHARACTERS, shortened
-from lowerscope.core.encoding import UNREADABLE
+from lowerscope.app.children.replies import UnreadableResult, read_result
 from lowerscope.core.engine.methods import MethodType
 from lowerscope.core.engine.protocol import Progress, Reply, Role
 from lowerscope.core.errors import Problem
@@ -120,12 +119,11 @@ class Unanswered(QObject):
         if request.cancelled or request.dropped:
             self.fail(request, CANCELLED)
             return
+        answer = f"The {self._role}'s answer to {request.method}"
         try:
-            result = msgspec.msgpack.decode(reply.result, type=self._methods[request.method].result)
-        except UNREADABLE as error:
-            reason = shortened(str(error), REASON_CHARACTERS)
-            what = f"The {self._role}'s answer to {request.method} cannot be read: {reason}"
-            self.fail(request, Problem(what=what, code="internal"))
+            result = read_result(answer, reply.result, self._methods[request.method].result)
+        except UnreadableResult as error:
+            self.fail(request, error.problem)
             return
         self.forget(request)
         request.on_result(result)

@@ -103,8 +103,11 @@ class LogView(PlainTextEdit):
 
     def save_whole(self) -> None:
         """Ask for a file, and write all that was printed to it, as it was printed."""
-        text = self._workspace.whole_log.text
-        self.saving.choose_file(self.tr("Save whole log"), "lowerscope.log", text)
+        log = self._workspace.whole_log
+        if log.held or log.dropped:
+            self.saving.choose_file(self.tr("Save whole log"), "lowerscope.log", log.text)
+        else:
+            self._workspace.announced.emit(self.tr("The log is empty."), "info")
 
     # Qt
 

@@ -88,10 +88,15 @@ def answers(id: int, _: str) -> None:
 
 
 def trickle(id: int, _: str) -> None:
-    """Say that a frame is 250 MB long, and send that, a megabyte at a time."""
-    payload = encode_frame(Reply(id, to_raw(bytes(250_000_000))))
+    """Say that a frame is 30 MB long, and send that, a megabyte at a time."""
+    payload = encode_frame(Reply(id, to_raw(bytes(30_000_000))))
     for start in range(0, len(payload), 2**20):
         write(payload[start : start + 2**20])
+
+
+def large(id: int, _: str) -> None:
+    """Answer with 250 MB."""
+    send(Reply(id, to_raw(bytes(250_000_000))))
 
 
 def wrong_kind(id: int, _: str) -> None:
@@ -134,6 +139,7 @@ FLOODS: Mapping[str, Callable[[int, str], None]] = {
     "answers": answers,
     "ready": ready,
     "trickle": trickle,
+    "large": large,
     "wrong-kind": wrong_kind,
     "line": line,
     "lines": lines,

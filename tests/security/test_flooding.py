@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QPlainTextEdit, QPushButton
+from PySide6.QtWidgets import QFileDialog, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.children import messages
@@ -227,7 +227,16 @@ def test_a_long_frame_that_trickles_is_taken_when_it_is_whole(
     flooded: Callable[[str], Window],
 ) -> None:
     window = flooded("trickle")
-    assert len(window.result(window.ask("big", practice.Count(1)))) == 250_000_000
+    assert len(window.result(window.ask("big", practice.Count(1)))) == 30_000_000
+
+
+def test_a_result_that_is_too_large_is_a_problem(flooded: Callable[[str], Window]) -> None:
+    window = flooded("large")
+    for _ in range(2):
+        problem = window.problem(window.ask("big", practice.Count(1)))
+        assert "answer to big is larger than the 32 MB" in problem.what
+        assert problem.todo
+    assert not window.endings
 
 
 def test_only_an_answer_may_be_so_long(flooded: Callable[[str], Window]) -> None:
@@ -319,6 +328,20 @@ def test_long_lines_are_fewer(log: LogView) -> None:
     assert log.document().characterCount() <= log_view.MOST_CHARACTERS
     assert log.document().characterCount() > log_view.MOST_CHARACTERS - 2000
     assert log.toPlainText().endswith(f"{29:>900}\n")
+
+
+def test_the_whole_log_is_saved_by_a_command(
+    open_window: OpenWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window, file = open_window(None, wait=False), tmp_path / "all.log"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(file), ""))
+    save = window.commands.action("save-log")
+    save.trigger()
+    assert not file.exists()
+    window.workspace.whole_log.add(b"one\ntwo\n")
+    with qtbot.waitSignal(window.panes.log.saving.done, timeout=PATIENCE):
+        save.trigger()
+    assert file.read_bytes() == b"one\ntwo\n"
 
 
 # --- the window -----------------------------------------------------------------------------------

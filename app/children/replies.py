@@ -1,0 +1,193 @@
+"""Results of requests, as far as a window can hold and show them.
+
+A child runs foreign code, which may answer with anything that fits into a frame. An answer is
+decoded only where it has a limited number of bytes and of elements, and no long text where a name
+is expected: the window decodes and shows it in its own thread.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+import msgspec
+
+from lowerscope.app.children.shown_text import REASON_CHARACTERS, shortened
+from lowerscope.core.encoding import UNREADABLE
+from lowerscope.core.errors import Problem
+from lowerscope.core.records.difference import FunctionDifference
+from lowerscope.core.records.schedule import ScheduleRecord, StepError
+from lowerscope.core.records.snapshot import TextRecord
+from lowerscope.core.records.translation import RuleSource
+
+RESULT_LIMIT = 2**25
+"""Bytes of a result. That of the largest model, of 1,000 layers and 4,000 nodes, has 7 MB."""
+
+MOST_ELEMENTS = 1_000_000
+"""Values, names of fields and containers of a result. That of the largest model has 750,000."""
+
+MOST_ENTRIES = 50_000
+"""Of a mapping, each of which takes longer to decode than any other element."""
+
+NAME_CHARACTERS = 2**16
+"""Of a text that is none of the `_TEXTS`."""
+
+_TEXTS = frozenset(
+    (
+        (FunctionDifference, "old"),
+        (FunctionDifference, "new"),
+        (RuleSource, "text"),
+        (ScheduleRecord, "code"),
+        (StepError, "text"),
+        (TextRecord, "text"),
+    )
+)
+"""Fields that hold texts of many lines, which `RESULT_LIMIT` alone bounds."""
+
+_NAME = Annotated[str, msgspec.Meta(max_length=NAME_CHARACTERS)]
+_ENTRIES = msgspec.Meta(max_length=MOST_ENTRIES)
+
+
+class UnreadableResult(Exception):
+    """A result that a window cannot take, with the `problem` that the user is told."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.what)
+        self.problem = problem
+
+
+def read_result(answer: str, raw: msgspec.Raw, result: Any) -> Any:
+    """Return a result of the type `result`.
+
+    Parameters
+    ----------
+    answer
+        The answer in words that begin a sentence: ``"The engine's answer to text"``.
+
+    Raises
+    ------
+    UnreadableResult
+        If it is too large, or no value of the type.
+    """
+    data = memoryview(raw)
+    if len(data) > RESULT_LIMIT:
+        raise _too_large(answer, f"{RESULT_LIMIT // 2**20} MB")
+    if len(data) > MOST_ELEMENTS and not _has_few_elements(bytes(data)):
+        raise _too_large(answer, f"{MOST_ELEMENTS:,} elements")
+    try:
+        with _collecting_later():
+            if len(data) > NAME_CHARACTERS:
+                msgspec.msgpack.decode(data, type=_bounds(result))
+            return msgspec.msgpack.decode(data, type=result)
+    except UNREADABLE as error:
+        reason = shortened(str(error), REASON_CHARACTERS)
+        what = f"{answer} cannot be read: {reason}"
+        raise UnreadableResult(Problem(what=what, code="internal")) from error
+
+
+def _too_large(answer: str, limit: str) -> UnreadableResult:
+    return UnreadableResult(
+        Problem(
+            what=f"{answer} is larger than the {limit} that the window can show",
+            todo="Open a smaller model, or a part of it, or use the command line",
+            code="too-large",
+        )
+    )
+
+
+@contextmanager
+def _collecting_later() -> Iterator[None]:
+    """Collect no garbage in the body, which makes many objects and no garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+# --- elements -------------------------------------------------------------------------------------
+
+_LENGTH_BYTES = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xC7: 1, 0xC8: 2, 0xC9: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
+"""Bytes of the length of a binary, an extension or a text, by its first byte, in MessagePack."""
+
+_EXTENSIONS = (0xC7, 0xC8, 0xC9)
+
+
+def _fixed_sizes() -> tuple[int, ...]:
+    """Return the bytes from one element to the next by its first byte; 0 where a length is given.
+
+    A container's elements follow its head, so that its size is that of the head alone.
+    """
+    sizes = [1] * 256
+    sizes[0xA0:0xC0] = range(1, 33)
+    sizes[0xCA:0xD9] = [5, 9, 2, 3, 5, 9, 2, 3, 5, 9, 3, 4, 6, 10, 18]
+    sizes[0xDC:0xE0] = [3, 5, 3, 5]
+    for first in _LENGTH_BYTES:
+        sizes[first] = 0
+    return tuple(sizes)
+
+
+_SIZES = _fixed_sizes()
+
+
+def _has_few_elements(data: bytes) -> bool:
+    """Return whether a value in MessagePack has at most `MOST_ELEMENTS`."""
+    sizes, at = _SIZES, 0
+    try:
+        for _ in range(MOST_ELEMENTS + 1):
+            at += sizes[data[at]] or _size_with_length(data, at)
+    except IndexError:
+        return True
+    return False
+
+
+def _size_with_length(data: bytes, at: int) -> int:
+    width = _LENGTH_BYTES[data[at]]
+    length = int.from_bytes(data[at + 1 : at + 1 + width], "big")
+    return 1 + width + length + (data[at] in _EXTENSIONS)
+
+
+# --- names ----------------------------------------------------------------------------------------
+
+
+def _bounds(result: Any) -> Any:
+    """Return a type to check the bounds of the texts and mappings in values of `result` with."""
+    return result if result is str else _bounded(result)
+
+
+@functools.cache
+def _bounded(kind: Any) -> Any:
+    """Return a type with bounds; the same where it has no texts and no mappings."""
+    parts = get_args(kind)
+    match get_origin(kind):
+        case None if kind is str:
+            return _NAME
+        case None if isinstance(kind, msgspec.StructMeta):
+            return _bounded_struct(kind)
+        case origin if origin is tuple:
+            return tuple[*map(_bounded, parts)]
+        case origin if origin is dict:
+            return Annotated[dict[*map(_bounded, parts)], _ENTRIES]
+        case origin if origin in (Union, UnionType):
+            return Union[*map(_bounded, parts)]
+    return kind
+
+
+def _bounded_struct(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    """Return a struct of the fields of `kind` that have bounds; the others are not decoded."""
+    fields = []
+    for each in msgspec.structs.fields(kind):
+        bounded = each.type if (kind, each.name) in _TEXTS else _bounded(each.type)
+        if kind.__struct_config__.array_like or bounded != each.type:
+            fields.append((each.encode_name, bounded, None))
+    config = kind.__struct_config__
+    tag, tag_field = config.tag, config.tag_field
+    return msgspec.defstruct(
+        kind.__name__, fields, tag=tag, tag_field=tag_field, array_like=config.array_like
+    )
