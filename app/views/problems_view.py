@@ -25,6 +25,9 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.snapshot import Note
 
+MOST_NOTES = 200
+"""Notes that are listed, each of which is a widget of its own."""
+
 
 class ProblemsView(QWidget):
     """The page with the problems of the last change or run.
@@ -93,8 +96,11 @@ class ProblemsView(QWidget):
         column.setSpacing(8)
         for problem in problems:
             column.addWidget(self._card(problem))
-        for note in notes:
+        for note in notes[:MOST_NOTES]:
             column.addWidget(self._note(note))
+        if len(notes) > MOST_NOTES:
+            more = self.tr("… {0} more notes").format(f"{len(notes) - MOST_NOTES:,}")
+            column.addWidget(_text(more, "quiet"))
         column.addStretch(1)
         area = QScrollArea()
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)

@@ -24,6 +24,7 @@ from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.plain_text import literal
 from lowerscope.app.widgets.split import Split
+from lowerscope.app.widgets.typefaces import TextMetrics
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.schedules import is_shared, shown_name
 
@@ -152,7 +153,7 @@ class ScheduleView(Pane):
         whole = self.tr("Variant: {0}").format(name)
         room = VARIANT_WIDTH - 32
         right = Qt.TextElideMode.ElideRight
-        shown = self.variant.fontMetrics().elidedText(whole, right, room)
+        shown = TextMetrics(self.variant.font()).elidedText(whole, right, room)
         self.variant.setText(literal(shown))
         self.variant.setAccessibleName(whole)
         for widget in (

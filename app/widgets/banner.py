@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QWidget
 from lowerscope.app import theme
 from lowerscope.app.widgets.icons import icon
 from lowerscope.app.widgets.plain_text import Label
+from lowerscope.app.widgets.typefaces import TextMetrics
 
 _ROLES = ("info", "wrong")
 
@@ -119,7 +120,7 @@ class Banner(QWidget):
         first = self._whole.split("\n", 1)[0]
         room = self._message.width()
         right = Qt.TextElideMode.ElideRight
-        self._message.setText(self._message.fontMetrics().elidedText(first, right, room))
+        self._message.setText(TextMetrics(self._message.font()).elidedText(first, right, room))
 
     # Qt
 

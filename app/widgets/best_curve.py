@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, QSizeF, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QFontMetricsF,
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
@@ -19,7 +18,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 _FONT_PIXELS = 11.0
 _PAD, _GAP = 10.0, 6.0
@@ -167,8 +166,8 @@ class BestCurve(QWidget):
 
     # Where things stand
 
-    def _metrics(self) -> QFontMetricsF:
-        return QFontMetricsF(self._font)
+    def _metrics(self) -> TextMetrics:
+        return TextMetrics(self._font)
 
     def _values(self) -> list[float]:
         values = [each.value for each in self._points] + [each.value for each in self._levels]

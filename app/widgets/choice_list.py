@@ -14,7 +14,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QKeyEvent, QMouseEvent, QPainter
+from PySide6.QtGui import QColor, QFont, QKeyEvent, QMouseEvent, QPainter
 from PySide6.QtWidgets import (
     QFrame,
     QLineEdit,
@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.empty_state import EmptyState
-from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
+from lowerscope.app.widgets.typefaces import UI_PIXELS, TextMetrics, ui_font
 
 CHOICE = Qt.ItemDataRole.UserRole
 MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
@@ -298,13 +298,13 @@ class _ChoiceDelegate(QStyledItemDelegate):
         right = area.right() - _PAD
         quiet = ui_font()
         if choice.mark:
-            width = QFontMetricsF(quiet).horizontalAdvance(choice.mark)
+            width = TextMetrics(quiet).horizontalAdvance(choice.mark)
             painter.setFont(quiet)
             painter.setPen(QColor(colours.quiet))
             painter.drawText(QPointF(right - width, base), choice.mark)
             right -= width + 8
         font = ui_font(weight=QFont.Weight.Medium if choice.usable else QFont.Weight.Normal)
-        metrics = QFontMetricsF(font)
+        metrics = TextMetrics(font)
         left = area.left() + _PAD + 8
         title = metrics.elidedText(choice.title, Qt.TextElideMode.ElideRight, right - left)
         painter.setFont(font)
@@ -312,7 +312,7 @@ class _ChoiceDelegate(QStyledItemDelegate):
         painter.drawText(QPointF(left, base), title)
         left += metrics.horizontalAdvance(title) + 8
         if choice.note and right - left > 20:
-            note = QFontMetricsF(quiet).elidedText(
+            note = TextMetrics(quiet).elidedText(
                 choice.note, Qt.TextElideMode.ElideRight, right - left
             )
             painter.setFont(quiet)

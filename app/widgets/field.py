@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPoint, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFocusEvent, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFocusEvent, QFont, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QMenu, QSizePolicy, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.focus_ring import came_by_keyboard
-from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
+from lowerscope.app.widgets.typefaces import UI_PIXELS, TextMetrics, ui_font
 
 _HEIGHT = 28
 _PAD = 10.0
@@ -93,7 +93,7 @@ class Field(QAbstractButton):
     # Qt
 
     def sizeHint(self) -> QSize:
-        width = sum(QFontMetricsF(self._font(p)).horizontalAdvance(p.text) for p in self._parts)
+        width = sum(TextMetrics(self._font(p)).horizontalAdvance(p.text) for p in self._parts)
         gaps = _GAP * max(0, len(self._parts) - 1)
         arrow = 14 if self._menu is not None else 0
         return QSize(min(_LARGEST, round(width + gaps + 2 * _PAD + arrow + 1)), _HEIGHT)
@@ -132,7 +132,7 @@ class Field(QAbstractButton):
             if part.style == "label" and not labelled:
                 continue
             font = self._font(part)
-            metrics = QFontMetricsF(font)
+            metrics = TextMetrics(font)
             words = metrics.elidedText(part.text, Qt.TextElideMode.ElideRight, end - x + 1)
             painter.setFont(font)
             painter.setPen(QColor(shades[part.style] if self.isEnabled() else colours.faint))

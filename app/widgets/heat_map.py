@@ -6,7 +6,6 @@ from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
-    QFontMetricsF,
     QImage,
     QKeyEvent,
     QMouseEvent,
@@ -21,7 +20,7 @@ from lowerscope.app import theme
 from lowerscope.app.widgets.focus_ring import came_by_keyboard
 from lowerscope.app.widgets.heat_piece import STEPS, HeatPiece, HeatScale, number_text
 from lowerscope.app.widgets.heat_view import HeatView
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 ZOOM_STEP = 1.25
 FAR = 10
@@ -221,7 +220,7 @@ class HeatMap(QWidget):
             painter.drawLines(lines)
 
     def _paint_bar(self, painter: QPainter) -> None:
-        colours, metrics = theme.current(), QFontMetricsF(self._font)
+        colours, metrics = theme.current(), TextMetrics(self._font)
         picture, room = self._picture(), self._room()
         left = picture.right() + _BAR_GAP
         bar = QRectF(left, room.top(), _BAR, min(room.height(), _BAR_HEIGHT))
@@ -281,7 +280,7 @@ class HeatMap(QWidget):
         self._paint_bar(painter)
         painter.setPen(QColor(colours.quiet))
         base = self.height() - 7
-        words = QFontMetricsF(self._font).elidedText(
+        words = TextMetrics(self._font).elidedText(
             self._words, Qt.TextElideMode.ElideRight, self.width() - 2 * _ROOM
         )
         painter.drawText(QPointF(_ROOM, base), words)

@@ -7,7 +7,6 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
-    QFontMetricsF,
     QHelpEvent,
     QKeyEvent,
     QPainter,
@@ -18,7 +17,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.focus_ring import came_by_keyboard
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 _ROOM = 12.0
 _AXIS = 20.0
@@ -119,7 +118,7 @@ class Histogram(QWidget):
         )
         painter.fillRect(bar, QColor(colours.text))
         painter.setFont(self._font)
-        words, metrics = self._words_of(self._here), QFontMetricsF(self._font)
+        words, metrics = self._words_of(self._here), TextMetrics(self._font)
         left = min(bar.center().x(), plot.right() - metrics.horizontalAdvance(words))
         painter.setPen(QColor(colours.text))
         painter.drawText(QPointF(max(plot.left(), left), plot.top() + metrics.ascent()), words)
@@ -173,7 +172,7 @@ class Histogram(QWidget):
         painter.drawLine(QPointF(plot.left(), plot.bottom()), QPointF(plot.right(), plot.bottom()))
         low, high = self._edges[0], self._edges[-1]
         painter.setFont(self._font)
-        metrics = QFontMetricsF(self._font)
+        metrics = TextMetrics(self._font)
         base = plot.bottom() + 4 + metrics.ascent()
         left, right = _number(low), _number(high)
         right_at = plot.right() - metrics.horizontalAdvance(right)

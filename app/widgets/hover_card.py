@@ -4,11 +4,11 @@ import math
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt, QTimer
-from PySide6.QtGui import QEnterEvent, QFont, QFontMetricsF
+from PySide6.QtGui import QEnterEvent, QFont
 from PySide6.QtWidgets import QFrame, QGridLayout, QVBoxLayout, QWidget
 
 from lowerscope.app.widgets.plain_text import Label
-from lowerscope.app.widgets.typefaces import code_font, ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, code_font, ui_font
 
 SHOW_MS = 450
 HIDE_MS = 220
@@ -191,7 +191,7 @@ class HoverCard(QFrame):
 
 
 def _advance(font: QFont, text: str) -> int:
-    metrics = QFontMetricsF(font)
+    metrics = TextMetrics(font)
     return math.ceil(max(metrics.horizontalAdvance(line) for line in text.split("\n")))
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtGui import QFontMetricsF
 from PySide6.QtWidgets import QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from lowerscope.app.widgets.plain_text import Label
+from lowerscope.app.widgets.typefaces import SHOWN_CHARACTERS, TextMetrics
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QEnterEvent, QKeyEvent, QResizeEvent
@@ -63,8 +63,8 @@ class LinkRow(QPushButton):
         room = self.width() - 2 * PADDING
         for line, text in zip(self._lines, self._texts, strict=True):
             # Qt's own eliding takes an argument of its namespace, which is slow to make.
-            metrics = QFontMetricsF(line.font())
-            shown = text
+            metrics = TextMetrics(line.font())
+            shown = text[:SHOWN_CHARACTERS]
             while len(shown) > 1 and metrics.horizontalAdvance(shown) > room:
                 shown = f"{shown.rstrip('…')[:-1]}…"
             line.setText(shown)

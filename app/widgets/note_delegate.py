@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPalette
+from PySide6.QtGui import QColor, QPainter, QPalette
 from PySide6.QtWidgets import (
     QApplication,
     QStyle,
@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.typefaces import TextMetrics
 from lowerscope.app.widgets.whole_words import WholeWords
 
 NOTE = int(Qt.ItemDataRole.UserRole) + 1
@@ -27,7 +28,7 @@ class NoteDelegate(WholeWords):
     ) -> str:
         self.initStyleOption(option, index)
         text, note = option.text, str(index.data(NOTE) or "")
-        metrics = QFontMetricsF(option.font)
+        metrics = TextMetrics(option.font)
         room = option.rect.width() - 4 - EDGE
         room -= round(metrics.horizontalAdvance(note)) + GAP if note else 0
         return text if metrics.horizontalAdvance(text) > room else ""
@@ -45,7 +46,7 @@ class NoteDelegate(WholeWords):
         style.drawControl(QStyle.ControlElement.CE_ItemViewItem, option, painter, option.widget)
         selected = bool(option.state & QStyle.StateFlag.State_Selected)
         colours = theme.current()
-        metrics = QFontMetricsF(option.font)
+        metrics = TextMetrics(option.font)
         room = option.rect.adjusted(4, 0, -EDGE, 0)
         painter.save()
         painter.setFont(option.font)

@@ -26,7 +26,7 @@ from lowerscope.app.widgets.icons import icon
 from lowerscope.app.widgets.pane_tabs import PaneTabs
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.progress_line import ProgressLine
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 HEADER_HEIGHT = 34
 
@@ -77,7 +77,7 @@ class ElidedLabel(Label):
         self.update()
 
     def _fitted(self, text: str) -> str:
-        return self.fontMetrics().elidedText(text, self._mode, self.contentsRect().width())
+        return TextMetrics(self.font()).elidedText(text, self._mode, self.contentsRect().width())
 
     # Qt
 
@@ -126,7 +126,7 @@ class PartsLabel(ElidedLabel):
         self._keep_last = keep_last
 
     def _fitted(self, text: str) -> str:
-        metrics, parts = self.fontMetrics(), text.split(PART)
+        metrics, parts = TextMetrics(self.font()), text.split(PART)
         room = self.contentsRect().width()
         for left_out in range(len(parts)):
             end = len(parts) - left_out

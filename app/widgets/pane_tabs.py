@@ -8,7 +8,6 @@ from PySide6.QtGui import (
     QColor,
     QFocusEvent,
     QFont,
-    QFontMetricsF,
     QKeyEvent,
     QPainter,
     QPaintEvent,
@@ -20,7 +19,7 @@ from PySide6.QtWidgets import QAbstractButton, QMenu, QSizePolicy, QToolButton, 
 from lowerscope.app import theme
 from lowerscope.app.widgets.focus_ring import came_by_keyboard
 from lowerscope.app.widgets.icons import icon
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 _PIXELS = 12.0
 _HEIGHT = 24
@@ -66,7 +65,7 @@ class PaneTab(QAbstractButton):
     @cached_property
     def _width(self) -> int:
         # As wide as its boldest words, so that nothing moves when another tab is chosen.
-        metrics = QFontMetricsF(ui_font(_PIXELS, QFont.Weight.DemiBold))
+        metrics = TextMetrics(ui_font(_PIXELS, QFont.Weight.DemiBold))
         return round(metrics.horizontalAdvance(self.text()) + 2 * _PAD)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
@@ -100,7 +99,7 @@ class PaneTab(QAbstractButton):
         colour = colours.accent if self.isChecked() else colours.quiet
         painter.setFont(font)
         painter.setPen(QColor(colour if self.isEnabled() else colours.faint))
-        width = QFontMetricsF(font).horizontalAdvance(self.text())
+        width = TextMetrics(font).horizontalAdvance(self.text())
         base = round(area.center().y() + _PIXELS * 0.364)
         painter.drawText(QPointF(round(area.center().x() - width / 2), base), self.text())
 

@@ -1,11 +1,11 @@
 """A small picture, pixel by pixel, with a line below it."""
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QImage, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 _CAPTION = 22
 _CAPTION_PIXELS = 12
@@ -111,7 +111,7 @@ class PictureView(QWidget):
         painter.setPen(QColor(colours.line))
         painter.drawRect(place.adjusted(-1, -1, 0, 0))
         if self._caption:
-            metrics = QFontMetricsF(self._font)
+            metrics = TextMetrics(self._font)
             room = self.width() - 2 * _ROOM
             words = metrics.elidedText(self._caption, Qt.TextElideMode.ElideRight, room)
             left = place.center().x() - metrics.horizontalAdvance(words) / 2

@@ -1,12 +1,12 @@
 """A verdict: a mark, a word and a figure on a ground of its colour."""
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer
-from PySide6.QtGui import QColor, QFocusEvent, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFocusEvent, QFont, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.focus_ring import came_by_keyboard
-from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
+from lowerscope.app.widgets.typefaces import UI_PIXELS, TextMetrics, ui_font
 
 _HEIGHT = 28
 _PAD = 12.0
@@ -92,7 +92,7 @@ class Pill(QAbstractButton):
     # Qt
 
     def sizeHint(self) -> QSize:
-        width = QFontMetricsF(self.font()).horizontalAdvance(self.text())
+        width = TextMetrics(self.font()).horizontalAdvance(self.text())
         busy = 18 if self._role == "busy" else 0
         return QSize(round(width + busy + 2 * _PAD), _HEIGHT)
 
@@ -131,5 +131,5 @@ class Pill(QAbstractButton):
         painter.setPen(QColor(words))
         painter.setFont(self.font())
         room = outer.width() - x - _PAD + 1
-        text = QFontMetricsF(self.font()).elidedText(self.text(), Qt.TextElideMode.ElideRight, room)
+        text = TextMetrics(self.font()).elidedText(self.text(), Qt.TextElideMode.ElideRight, room)
         painter.drawText(QPointF(x, round(outer.center().y() + UI_PIXELS * 0.364)), text)

@@ -12,7 +12,7 @@ from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QLabel, QPlainTextEdit, QWidget
 
-LONGEST = 20_000
+LONGEST = 4_000
 """Characters of a label: far more than a window has room for, and laid out at once."""
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QColor,
-    QFontMetricsF,
     QHelpEvent,
     QPainter,
     QPaintEvent,
@@ -17,7 +16,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 _LEFT, _ABOVE, _RIGHT, _BELOW = 46.0, 12.0, 12.0, 34.0
 _RADIUS = 4.5
@@ -139,7 +138,7 @@ class Roofline(QWidget):
 
     def _paint_grid(self, painter: QPainter) -> None:
         colours, plot = theme.current(), self._plot()
-        metrics = QFontMetricsF(self._font)
+        metrics = TextMetrics(self._font)
         for value in _decades(*self._x):
             x = self.place_of(value, 10 ** self._y[0]).x()
             painter.setPen(QColor(colours.line))
@@ -189,7 +188,7 @@ class Roofline(QWidget):
 
     def _paint_along(self, painter: QPainter, bandwidth: float, name: str) -> None:
         """Write a limit's name along its line, a little below the corner."""
-        metrics = QFontMetricsF(self._font)
+        metrics = TextMetrics(self._font)
         corner = self._roofs.gflops / bandwidth
         at = self.place_of(corner, self._roofs.gflops)
         before = self.place_of(corner / 10, self._roofs.gflops / 10)
@@ -209,7 +208,7 @@ class Roofline(QWidget):
 
     def _paint_marks(self, painter: QPainter) -> None:
         colours, plot = theme.current(), self._plot()
-        metrics = QFontMetricsF(self._font)
+        metrics = TextMetrics(self._font)
         inks = {
             "here": colours.accent,
             "before": colours.neutral,
@@ -285,7 +284,7 @@ def _paint_form(painter: QPainter, role: str, at: QPointF) -> None:
         painter.drawEllipse(at, size, size)
 
 
-def _fits(metrics: QFontMetricsF, text: str, room: float) -> bool:
+def _fits(metrics: TextMetrics, text: str, room: float) -> bool:
     # Its upper left corner is nearer to the end of the line than the line of its letters.
     return metrics.horizontalAdvance(text) + 8 + metrics.height() <= room
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QFontMetricsF,
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
@@ -22,7 +21,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.time_scale import TimeScale
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 _AXIS, _SPANS, _GAP, _PIECE = 18.0, 22.0, 6.0, 7.0
 _AMOUNTS = 44.0
@@ -175,7 +174,7 @@ class RunChart(QWidget):
 
     def _paint_axis(self, painter: QPainter) -> None:
         colours = theme.current()
-        metrics = QFontMetricsF(self._font)
+        metrics = TextMetrics(self._font)
         painter.setFont(self._font)
         for time in self._scale.ticks():
             x = self._x(time)
@@ -194,7 +193,7 @@ class RunChart(QWidget):
             "te": colours.te,
             "library": colours.library,
         }
-        metrics = QFontMetricsF(self._font)
+        metrics = TextMetrics(self._font)
         for place in self._visible():
             span, rect = self._spans[place], self.span_rect(place)
             ink = QColor(inks[span.role])
@@ -219,7 +218,7 @@ class RunChart(QWidget):
         colours = theme.current()
         top = _AXIS + _SPANS + _GAP
         bottom = top + self._amount_height()
-        metrics = QFontMetricsF(self._font)
+        metrics = TextMetrics(self._font)
         painter.setPen(QColor(colours.quiet))
         room = self._scale.right() - _GAP
         words = metrics.elidedText(self._most, Qt.TextElideMode.ElideRight, room)

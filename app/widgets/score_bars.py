@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 _HEAD = 20.0
 _ROW = 21.0
@@ -105,11 +105,11 @@ class ScoreBars(QWidget):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setOpacity(_FADED if self._faded else 1.0)
-        metrics = QFontMetricsF(self._font)
+        metrics = TextMetrics(self._font)
         painter.setFont(self._font)
         if self._head:
             self._paint_head(painter, metrics, inks)
-        names = max(QFontMetricsF(self._bold).horizontalAdvance(each.name) for each in self._rows)
+        names = max(TextMetrics(self._bold).horizontalAdvance(each.name) for each in self._rows)
         start = _PAD + min(names, _MOST_NAME) + _GAP
         told = [figure_text(each.scores) for each in self._rows]
         figures = max(metrics.horizontalAdvance(each) for each in told)
@@ -119,7 +119,7 @@ class ScoreBars(QWidget):
             base = middle + metrics.capHeight() / 2
             painter.setFont(self._font if place else self._bold)
             painter.setPen(QColor(colours.text))
-            words = QFontMetricsF(painter.font()).elidedText(
+            words = TextMetrics(painter.font()).elidedText(
                 row.name, Qt.TextElideMode.ElideRight, start - _PAD - _GAP
             )
             painter.drawText(QPointF(_PAD, base), words)
@@ -132,7 +132,7 @@ class ScoreBars(QWidget):
                 self._bar(painter, QRectF(start, top, max(1.5, room * score), _BAR), ink)
                 top += _BAR + _BETWEEN
 
-    def _paint_head(self, painter: QPainter, metrics: QFontMetricsF, inks: tuple[str, ...]) -> None:
+    def _paint_head(self, painter: QPainter, metrics: TextMetrics, inks: tuple[str, ...]) -> None:
         left = _PAD
         for side, ink in zip(self._sides, inks, strict=False):
             self._bar(painter, QRectF(left, (_HEAD - _BAR) / 2, 10, _BAR), ink)

@@ -8,7 +8,6 @@ from PySide6.QtGui import (
     QColor,
     QFocusEvent,
     QFont,
-    QFontMetricsF,
     QHelpEvent,
     QKeyEvent,
     QMouseEvent,
@@ -21,7 +20,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.focus_ring import came_by_keyboard
-from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
+from lowerscope.app.widgets.typefaces import UI_PIXELS, TextMetrics, ui_font
 
 _HEIGHT = 28
 _PAD = 12.0
@@ -126,7 +125,7 @@ class SegmentedSwitch(QWidget):
     def _rects(self) -> list[QRectF]:
         rects = []
         x = 0.0
-        metrics = QFontMetricsF(self._strong)
+        metrics = TextMetrics(self._strong)
         for segment in self._segments:
             width = round(metrics.horizontalAdvance(segment.label) + 2 * _PAD)
             rects.append(QRectF(x, 0, width, _HEIGHT))
@@ -194,7 +193,7 @@ class SegmentedSwitch(QWidget):
         colour = (colours.accent if chosen else colours.text) if usable else colours.faint
         painter.setFont(font)
         painter.setPen(QColor(colour))
-        width = QFontMetricsF(font).horizontalAdvance(segment.label)
+        width = TextMetrics(font).horizontalAdvance(segment.label)
         base = round(rect.center().y() + UI_PIXELS * 0.364)
         painter.drawText(QPointF(round(rect.center().x() - width / 2), base), segment.label)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
+from PySide6.QtGui import QColor, QFont, QPainter, QPen
 from PySide6.QtWidgets import (
     QStyle,
     QStyleOptionViewItem,
@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.table_cells import ROW_HEIGHT
-from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
+from lowerscope.app.widgets.typefaces import UI_PIXELS, TextMetrics, ui_font
 from lowerscope.app.widgets.whole_words import WholeWords
 
 ROW = Qt.ItemDataRole.UserRole
@@ -107,9 +107,9 @@ class StepDelegate(WholeWords):
         row: StepRow = self._steps.itemFromIndex(index).data(0, ROW)
         words = (row.number, row.title, row.changed, row.time)[index.column()]
         note = row.note if index.column() == TITLE else ""
-        wanted = QFontMetricsF(ui_font(weight=QFont.Weight.DemiBold)).horizontalAdvance(words)
+        wanted = TextMetrics(ui_font(weight=QFont.Weight.DemiBold)).horizontalAdvance(words)
         if note:
-            wanted += 8 + QFontMetricsF(ui_font()).horizontalAdvance(note)
+            wanted += 8 + TextMetrics(ui_font()).horizontalAdvance(note)
         room = option.rect.width() - (_PAD + 4 if index.column() == TITLE else 2 * _PAD)
         return f"{words}  {note}".rstrip() if wanted > room + 0.5 else ""
 
@@ -184,7 +184,7 @@ class StepDelegate(WholeWords):
         font = ui_font(weight=weight, tabular=column != TITLE)
         words = (row.number, row.title, row.changed, row.time)[column]
         room = area.width() - (_PAD + 4 if column == TITLE else 2 * _PAD)
-        metrics = QFontMetricsF(font)
+        metrics = TextMetrics(font)
         shown = metrics.elidedText(words, Qt.TextElideMode.ElideRight, max(0.0, room) + 0.5)
         left = area.left() + (4 if column == TITLE else _PAD)
         if column != TITLE:
@@ -195,7 +195,7 @@ class StepDelegate(WholeWords):
         painter.drawText(QPointF(left, base), shown)
         if column == TITLE and row.note:
             used = metrics.horizontalAdvance(shown) + 8
-            note = QFontMetricsF(ui_font())
+            note = TextMetrics(ui_font())
             text = note.elidedText(row.note, Qt.TextElideMode.ElideRight, max(0.0, room - used))
             painter.setFont(ui_font())
             painter.setPen(QColor(colours.wrong if row.state == "wrong" else colours.quiet))

@@ -13,7 +13,6 @@ from PySide6.QtCore import (
     Signal,
 )
 from PySide6.QtGui import (
-    QFontMetricsF,
     QGuiApplication,
     QKeyEvent,
     QKeySequence,
@@ -43,7 +42,7 @@ from lowerscope.app.widgets.table_cells import (
     wrapped,
 )
 from lowerscope.app.widgets.table_model import Cell, Column, Row, TableModel
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 __all__ = ["Cell", "Column", "Row", "Table"]
 
@@ -318,7 +317,7 @@ class Table(QTableView):
     # Qt
 
     def sizeHintForColumn(self, column: int) -> int:
-        title = QFontMetricsF(self.horizontalHeader().font())
+        title = TextMetrics(self.horizontalHeader().font())
         width = title.horizontalAdvance(self._model.columns[column].title)
         # A column as wide as the widest of the first rows: all of a long table would take long.
         texts: dict[tuple[bool, bool], set[str]] = {}
@@ -327,7 +326,7 @@ class Table(QTableView):
             texts.setdefault((cell.code, cell.bold), set()).add(cell.text)
         for (code, bold), of_one_font in texts.items():
             font = cell_font(Cell("", code=code, bold=bold), self._model.columns[column])
-            metrics = QFontMetricsF(font)
+            metrics = TextMetrics(font)
             width = max(width, *map(metrics.horizontalAdvance, of_one_font))
         return max(NARROWEST, round(width + 2 * PAD + 1))
 

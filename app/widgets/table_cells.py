@@ -3,13 +3,14 @@
 from collections.abc import Callable
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QTextLayout, QTextOption
+from PySide6.QtGui import QColor, QFont, QPainter, QTextLayout, QTextOption
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem
 
 from lowerscope.app import theme
 from lowerscope.app.theme_colours import strategy_colour
+from lowerscope.app.widgets.plain_text import LONGEST
 from lowerscope.app.widgets.table_model import Cell, Column, TableModel
-from lowerscope.app.widgets.typefaces import CODE_PIXELS, UI_PIXELS, code_font, ui_font
+from lowerscope.app.widgets.typefaces import CODE_PIXELS, UI_PIXELS, TextMetrics, code_font, ui_font
 from lowerscope.app.widgets.whole_words import WholeWords
 
 ROW_HEIGHT = 26
@@ -29,7 +30,8 @@ def cell_font(cell: Cell, column: Column) -> QFont:
 
 def wrapped(text: str, font: QFont, room: float) -> list[str]:
     """The lines of a text: broken between words, or inside of one that is longer than a line."""
-    if QFontMetricsF(font).horizontalAdvance(text) <= room + 0.5:
+    text = text[:LONGEST]
+    if TextMetrics(font).horizontalAdvance(text) <= room + 0.5:
         return [text]
     layout = QTextLayout(text, font)
     option = QTextOption()
@@ -64,14 +66,14 @@ class CellDelegate(WholeWords):
         self._model = model
         self._hovered_row = hovered_row
         # A font takes longer to make than a word to draw.
-        self._fonts: dict[tuple[bool, bool, bool], tuple[QFont, QFontMetricsF]] = {}
+        self._fonts: dict[tuple[bool, bool, bool], tuple[QFont, TextMetrics]] = {}
 
-    def _font_of(self, cell: Cell, column: Column) -> tuple[QFont, QFontMetricsF]:
+    def _font_of(self, cell: Cell, column: Column) -> tuple[QFont, TextMetrics]:
         key = cell.code, cell.bold, column.numeric
         known = self._fonts.get(key)
         if known is None:
             font = cell_font(cell, column)
-            known = self._fonts[key] = font, QFontMetricsF(font)
+            known = self._fonts[key] = font, TextMetrics(font)
         return known
 
     def cut_words(

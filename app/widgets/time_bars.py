@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFont, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 _ROW = 22.0
 _BAR = 8.0
@@ -95,7 +95,7 @@ class TimeBars(QWidget):
 
     def _scale(self) -> tuple[float, float]:
         """Return where the bars begin, and how many pixels one unit has."""
-        metrics = QFontMetricsF(self._bold)
+        metrics = TextMetrics(self._bold)
         names = max((metrics.horizontalAdvance(each.name) for each in self._bars), default=0.0)
         texts = max((metrics.horizontalAdvance(each.text) for each in self._bars), default=0.0)
         left = _PAD + min(names, max(_MOST_NAME, _MOST_SHARE * self.width())) + _GAP
@@ -121,7 +121,7 @@ class TimeBars(QWidget):
             painter.setBrush(QColor(inks[bar.role]))
             painter.drawRoundedRect(rect, 2, 2)
             font = self._bold if bar.best else self._font
-            metrics = QFontMetricsF(font)
+            metrics = TextMetrics(font)
             base = rect.center().y() + metrics.ascent() / 2 - 1
             painter.setFont(font)
             painter.setPen(QColor(colours.text))

@@ -19,7 +19,6 @@ from PySide6.QtCore import (
 from PySide6.QtGui import (
     QColor,
     QFont,
-    QFontMetricsF,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -39,7 +38,7 @@ from lowerscope.app import theme
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.table_cells import ROW_HEIGHT
 from lowerscope.app.widgets.table_model import Cell, Column
-from lowerscope.app.widgets.typefaces import UI_PIXELS, ui_font
+from lowerscope.app.widgets.typefaces import UI_PIXELS, TextMetrics, ui_font
 from lowerscope.app.widgets.whole_words import WholeWords
 
 ROW = Qt.ItemDataRole.UserRole
@@ -289,9 +288,9 @@ class _CellDelegate(WholeWords):
         cell, note = row.cells[column], row.note if column == 0 else ""
         weight = QFont.Weight.DemiBold if cell.bold or row.section else QFont.Weight.Normal
         font = ui_font(weight=weight, tabular=self._tree.columns[column].numeric)
-        wanted = QFontMetricsF(font).horizontalAdvance(cell.text)
+        wanted = TextMetrics(font).horizontalAdvance(cell.text)
         if note:
-            wanted += 8 + QFontMetricsF(ui_font()).horizontalAdvance(note)
+            wanted += 8 + TextMetrics(ui_font()).horizontalAdvance(note)
         room = option.rect.width() - _PAD - (_LEFT if column == 0 else _PAD)
         return f"{cell.text}  {note}".rstrip() if wanted > room + 0.5 else ""
 
@@ -320,7 +319,7 @@ class _CellDelegate(WholeWords):
         weight = QFont.Weight.DemiBold if bold else QFont.Weight.Normal
         numeric = self._tree.columns[column].numeric
         font = ui_font(weight=weight, tabular=numeric)
-        metrics = QFontMetricsF(font)
+        metrics = TextMetrics(font)
         room = area.width() - _PAD - (_LEFT if column == 0 else _PAD)
         words = metrics.elidedText(cell.text, Qt.TextElideMode.ElideRight, max(0.0, room) + 0.5)
         used = metrics.horizontalAdvance(words)
@@ -334,7 +333,7 @@ class _CellDelegate(WholeWords):
         if column == 0 and row.note:
             small = ui_font()
             rest = room - used - 8
-            note = QFontMetricsF(small).elidedText(
+            note = TextMetrics(small).elidedText(
                 row.note, Qt.TextElideMode.ElideRight, max(0.0, rest)
             )
             painter.setFont(small)

@@ -7,8 +7,8 @@ import struct
 from functools import cache
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray
-from PySide6.QtGui import QFont, QFontDatabase, QGuiApplication
+from PySide6.QtCore import QByteArray, Qt
+from PySide6.QtGui import QFont, QFontDatabase, QFontMetricsF, QGuiApplication
 
 from lowerscope.resources import FONTS
 
@@ -44,6 +44,27 @@ _CODE_DESCENT = 0.36
 
 _UNNAMED = ("", "Sans Serif", "Sans", "Helvetica")
 """What Qt calls the font of a system that has chosen none: whatever font there is."""
+
+
+SHOWN_CHARACTERS = 1_000
+"""Of a line: it is wider than any pane. What follows takes time to be laid out, and is not seen."""
+
+
+class TextMetrics(QFontMetricsF):
+    """The metrics of a font, in which the time that a line takes is bounded."""
+
+    # Qt
+
+    def horizontalAdvance(self, text: str) -> float:  # type: ignore[override]
+        return super().horizontalAdvance(text[:SHOWN_CHARACTERS])
+
+    def elidedText(self, text: str, mode: Qt.TextElideMode, width: float) -> str:  # type: ignore[override]
+        if len(text) <= SHOWN_CHARACTERS:
+            return super().elidedText(text, mode, width)
+        if mode == Qt.TextElideMode.ElideMiddle:
+            half = SHOWN_CHARACTERS // 2
+            return super().elidedText(f"{text[:half]}…{text[-half:]}", mode, width)
+        return super().elidedText(f"{text[:SHOWN_CHARACTERS]}…", mode, width)
 
 
 class _Code:

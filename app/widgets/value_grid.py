@@ -3,12 +3,12 @@
 from math import isfinite
 
 from PySide6.QtCore import QPointF, QRectF, QSize
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.heat_piece import HeatPiece
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 ROW, COLUMN, HEADING = 22.0, 72.0, 44.0
 _LONGEST = 7
@@ -79,7 +79,7 @@ class ValueGrid(QWidget):
         colours = theme.current()
         painter = QPainter(self)
         painter.setFont(self._font)
-        metrics = QFontMetricsF(self._font)
+        metrics = TextMetrics(self._font)
         rows, columns = self._cells(piece)
         here = piece.cell_of(*self._at)
 

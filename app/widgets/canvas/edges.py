@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from PySide6.QtCore import QLineF, QPointF, QRectF
-from PySide6.QtGui import QFontMetricsF, QPainterPath
+from PySide6.QtGui import QPainterPath
 
 from lowerscope.app.widgets.canvas.graph import CanvasEdge
 from lowerscope.app.widgets.canvas.index import GraphIndex
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 LABEL_PIXELS = 11.0
 _ARROW_LENGTH = 7.0
@@ -72,7 +72,7 @@ class EdgePaths:
         self._drawn: dict[int, tuple[QPainterPath, QPainterPath]] = {}
         self._straight: dict[int, list[QLineF]] = {}
         self._labels: dict[int, QRectF] = {}
-        self._metrics = QFontMetricsF(ui_font(LABEL_PIXELS))
+        self._metrics = TextMetrics(ui_font(LABEL_PIXELS))
         self._at: dict[str, list[int]] = {}
         # The edge that has the label, for each source and label: what flows out of a node is the
         # same on all its edges, and said once.

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QColor, QFont, QPainter, QPainterPath, QPen
 
 from lowerscope.app.theme import current
 from lowerscope.app.widgets.canvas.graph import CanvasPort, CanvasRegion
@@ -16,7 +16,7 @@ from lowerscope.app.widgets.canvas.index import (
     region_rect,
     title_bar,
 )
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 #: Below this scale there are no words, but for titles: they could hardly be read.
 TEXT_SCALE = 0.5
@@ -74,7 +74,7 @@ def paint_pinned_titles(painter: QPainter, index: GraphIndex, area: QRectF, zoom
         bar = title_bar(region_rect(region))
         left = area.left() + _LEFT
         if region.id and bar.intersects(area) and chevron(bar).left() < area.left():
-            width = QFontMetricsF(ui_font(_TITLE_PIXELS, QFont.Weight.DemiBold)).horizontalAdvance(
+            width = TextMetrics(ui_font(_TITLE_PIXELS, QFont.Weight.DemiBold)).horizontalAdvance(
                 region.title
             )
             # A title that is half in view must not shine through.
@@ -87,7 +87,7 @@ def _paint_title(painter: QPainter, words: str, bar: QRectF, left: float) -> Non
     room = bar.right() - left - 6
     if room > 0:
         font = ui_font(_TITLE_PIXELS, QFont.Weight.DemiBold)
-        title = QFontMetricsF(font).elidedText(words, Qt.TextElideMode.ElideMiddle, room)
+        title = TextMetrics(font).elidedText(words, Qt.TextElideMode.ElideMiddle, room)
         painter.setFont(font)
         painter.setPen(QColor(current().quiet))
         painter.drawText(QPointF(left, round(bar.center().y() + _TITLE_PIXELS * _CAPITAL)), title)
@@ -138,7 +138,7 @@ def paint_ports(
     """Paint the ports that touch an area; marked ones in the accent."""
     theme = current()
     font = ui_font(_TITLE_PIXELS)
-    metrics = QFontMetricsF(font)
+    metrics = TextMetrics(font)
     painter.setFont(font)
     for port in ports:
         rect = port_rect(port)

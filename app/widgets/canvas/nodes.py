@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QFont, QFontMetricsF, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QBrush, QColor, QFont, QPainter, QPainterPath, QPen
 
 from lowerscope.app.theme import current
 from lowerscope.app.theme_colours import Theme
@@ -22,7 +22,7 @@ from lowerscope.app.widgets.canvas.colours import (
 from lowerscope.app.widgets.canvas.frames import TEXT_SCALE, paint_chevron
 from lowerscope.app.widgets.canvas.graph import GROUPS, CanvasNode, CanvasShade
 from lowerscope.app.widgets.canvas.index import CHEVRON, GraphIndex, chevron
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 if TYPE_CHECKING:
     from lowerscope.app.widgets.canvas.paint import Marks
@@ -68,9 +68,9 @@ class NodePainter:
         self._title = ui_font(_TITLE_PIXELS, QFont.Weight.DemiBold)
         self._subtitle = ui_font(_SUBTITLE_PIXELS)
         self._badge = ui_font(_BADGE_PIXELS, QFont.Weight.DemiBold)
-        self._title_metrics = QFontMetricsF(self._title)
-        self._subtitle_metrics = QFontMetricsF(self._subtitle)
-        self._badge_metrics = QFontMetricsF(self._badge)
+        self._title_metrics = TextMetrics(self._title)
+        self._subtitle_metrics = TextMetrics(self._subtitle)
+        self._badge_metrics = TextMetrics(self._badge)
         self._badge_widths: dict[str, float] = {}
 
     def paint(self, painter: QPainter, names: Collection[str], zoom: float) -> None:
@@ -176,7 +176,7 @@ class NodePainter:
         pixels = min(_SMALL_PIXELS / zoom, 0.7 * lowest)
         font = ui_font(_TITLE_PIXELS, QFont.Weight.DemiBold)
         font.setPixelSize(round(pixels))
-        metrics = QFontMetricsF(font)
+        metrics = TextMetrics(font)
         painter.setFont(font)
         painter.setPen(QColor(current().text))
         for name in names:

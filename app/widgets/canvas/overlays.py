@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetricsF, QLinearGradient, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QLinearGradient, QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.canvas.colours import Colouring, legend_colour, ramp
 from lowerscope.app.widgets.canvas.panning_area import ZOOM_STEP
 from lowerscope.app.widgets.icons import icon
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 _LEGEND_PIXELS = 11.0
 
@@ -103,7 +103,7 @@ class Legend(QWidget):
         return [word for _, word in self._entries]
 
     def sizeHint(self) -> QSize:
-        metrics = QFontMetricsF(self._font)
+        metrics = TextMetrics(self._font)
         width = sum(metrics.horizontalAdvance(word) + 20 for _, word in self._entries)
         return QSize(round(width) + 4, 24)
 
@@ -115,7 +115,7 @@ class Legend(QWidget):
         painter.setPen(QColor(colours.line))
         painter.setBrush(QColor(colours.panel))
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
-        metrics = QFontMetricsF(self._font)
+        metrics = TextMetrics(self._font)
         painter.setFont(self._font)
         x = 8.0
         base = self.height() / 2 + _LEGEND_PIXELS * 0.364

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPainterPath, QPen
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
 
 from lowerscope.app.theme import current
 from lowerscope.app.widgets.canvas.colours import Colouring
@@ -20,7 +20,7 @@ from lowerscope.app.widgets.canvas.frames import (
 from lowerscope.app.widgets.canvas.graph import CanvasPort, CanvasShade
 from lowerscope.app.widgets.canvas.index import GraphIndex
 from lowerscope.app.widgets.canvas.nodes import NodePainter
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 #: Below this scale there are no arrow heads, and below the other no curves.
 ARROW_SCALE = 0.6
@@ -81,7 +81,7 @@ class GraphPainter:
         self._edges = EdgePaths(index)
         self.nodes = NodePainter(index, colouring, shades)
         self._label = ui_font(LABEL_PIXELS)
-        self._descent = QFontMetricsF(self._label).descent()
+        self._descent = TextMetrics(self._label).descent()
         # The path of the edges at what is marked, until something else is.
         self._marked: tuple[frozenset[str], list[int], QPainterPath, QPainterPath] | None = None
 

@@ -21,6 +21,7 @@ from lowerscope.app.widgets.code.keys import is_ours, key_of
 from lowerscope.app.widgets.code.marks import CodeMarks
 from lowerscope.app.widgets.code.painting import fold_mark, paint_fold, paint_matches
 from lowerscope.app.widgets.code.text import CodeText
+from lowerscope.app.widgets.plain_text import LONGEST
 
 
 class CodeEditor(CodeText):
@@ -188,7 +189,7 @@ class CodeEditor(CodeText):
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             line = self.line_at(event.pos().y())
             text = "" if line < 0 else self.whole_line(line)
-            QToolTip.showText(event.globalPos(), text, self.viewport())
+            QToolTip.showText(event.globalPos(), text[:LONGEST], self.viewport())
             return True
         return super().viewportEvent(event)
 

@@ -6,7 +6,6 @@ from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QColor,
     QEnterEvent,
-    QFontMetricsF,
     QMouseEvent,
     QPainter,
     QPaintEvent,
@@ -16,7 +15,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.typefaces import code_font
+from lowerscope.app.widgets.typefaces import TextMetrics, code_font
 
 _BAR = 3
 _NUMBER_PIXELS = 10
@@ -126,7 +125,7 @@ class Gutter(QWidget):
         painter = QPainter(self)
         painter.fillRect(event.rect(), QColor(colours.code_ground))
         painter.setFont(self._font)
-        metrics = QFontMetricsF(self._font)
+        metrics = TextMetrics(self._font)
         caret = self._lines.caret_line()
         for number, place in self._lines.visible_lines(event.rect()):
             row = QRectF(0, place.top(), self.width(), place.height())

@@ -2,6 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+LINE_CHARACTERS = 3_000
+"""Of a line that are shown: laying out and colouring a line of a megabyte takes seconds."""
+
+_CUT = " …"
+
 Part = tuple[int, int]
 """From which character of a line to which, the second one excluded."""
 
@@ -25,22 +30,23 @@ class HiddenText:
     whole_lines : sequence of str
         The lines with what is hidden.
     hidden : mapping of int to (int, int)
-        As given.
+        As given. The ends of lines of more than `LINE_CHARACTERS` are left out as well.
     """
 
     def __init__(self, text: str = "", hidden: Mapping[int, Part] | None = None) -> None:
         self.text = text
-        self.hidden = dict(hidden or {})
         self.whole_lines: Sequence[str] = text.split("\n")
+        self.hidden = dict(hidden or {})
+        self._left_out = _with_ends_of_long_lines(self.whole_lines, self.hidden)
         self.lines: Sequence[str] = (
             [self._shown(number, line) for number, line in enumerate(self.whole_lines)]
-            if self.hidden
+            if self._left_out
             else self.whole_lines
         )
 
     def whole_line(self, number: int) -> str:
         """The whole of a line, from 0, that has a hidden part; otherwise ``""``."""
-        return self.whole_lines[number].strip() if number in self.hidden else ""
+        return self.whole_lines[number].strip() if number in self._left_out else ""
 
     def whole(self, start: tuple[int, int], end: tuple[int, int]) -> str:
         """The text between two places among the shown lines, with what is hidden there.
@@ -58,9 +64,24 @@ class HiddenText:
         return "\n".join(lines)
 
     def _shown(self, number: int, line: str) -> str:
-        part = self.hidden.get(number)
-        return line if part is None else line[: part[0]] + line[part[1] :]
+        part = self._left_out.get(number)
+        if part is None:
+            return line
+        end = line[part[1] :] if part == self.hidden.get(number) else _CUT
+        return line[: part[0]] + end
 
     def _column(self, number: int, column: int) -> int:
-        begin, end = self.hidden.get(number, (0, 0))
+        begin, end = self._left_out.get(number, (0, 0))
         return column + end - begin if column > begin else column
+
+
+def _with_ends_of_long_lines(lines: Sequence[str], hidden: Mapping[int, Part]) -> dict[int, Part]:
+    """Return what is hidden, with the ends of the lines that are long without it."""
+    found = dict(hidden)
+    for number, line in enumerate(lines):
+        if len(line) > LINE_CHARACTERS:
+            begin, end = found.get(number, (0, 0))
+            if len(line) - (end - begin) > LINE_CHARACTERS:
+                begin = min(begin, LINE_CHARACTERS) if end > begin else LINE_CHARACTERS
+                found[number] = begin, len(line)
+    return found

@@ -1,12 +1,12 @@
 """How the code view paints what Qt does not: grounds, places that were found, folded regions."""
 
 from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QTextBlock
+from PySide6.QtGui import QColor, QPainter, QTextBlock
 
 from lowerscope.app.theme_colours import Theme
 from lowerscope.app.widgets.code.lines import Match
 from lowerscope.app.widgets.code.marks import CodeMarks
-from lowerscope.app.widgets.typefaces import ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 _GAP = 8
 _PADDING = 6
@@ -34,7 +34,7 @@ def fold_mark(block: QTextBlock, row: QRectF, text: str) -> QRectF:
     end = row.left()
     if block.layout().lineCount():
         end += block.layout().lineAt(0).naturalTextWidth()
-    width = QFontMetricsF(ui_font(11)).horizontalAdvance(text) + 2 * _PADDING
+    width = TextMetrics(ui_font(11)).horizontalAdvance(text) + 2 * _PADDING
     return QRectF(end + _GAP, row.top() + 2, width, row.height() - 4)
 
 

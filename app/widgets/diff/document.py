@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
+from lowerscope.app.widgets.code.hidden_text import LINE_CHARACTERS
 from lowerscope.app.widgets.diff.rows import DiffPart, Fold, Row, change_starts, rows_of
 from lowerscope.app.widgets.typefaces import code_line
 
@@ -47,7 +48,7 @@ class DiffDocument:
             number for number, part in enumerate(parts) if part.title and part.status == "same"
         }
         lines = (line for part in parts for side in (part.old, part.new) for line in side)
-        self.longest = max(map(len, lines), default=0)
+        self.longest = min(max(map(len, lines), default=0), LINE_CHARACTERS)
         self._make_rows()
 
     def set_unified(self, unified: bool) -> None:

@@ -7,6 +7,7 @@ from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QColor, QPainter, QTextCharFormat, QTextLayout, QTextOption
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.code.hidden_text import LINE_CHARACTERS
 from lowerscope.app.widgets.code.highlighter import line_colours
 from lowerscope.app.widgets.typefaces import code_font, code_line
 
@@ -65,6 +66,7 @@ class LinePainter:
         return len(text.encode("utf-16-le")[: 2 * place].decode("utf-16-le", "ignore"))
 
     def _layout(self, text: str) -> QTextLayout:
+        text = text[:LINE_CHARACTERS]
         layout = self._layouts.get(text)
         if layout is not None:
             self._layouts.move_to_end(text)

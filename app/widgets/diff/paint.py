@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QCoreApplication, QPointF, QRect, QRectF, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFont, QPainter, QPen, QPolygonF
 
 from lowerscope.app import theme
+from lowerscope.app.widgets.code.hidden_text import LINE_CHARACTERS
 from lowerscope.app.widgets.diff.lines import LinePainter, WordRange
 from lowerscope.app.widgets.diff.rows import DiffPart, Row
 from lowerscope.app.widgets.diff.selection import Side
-from lowerscope.app.widgets.typefaces import code_font, code_line, ui_font
+from lowerscope.app.widgets.typefaces import TextMetrics, code_font, code_line, ui_font
 
 SIGNS = {"added": "+", "removed": "−", "changed": "~"}
 
@@ -67,7 +68,7 @@ class DiffPainter:
 
     def text_width(self, characters: int) -> float:
         """The width of so many characters of code."""
-        return characters * QFontMetricsF(code_font()).horizontalAdvance("0")
+        return characters * TextMetrics(code_font()).horizontalAdvance("0")
 
     # Rows
 
@@ -107,7 +108,7 @@ class DiffPainter:
         painter.setFont(font)
         painter.setPen(QColor(colour))
         painter.drawText(QPointF(x, base), words)
-        return x + QFontMetricsF(font).horizontalAdvance(words)
+        return x + TextMetrics(font).horizontalAdvance(words)
 
     def paint_fold(self, painter: QPainter, row: Row, rect: QRectF) -> None:
         """Paint a fold: how many lines it stands for."""
@@ -212,7 +213,7 @@ class DiffPainter:
     def _paint_gutter(self, painter: QPainter, row: Row, rect: QRectF, side: Side) -> None:
         colours = theme.current()
         font = code_font(_NUMBER_PIXELS)
-        metrics = QFontMetricsF(font)
+        metrics = TextMetrics(font)
         painter.setFont(font)
         painter.setPen(QColor(colours.quiet if row.kind == "same" else colours.text))
         # Digits are 0.73 em high: in the middle of the row.
@@ -235,7 +236,9 @@ class DiffPainter:
         """The columns of what changed in an old and a new line."""
         found = self._changed.get((old, new))
         if found is None:
-            found = self._changed[old, new] = self._words(old, new)
+            found = self._changed[old, new] = self._words(
+                old[:LINE_CHARACTERS], new[:LINE_CHARACTERS]
+            )
         return found
 
 
