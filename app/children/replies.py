@@ -36,6 +36,12 @@ MOST_ENTRIES = 50_000
 NAME_CHARACTERS = 2**16
 """Of a text that is none of the `_TEXTS`."""
 
+TEXT_CHARACTERS = 2**23
+"""Of the `_TEXTS`. That of the largest model, all of its IR, has 600,000."""
+
+MOST_ITEMS = 100_000
+"""Of a list of records or texts. That of the links of the largest model has 35,000."""
+
 _TEXTS = frozenset(
     (
         (FunctionDifference, "old"),
@@ -46,10 +52,14 @@ _TEXTS = frozenset(
         (TextRecord, "text"),
     )
 )
-"""Fields that hold texts of many lines, which `RESULT_LIMIT` alone bounds."""
+"""Fields that hold texts of many lines."""
 
 _NAME = Annotated[str, msgspec.Meta(max_length=NAME_CHARACTERS)]
+_TEXT = Annotated[str, msgspec.Meta(max_length=TEXT_CHARACTERS)]
+_ITEMS = msgspec.Meta(max_length=MOST_ITEMS)
 _ENTRIES = msgspec.Meta(max_length=MOST_ENTRIES)
+_BOUND = "of length <="
+"""In what msgspec says of a value that is longer than its bound."""
 
 
 class UnreadableResult(Exception):
@@ -75,9 +85,9 @@ def read_result(answer: str, raw: msgspec.Raw, result: Any) -> Any:
     """
     data = memoryview(raw)
     if len(data) > RESULT_LIMIT:
-        raise _too_large(answer, f"{RESULT_LIMIT // 2**20} MB")
+        raise _too_large(answer, f"more than {RESULT_LIMIT // 2**20} MB")
     if len(data) > MOST_ELEMENTS and not _has_few_elements(bytes(data)):
-        raise _too_large(answer, f"{MOST_ELEMENTS:,} elements")
+        raise _too_large(answer, f"more than {MOST_ELEMENTS:,} elements")
     try:
         with _collecting_later():
             if len(data) > NAME_CHARACTERS:
@@ -85,6 +95,8 @@ def read_result(answer: str, raw: msgspec.Raw, result: Any) -> Any:
             return msgspec.msgpack.decode(data, type=result)
     except UNREADABLE as error:
         reason = shortened(str(error), REASON_CHARACTERS)
+        if _BOUND in reason:
+            raise _too_large(answer, reason) from error
         what = f"{answer} cannot be read: {reason}"
         raise UnreadableResult(Problem(what=what, code="internal")) from error
 
@@ -92,7 +104,7 @@ def read_result(answer: str, raw: msgspec.Raw, result: Any) -> Any:
 def _too_large(answer: str, limit: str) -> UnreadableResult:
     return UnreadableResult(
         Problem(
-            what=f"{answer} is larger than the {limit} that the window can show",
+            what=f"{answer} is larger than the window can show: {limit}",
             todo="Open a smaller model, or a part of it, or use the command line",
             code="too-large",
         )
@@ -158,7 +170,7 @@ def _size_with_length(data: bytes, at: int) -> int:
 
 def _bounds(result: Any) -> Any:
     """Return a type to check the bounds of the texts and mappings in values of `result` with."""
-    return result if result is str else _bounded(result)
+    return _TEXT if result is str else _bounded(result)
 
 
 @functools.cache
@@ -171,7 +183,8 @@ def _bounded(kind: Any) -> Any:
         case None if isinstance(kind, msgspec.StructMeta):
             return _bounded_struct(kind)
         case origin if origin is tuple:
-            return tuple[*map(_bounded, parts)]
+            bounded = tuple[*map(_bounded, parts)]
+            return Annotated[bounded, _ITEMS] if bounded != kind and ... in parts else bounded
         case origin if origin is dict:
             return Annotated[dict[*map(_bounded, parts)], _ENTRIES]
         case origin if origin in (Union, UnionType):
@@ -183,7 +196,7 @@ def _bounded_struct(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
     """Return a struct of the fields of `kind` that have bounds; the others are not decoded."""
     fields = []
     for each in msgspec.structs.fields(kind):
-        bounded = each.type if (kind, each.name) in _TEXTS else _bounded(each.type)
+        bounded = _TEXT if (kind, each.name) in _TEXTS else _bounded(each.type)
         if kind.__struct_config__.array_like or bounded != each.type:
             fields.append((each.encode_name, bounded, None))
     config = kind.__struct_config__

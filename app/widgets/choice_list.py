@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app import theme
 from lowerscope.app.widgets.empty_state import EmptyState
-from lowerscope.app.widgets.typefaces import UI_PIXELS, TextMetrics, ui_font
+from lowerscope.app.widgets.typefaces import SHOWN_CHARACTERS, UI_PIXELS, TextMetrics, ui_font
 
 CHOICE = Qt.ItemDataRole.UserRole
 MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
@@ -289,7 +289,7 @@ class _ChoiceDelegate(QStyledItemDelegate):
         if not choice.key:
             painter.setFont(ui_font(12))
             painter.setPen(QColor(colours.quiet))
-            painter.drawText(QPointF(area.left() + _PAD, base), choice.title)
+            painter.drawText(QPointF(area.left() + _PAD, base), choice.title[:SHOWN_CHARACTERS])
             return
         if option.state & QStyle.StateFlag.State_Selected:
             painter.fillRect(area, QColor(colours.accent_ground))
@@ -301,7 +301,7 @@ class _ChoiceDelegate(QStyledItemDelegate):
             width = TextMetrics(quiet).horizontalAdvance(choice.mark)
             painter.setFont(quiet)
             painter.setPen(QColor(colours.quiet))
-            painter.drawText(QPointF(right - width, base), choice.mark)
+            painter.drawText(QPointF(right - width, base), choice.mark[:SHOWN_CHARACTERS])
             right -= width + 8
         font = ui_font(weight=QFont.Weight.Medium if choice.usable else QFont.Weight.Normal)
         metrics = TextMetrics(font)

@@ -234,7 +234,7 @@ def test_a_result_that_is_too_large_is_a_problem(flooded: Callable[[str], Window
     window = flooded("large")
     for _ in range(2):
         problem = window.problem(window.ask("big", practice.Count(1)))
-        assert "answer to big is larger than the 32 MB" in problem.what
+        assert "answer to big is larger than the window can show: more than 32 MB" in problem.what
         assert problem.todo
     assert not window.endings
 

@@ -16,7 +16,7 @@ from lowerscope.app.widgets.canvas.index import (
     region_rect,
     title_bar,
 )
-from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
+from lowerscope.app.widgets.typefaces import SHOWN_CHARACTERS, TextMetrics, ui_font
 
 #: Below this scale there are no words, but for titles: they could hardly be read.
 TEXT_SCALE = 0.5
@@ -104,7 +104,8 @@ def _paint_block(painter: QPainter, region: CanvasRegion, frame: QRectF, zoom: f
     if zoom >= TEXT_SCALE:
         painter.setFont(ui_font(_TITLE_PIXELS))
         painter.setPen(QColor(theme.quiet))
-        painter.drawText(QPointF(frame.left() + _LEFT, frame.bottom() - _BASE), region.title)
+        corner = QPointF(frame.left() + _LEFT, frame.bottom() - _BASE)
+        painter.drawText(corner, region.title[:SHOWN_CHARACTERS])
 
 
 def paint_chevron(painter: QPainter, place: QRectF, is_open: bool) -> None:

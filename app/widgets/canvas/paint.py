@@ -20,7 +20,7 @@ from lowerscope.app.widgets.canvas.frames import (
 from lowerscope.app.widgets.canvas.graph import CanvasPort, CanvasShade
 from lowerscope.app.widgets.canvas.index import GraphIndex
 from lowerscope.app.widgets.canvas.nodes import NodePainter
-from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
+from lowerscope.app.widgets.typefaces import SHOWN_CHARACTERS, TextMetrics, ui_font
 
 #: Below this scale there are no arrow heads, and below the other no curves.
 ARROW_SCALE = 0.6
@@ -167,7 +167,8 @@ class GraphPainter:
         ground = QColor(theme.panel)
         for text, place in labels:
             painter.fillRect(place, ground)
-            painter.drawText(QPointF(place.left() + 2, place.bottom() - self._descent), text)
+            corner = QPointF(place.left() + 2, place.bottom() - self._descent)
+            painter.drawText(corner, text[:SHOWN_CHARACTERS])
 
     def _seen(self, names: Collection[str], area: QRectF) -> list[str]:
         if len(names) > 100:

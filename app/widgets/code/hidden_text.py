@@ -5,6 +5,9 @@ from collections.abc import Mapping, Sequence
 LINE_CHARACTERS = 3_000
 """Of a line that are shown: laying out and colouring a line of a megabyte takes seconds."""
 
+MOST_LINES = 250_000
+"""Lines that are shown; the others are copied with the last of them."""
+
 _CUT = " …"
 
 Part = tuple[int, int]
@@ -35,14 +38,15 @@ class HiddenText:
 
     def __init__(self, text: str = "", hidden: Mapping[int, Part] | None = None) -> None:
         self.text = text
-        self.whole_lines: Sequence[str] = text.split("\n")
+        # All lines after the last one that is shown are the rest of it.
+        self.whole_lines: Sequence[str] = text.split("\n", MOST_LINES - 1)
         self.hidden = dict(hidden or {})
         self._left_out = _with_ends_of_long_lines(self.whole_lines, self.hidden)
-        self.lines: Sequence[str] = (
-            [self._shown(number, line) for number, line in enumerate(self.whole_lines)]
-            if self._left_out
-            else self.whole_lines
-        )
+        self.lines: Sequence[str] = self.whole_lines
+        if self._left_out:
+            self.lines = list(self.whole_lines)
+            for number in self._left_out:
+                self.lines[number] = self._shown(number, self.whole_lines[number])
 
     def whole_line(self, number: int) -> str:
         """The whole of a line, from 0, that has a hidden part; otherwise ``""``."""
@@ -64,9 +68,7 @@ class HiddenText:
         return "\n".join(lines)
 
     def _shown(self, number: int, line: str) -> str:
-        part = self._left_out.get(number)
-        if part is None:
-            return line
+        part = self._left_out[number]
         end = line[part[1] :] if part == self.hidden.get(number) else _CUT
         return line[: part[0]] + end
 
@@ -78,10 +80,13 @@ class HiddenText:
 def _with_ends_of_long_lines(lines: Sequence[str], hidden: Mapping[int, Part]) -> dict[int, Part]:
     """Return what is hidden, with the ends of the lines that are long without it."""
     found = dict(hidden)
+    if len(lines) == MOST_LINES and "\n" in lines[-1]:
+        found[MOST_LINES - 1] = min(lines[-1].index("\n"), LINE_CHARACTERS), len(lines[-1])
+    if max(map(len, lines)) <= LINE_CHARACTERS:
+        return found
     for number, line in enumerate(lines):
-        if len(line) > LINE_CHARACTERS:
-            begin, end = found.get(number, (0, 0))
-            if len(line) - (end - begin) > LINE_CHARACTERS:
-                begin = min(begin, LINE_CHARACTERS) if end > begin else LINE_CHARACTERS
-                found[number] = begin, len(line)
+        begin, end = found.get(number, (0, 0))
+        if len(line) - (end - begin) > LINE_CHARACTERS:
+            begin = min(begin, LINE_CHARACTERS) if end > begin else LINE_CHARACTERS
+            found[number] = begin, len(line)
     return found

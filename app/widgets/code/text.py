@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QFrame, QWidget
 from lowerscope.app import theme
 from lowerscope.app.widgets.code.document import CodeDocument
 from lowerscope.app.widgets.code.folding import Folding
-from lowerscope.app.widgets.code.hidden_text import HiddenText
+from lowerscope.app.widgets.code.hidden_text import MOST_LINES, HiddenText
 from lowerscope.app.widgets.code.highlighter import Highlighter
 from lowerscope.app.widgets.plain_text import PlainTextEdit
 from lowerscope.app.widgets.typefaces import code_font, code_line
@@ -95,7 +95,10 @@ class CodeText(PlainTextEdit):
             self._folding_all = None
         self._content = HiddenText(text, hidden)
         if not same:
-            before, self._folding = self._folding, Folding(self._content.whole_lines, language)
+            before, self._folding = (
+                self._folding,
+                Folding(self._content.whole_lines[: MOST_LINES - 1], language),
+            )
             if keep_folds:
                 self._folding.fold_like(before)
         self._highlighter.set_text(text, language)
