@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import UnionType
@@ -20,6 +21,7 @@ from lowerscope.app.children.shown_text import REASON_CHARACTERS, shortened
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.difference import FunctionDifference
+from lowerscope.core.records.graph import Box, Edge, GraphRecord, Port, Region
 from lowerscope.core.records.schedule import ScheduleRecord, StepError
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.records.translation import RuleSource
@@ -39,8 +41,11 @@ NAME_CHARACTERS = 2**16
 TEXT_CHARACTERS = 2**23
 """Of the `_TEXTS`. That of the largest model, all of its IR, has 600,000."""
 
+MOST_RECORDS = 20_000
+"""Of a list, each of which may be a row or a box. Those of the largest model have 6,000."""
+
 MOST_ITEMS = 100_000
-"""Of a list of records or texts. That of the links of the largest model has 35,000."""
+"""Of other lists with texts. That of the links of the largest model has 35,000."""
 
 _TEXTS = frozenset(
     (
@@ -54,12 +59,19 @@ _TEXTS = frozenset(
 )
 """Fields that hold texts of many lines."""
 
+_DRAWN = frozenset((Box, Edge, GraphRecord, Port, Region))
+_FARTHEST = 2.0**22
+"""Pixels from the corner of a graph. The largest is 400,000 high."""
+
+_PIXELS = Annotated[float, msgspec.Meta(ge=-_FARTHEST, le=_FARTHEST)]
+_POINTS = tuple[tuple[float, float], ...]
 _NAME = Annotated[str, msgspec.Meta(max_length=NAME_CHARACTERS)]
 _TEXT = Annotated[str, msgspec.Meta(max_length=TEXT_CHARACTERS)]
 _ITEMS = msgspec.Meta(max_length=MOST_ITEMS)
+_RECORDS = msgspec.Meta(max_length=MOST_RECORDS)
 _ENTRIES = msgspec.Meta(max_length=MOST_ENTRIES)
-_BOUND = "of length <="
-"""In what msgspec says of a value that is longer than its bound."""
+_BOUND = re.compile(r"^Expected `\w+` (of length )?[<>]=")
+"""What msgspec says of a value that is beyond its bound."""
 
 
 class UnreadableResult(Exception):
@@ -95,7 +107,7 @@ def read_result(answer: str, raw: msgspec.Raw, result: Any) -> Any:
             return msgspec.msgpack.decode(data, type=result)
     except UNREADABLE as error:
         reason = shortened(str(error), REASON_CHARACTERS)
-        if _BOUND in reason:
+        if _BOUND.match(reason):
             raise _too_large(answer, reason) from error
         what = f"{answer} cannot be read: {reason}"
         raise UnreadableResult(Problem(what=what, code="internal")) from error
@@ -180,11 +192,13 @@ def _bounded(kind: Any) -> Any:
     match get_origin(kind):
         case None if kind is str:
             return _NAME
-        case None if isinstance(kind, msgspec.StructMeta):
+        case None if _is_record(kind):
             return _bounded_struct(kind)
         case origin if origin is tuple:
             bounded = tuple[*map(_bounded, parts)]
-            return Annotated[bounded, _ITEMS] if bounded != kind and ... in parts else bounded
+            if bounded == kind or ... not in parts:
+                return bounded
+            return Annotated[bounded, _RECORDS if _is_record(parts[0]) else _ITEMS]
         case origin if origin is dict:
             return Annotated[dict[*map(_bounded, parts)], _ENTRIES]
         case origin if origin in (Union, UnionType):
@@ -192,11 +206,17 @@ def _bounded(kind: Any) -> Any:
     return kind
 
 
+def _is_record(kind: Any) -> bool:
+    return isinstance(kind, msgspec.StructMeta)
+
+
 def _bounded_struct(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
     """Return a struct of the fields of `kind` that have bounds; the others are not decoded."""
     fields = []
     for each in msgspec.structs.fields(kind):
         bounded = _TEXT if (kind, each.name) in _TEXTS else _bounded(each.type)
+        if kind in _DRAWN and each.type in (float, _POINTS):
+            bounded = _PIXELS if each.type is float else tuple[tuple[_PIXELS, _PIXELS], ...]
         if kind.__struct_config__.array_like or bounded != each.type:
             fields.append((each.encode_name, bounded, None))
     config = kind.__struct_config__

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import accumulate
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
@@ -25,8 +26,8 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.snapshot import Note
 
-MOST_NOTES = 200
-"""Notes that are listed, each of which is a widget of its own."""
+NOTES_CHARACTERS = 10_000
+"""Of the notes that are listed, each of which is laid out in a widget of its own."""
 
 
 class ProblemsView(QWidget):
@@ -96,10 +97,12 @@ class ProblemsView(QWidget):
         column.setSpacing(8)
         for problem in problems:
             column.addWidget(self._card(problem))
-        for note in notes[:MOST_NOTES]:
+        sizes = accumulate(len(note.line()) + 50 for note in notes)
+        count = max(1, sum(size <= NOTES_CHARACTERS for size in sizes))
+        for note in notes[:count]:
             column.addWidget(self._note(note))
-        if len(notes) > MOST_NOTES:
-            more = self.tr("… {0} more notes").format(f"{len(notes) - MOST_NOTES:,}")
+        if len(notes) > count:
+            more = self.tr("… {0} more notes").format(f"{len(notes) - count:,}")
             column.addWidget(_text(more, "quiet"))
         column.addStretch(1)
         area = QScrollArea()

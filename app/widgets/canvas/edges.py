@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from PySide6.QtCore import QLineF, QPointF, QRectF
 from PySide6.QtGui import QPainterPath
 
 from lowerscope.app.widgets.canvas.graph import CanvasEdge
-from lowerscope.app.widgets.canvas.index import GraphIndex
+from lowerscope.app.widgets.canvas.index import MOST_CELLS, GraphIndex
 from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 LABEL_PIXELS = 11.0
@@ -92,9 +92,11 @@ class EdgePaths:
         self._bunches = list(bunches.values())
         # Where to look for them, so that a small area is not held against all.
         self._cells: dict[tuple[int, int], list[Bunch]] = {}
+        room = MOST_CELLS
         for bunch in self._bunches:
-            for cell in bunch.cells():
+            for cell in islice(bunch.cells(), room):
                 self._cells.setdefault(cell, []).append(bunch)
+                room -= 1
 
     def inside(self, area: QRectF) -> list[Bunch]:
         """The bunches that touch an area."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from itertools import islice
 from typing import Literal
 
 from PySide6.QtCore import QCoreApplication, QPointF, QRectF
@@ -17,6 +18,9 @@ Way = Literal["up", "down", "left", "right", "first", "last"]
 """A step of a walk."""
 
 _CELL = 512.0
+MOST_CELLS = 200_000
+"""Of all nodes, and of all edges: boxes of a layout are in one or two each."""
+
 # Nodes whose middles are less apart than this stand in one layer.
 _LAYER = 8.0
 _CHEVRON_LEFT = 10.0
@@ -49,9 +53,11 @@ class GraphIndex:
         }
         self.frames = {region.id: region_rect(region) for region in graph.regions if region.id}
         self._cells: dict[tuple[int, int], list[str]] = {}
+        room = MOST_CELLS
         for name, rect in self.rects.items():
-            for cell in cells_of(rect):
+            for cell in islice(cells_of(rect), room):
                 self._cells.setdefault(cell, []).append(name)
+                room -= 1
 
     def bounds(self) -> QRectF:
         """The whole drawing."""
