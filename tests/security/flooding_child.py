@@ -9,6 +9,8 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 
+import msgspec
+
 from lowerscope.core.engine.protocol import (
     FRAME_LIMIT,
     MAGIC,
@@ -26,6 +28,9 @@ from lowerscope.core.engine.protocol import (
     to_raw,
 )
 from lowerscope.core.errors import Problem
+from lowerscope.core.records.graph import Box, GraphRecord
+from lowerscope.core.records.model import InputRecord, ModelRecord, ParameterRecord
+from lowerscope.core.records.snapshot import FxNode, Note, Snapshot, TextRecord
 
 LINE = "the reason is long; "
 CHUNK = 2**16
@@ -99,6 +104,77 @@ def large(id: int, _: str) -> None:
     send(Reply(id, to_raw(bytes(250_000_000))))
 
 
+def snapshot(name: str) -> Snapshot:
+    """Return the snapshot of a model of one node, of which one part is far too large."""
+    long, title, text = "x" * 60_000, "n", "def main():\n    pass\n"
+    size, notes, inputs, parameters = 46.0, 0, 0, 0
+    match name:
+        case "long-names":
+            title = long
+        case "too-long-name":
+            title = "x" * 70_000
+        case "long-shape":
+            inputs = 100
+        case "long-code-line":
+            text = f"x = {'1 + ' * 2_000_000}"
+        case "code-lines":
+            text = "\n" * 8_000_000
+        case "long-notes":
+            notes = 400
+        case "far-box":
+            size = 4e6
+        case "many-records":
+            parameters = 60_000
+    ids = [f"fx:n{number}" for number in range(40)]
+    node = FxNode(
+        id="",
+        name=title,
+        opcode="call_module",
+        target=title,
+        args=title,
+        kwargs=title,
+        shape=None,
+        dtype=title,
+        type=title,
+        label=title,
+    )
+    box = Box(
+        id="", title=title, subtitle=title, kind="call", strategy="", x=0, y=0, width=120, height=46
+    )
+    boxes = [msgspec.structs.replace(box, id=each, y=80.0 * y) for y, each in enumerate(ids)]
+    boxes[-1] = msgspec.structs.replace(boxes[-1], width=size, height=size)
+    model = ModelRecord(
+        title="m",
+        path="",
+        kind="torch",
+        description="",
+        inputs=(InputRecord(name="x", shape=(long,) * inputs, dtype="", origin=""),),
+        parameters=tuple(
+            ParameterRecord(id=f"param:{number}", name="p", shape=(), dtype="", size=1)
+            for number in range(parameters)
+        ),
+    )
+    return Snapshot(
+        model=model,
+        fx=tuple(msgspec.structs.replace(node, id=each) for each in ids),
+        tracer="fx",
+        fx_graph=GraphRecord(boxes=tuple(boxes), edges=(), width=120, height=3_200),
+        relax=TextRecord(text=text, language="tvmscript"),
+        functions=(),
+        links=(),
+        notes=tuple(Note(text=f"{number} {long}") for number in range(notes)),
+    )
+
+
+SNAPSHOTS = ("long-names", "long-shape", "long-code-line", "code-lines", "long-notes", "far-box")
+TOO_LARGE = ("too-long-name", "many-records")
+
+
+def show(id: int, name: str) -> None:
+    """Answer with the snapshot of a flood, and nothing else."""
+    send(Reply(id, to_raw(snapshot(name))))
+
+
 def wrong_kind(id: int, _: str) -> None:
     """Say that a report of progress is 250 MB long."""
     start = encode_frame(Progress(id, "x" * 100, None))[8:]
@@ -138,6 +214,7 @@ FLOODS: Mapping[str, Callable[[int, str], None]] = {
     "long-progress": progress,
     "answers": answers,
     "ready": ready,
+    **dict.fromkeys((*SNAPSHOTS, *TOO_LARGE), show),
     "trickle": trickle,
     "large": large,
     "wrong-kind": wrong_kind,

@@ -10,19 +10,22 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
-from PySide6.QtWidgets import QFileDialog, QPlainTextEdit, QPushButton
+from PySide6.QtWidgets import QApplication, QFileDialog, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.children import messages
+from lowerscope.app.children import messages, replies
 from lowerscope.app.children.child_process import LOG_LIMIT
 from lowerscope.app.children.messages import Incoming, whole_of
+from lowerscope.app.children.replies import UnreadableResult, read_result
 from lowerscope.app.children.whole_log import PART_LIMIT, WholeLog
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.views import log_view
 from lowerscope.app.views.log_view import LogView
 from lowerscope.app.window import MainWindow
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.engine.methods import METHODS
 from lowerscope.core.engine.protocol import (
     Failure,
     Progress,
@@ -32,8 +35,12 @@ from lowerscope.core.engine.protocol import (
     to_raw,
 )
 from lowerscope.core.errors import Problem
+from lowerscope.core.records.graph import GraphRecord
+from lowerscope.core.records.snapshot import Note, TextRecord
+from lowerscope.core.schedules import At, Made
 from tests.app.engine_client.practice_window import Window, practice
 from tests.end_to_end.driving import PATIENCE, OpenWindow
+from tests.pulse import Pulse
 from tests.security import flooding_child
 
 CHILD = str(Path(flooding_child.__file__))
@@ -251,6 +258,93 @@ def test_a_child_is_ready_once(flooded: Callable[[str], Window]) -> None:
     window.ask("echo", practice.Text("a"))
     window.until(lambda: bool(window.endings))
     assert "ready for a second time" in window.endings[0].reason
+
+
+# --- results --------------------------------------------------------------------------------------
+
+ARRAY, MAPPING = b"\xdd", b"\xdf"
+
+
+def read(data: bytes, result: object) -> object:
+    return read_result("The answer", msgspec.Raw(data), result)
+
+
+def many(head: bytes, count: int, element: bytes) -> bytes:
+    """Return a container with the same element again and again."""
+    return head + count.to_bytes(4, "big") + element * count
+
+
+def note(text: str) -> bytes:
+    return msgspec.msgpack.encode(Note(text=text))
+
+
+@pytest.mark.parametrize(
+    ("data", "result"),
+    [
+        pytest.param(to_raw(bytes(replies.RESULT_LIMIT)), bytes, id="bytes"),
+        pytest.param(many(ARRAY, 1_000_001, b"\1"), tuple[int, ...], id="integers"),
+        pytest.param(many(ARRAY, 600_000, b"\x91\1"), tuple[tuple[int, ...], ...], id="nested"),
+        pytest.param(many(ARRAY, 20_001, note("")), tuple[Note, ...], id="records"),
+        pytest.param(many(ARRAY, 100_001, b"\xa0"), tuple[str, ...], id="texts"),
+        pytest.param(many(MAPPING, 50_001, b"\xa1a\1"), dict[str, int], id="mapping"),
+        pytest.param(note("x" * 65_537), Note, id="name"),
+        pytest.param(to_raw("x" * (2**23 + 1)), str, id="text"),
+        pytest.param(
+            to_raw({"boxes": [], "edges": [], "width": 1e9, "height": 1.0, "title": "x" * 70_000}),
+            GraphRecord,
+            id="pixels",
+        ),
+    ],
+)
+def test_a_result_is_bounded_in_each_way(data: bytes, result: object) -> None:
+    # Without what is bounded it is a value of its type.
+    msgspec.msgpack.decode(data, type=result)
+    with pytest.raises(UnreadableResult) as caught:
+        read(data, result)
+    assert "larger than the window can show" in caught.value.problem.what
+    assert caught.value.problem.todo
+
+
+def test_results_within_the_bounds_are_read() -> None:
+    assert read(many(ARRAY, 20_000, note("a" * 30)), tuple[Note, ...])
+    assert read(note("x" * 65_536), Note) == Note(text="x" * 65_536)
+    text = TextRecord(text="x" * 2**23, language="")
+    assert read(msgspec.msgpack.encode(text), TextRecord) == text
+    made = tuple(Made(step="x" * 30_000) for _ in range(3))
+    assert read(msgspec.msgpack.encode(made), tuple[Made | At, ...]) == made
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_results_of_all_methods_have_bounds(method: str) -> None:
+    # What is no value of the type is told as such: the bounds themselves can be made of it.
+    with pytest.raises(UnreadableResult, match="cannot be read"):
+        read(b"\xc1" + bytes(replies.NAME_CHARACTERS), METHODS[method].result)
+
+
+@pytest.mark.parametrize("flood", flooding_child.TOO_LARGE)
+def test_a_snapshot_that_is_too_large_is_a_problem(
+    qtbot: QtBot, flooded_window: Callable[[str], MainWindow], flood: str
+) -> None:
+    workspace = flooded_window(flood).workspace
+    qtbot.waitUntil(lambda: bool(workspace.problems), timeout=PATIENCE)
+    assert "larger than the window can show" in workspace.problems[0].what
+    assert workspace.engine.state == "ready"
+
+
+@pytest.mark.parametrize("flood", flooding_child.SNAPSHOTS)
+def test_what_a_snapshot_says_does_not_stall_the_window(
+    qtbot: QtBot, flooded_window: Callable[[str], MainWindow], flood: str
+) -> None:
+    window = flooded_window(flood)
+    window.show_panes()
+    pulse = Pulse()
+    qtbot.waitUntil(lambda: window.workspace.snapshot is not None, timeout=PATIENCE)
+    for _ in range(20):
+        QApplication.processEvents()
+    pulse.end()
+    # Of the thread's own processor time. It took 2 to 10 seconds, or for ever; what a window that
+    # has never shown a model imports and lays out is in it.
+    assert pulse.processor < 1_500
 
 
 # --- the log --------------------------------------------------------------------------------------
