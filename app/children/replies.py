@@ -65,6 +65,8 @@ _FARTHEST = 2.0**22
 
 _PIXELS = Annotated[float, msgspec.Meta(ge=-_FARTHEST, le=_FARTHEST)]
 _POINTS = tuple[tuple[float, float], ...]
+_TUPLE: Any = tuple
+_DICT: Any = dict
 _NAME = Annotated[str, msgspec.Meta(max_length=NAME_CHARACTERS)]
 _TEXT = Annotated[str, msgspec.Meta(max_length=TEXT_CHARACTERS)]
 _ITEMS = msgspec.Meta(max_length=MOST_ITEMS)
@@ -195,12 +197,12 @@ def _bounded(kind: Any) -> Any:
         case None if _is_record(kind):
             return _bounded_struct(kind)
         case origin if origin is tuple:
-            bounded = tuple[*map(_bounded, parts)]
+            bounded = _TUPLE[tuple(map(_bounded, parts))]
             if bounded == kind or ... not in parts:
                 return bounded
             return Annotated[bounded, _RECORDS if _is_record(parts[0]) else _ITEMS]
         case origin if origin is dict:
-            return Annotated[dict[*map(_bounded, parts)], _ENTRIES]
+            return Annotated[_DICT[tuple(map(_bounded, parts))], _ENTRIES]
         case origin if origin in (Union, UnionType):
             return Union[*map(_bounded, parts)]
     return kind
