@@ -107,14 +107,14 @@ def pass_lines(records: Sequence[PassRecord]) -> tuple[StepLine, ...]:
 
 
 def node_lines(records: Sequence[TranslationRecord]) -> tuple[StepLine, ...]:
-    """Return the steps of the translation: a node that makes a binding changes ``main``."""
+    """Return the steps of the translation."""
     return tuple(
         StepLine(
             number=record.number,
             title=record.node.removeprefix("fx:"),
             label=str(record.number),
-            changed=(*(("main",) if record.bindings else ()), *record.functions),
-            note=_came_to(record),
+            changed=record.changed,
+            note=_came_to(record) if record.changed else "",
         )
         for record in records
     )
@@ -128,7 +128,7 @@ def schedule_lines(function: str, steps: Sequence[ScheduleStep]) -> tuple[StepLi
             title=step.title,
             label=str(number),
             milliseconds=step.milliseconds if step.status == "done" else None,
-            changed=(function,),
+            changed=(function,) if step.changes else (),
             status=step.status,
             error="" if step.error is None else step.error.message,
             note=step.comment,

@@ -12,11 +12,20 @@ import tvm
 from tvm import relax, tirx
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.building import BuiltModel, build
-from lowerscope.core.passes.recording import PassRun, Recorder, pass_records
+from lowerscope.core.execution.building import BuiltModel, build, without_kills
+from lowerscope.core.passes.recording import (
+    FunctionChanges,
+    PassRun,
+    Recorder,
+    pass_labels,
+    record_of,
+)
 from lowerscope.core.records.steps import PassRecord
 
 _Functions = dict[str, tuple[tvm.ir.GlobalVar, Any]]
+
+REMOVE_KILLS = "RemoveKills"
+"""Lowerscope's own first step of a build whose module frees values: see `without_kills`."""
 
 FIRST_FOR_TENSORIR = "tirx.BindTarget"
 """The first of the passes that are given the TensorIR functions alone."""
@@ -43,8 +52,14 @@ class RecordedBuild:
 
     @cached_property
     def records(self) -> tuple[PassRecord, ...]:
-        """The passes, with the functions that each of them changed."""
-        return pass_records(self.runs)
+        """The passes, with the functions of the whole module that each of them changed."""
+        changes = FunctionChanges()
+        return tuple(
+            record_of(run, number, label, changes.between(_by_name(before), _by_name(after)))
+            for number, (run, label, (before, after)) in enumerate(
+                zip(self.runs, pass_labels(self.runs), self._wholes, strict=True), start=1
+            )
+        )
 
     def module_after(self, number: int) -> tvm.IRModule:
         """Return the whole module after a pass of `runs`, counted from 1; 0 is before the first.
@@ -122,7 +137,10 @@ def recorded_build(module: tvm.IRModule, target: tvm.target.Target) -> RecordedB
         If TVM fails.
     """
     recorder = Recorder()
-    built = build(module, target, [recorder.instrument])
+    built_from = without_kills(module)
+    if not built_from.same_as(module):
+        recorder.runs.append(PassRun(REMOVE_KILLS, module, after=built_from))
+    built = build(built_from, target, [recorder.instrument])
     return RecordedBuild(built, module, tuple(_main_line(recorder.runs)))
 
 
@@ -142,6 +160,10 @@ def _main_line(runs: Sequence[PassRun]) -> list[PassRun]:
 
 def _functions(module: tvm.IRModule) -> _Functions:
     return {str(each.name_hint): (each, function) for each, function in module.functions_items()}
+
+
+def _by_name(functions: _Functions) -> Mapping[str, Any]:
+    return {name: function for name, (_, function) in functions.items()}
 
 
 def _without(functions: _Functions, others: _Functions) -> _Functions:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
+import msgspec
+
+from lowerscope.core.comparing.module_difference import changed_lines
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe, applies_schedules
-from lowerscope.core.records.schedule import ByRule, Move, RuledFunction, ScheduleRecord
-from lowerscope.core.rendering.line_matching import matching_lines
+from lowerscope.core.records.schedule import (
+    ByRule,
+    Move,
+    RuledFunction,
+    ScheduleRecord,
+    ScheduleStep,
+)
+from lowerscope.core.records.steps import Moment
 from lowerscope.core.schedules import Reference, schedule_for
 from lowerscope.core.scheduling.code import program
 from lowerscope.core.scheduling.moves import moves
@@ -125,29 +135,27 @@ def _record(stages: Stages, function: str, index: int | None, progress: Progress
     states = stages.states(function)
     state = state_at(states, index)
     at = len(state.steps)
+    moment = Moment(clock="schedule", index=at, function=function)
     progress.check()
     return ScheduleRecord(
         function=function,
         structure=stages.functions.structures[function],
         index=at,
         script=state.script,
-        changed=_changed(states[at - 1], state) if at else (),
+        changed=changed_lines(stages, moment, state.script),
         tree=state.tree,
         buffers=state.buffers,
-        steps=states[-1].steps,
+        steps=_steps(states),
         code=program(function, states[-1].code),
         twins=stages.functions.twins(function),
     )
 
 
-def _changed(before: Replayed, after: Replayed) -> tuple[int, ...]:
-    """Return the lines of a script, from 1, that are not in the one before, however indented."""
-    if before.sch is after.sch:
-        return ()
-    old, new = ([line.strip() for line in each.script.text.split("\n")] for each in (before, after))
-    same = {
-        second + offset
-        for _, second, length in matching_lines(old, new)
-        for offset in range(length)
-    }
-    return tuple(number + 1 for number in range(len(new)) if number not in same)
+def _steps(states: Sequence[Replayed]) -> tuple[ScheduleStep, ...]:
+    """Return the records of the primitives, with those that changed nothing marked."""
+    return tuple(
+        step
+        if step.status != "done" or before.text != after.text
+        else msgspec.structs.replace(step, changes=False)
+        for step, (before, after) in zip(states[-1].steps, pairwise(states), strict=True)
+    )

@@ -1,42 +1,115 @@
-"""Comparison of the counted, the marked and the shown changes of each pass of a recipe."""
+"""Comparison of the counted, the marked and the shown changes of each step of a recipe."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
-from lowerscope.app.step_lines import StepLine, pass_lines
+from lowerscope.app.step_lines import StepLine, node_lines, pass_lines, schedule_lines
 from lowerscope.core.comparing.module_difference import module_difference
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.passes.recording import pass_records
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.progress import Silent
+from lowerscope.core.recipe import Recipe, Source, Strategy
 from lowerscope.core.records.difference import FunctionDifference, Side
 from lowerscope.core.records.snapshot import TextRecord
-from lowerscope.core.records.steps import Clock, Moment
+from lowerscope.core.records.steps import Moment
+from lowerscope.core.rendering.node_map import translation_records
+from lowerscope.core.schedules import Schedule
 from lowerscope.core.stages import Stages
 from lowerscope.core.texts import write_text
 
 
-def contradictions(pipeline: Pipeline, sample: str, preset: str) -> Iterator[str]:
-    """Yield the passes of which count, marks and difference do not say the same."""
-    steps = find_pipeline(preset).steps
-    recipe = Recipe(source=Source(spec=f"sample:{sample}"), steps=steps)
+@dataclass
+class Compared:
+    """Counts of what was compared, and what did not agree.
+
+    Attributes
+    ----------
+    steps, changing
+        Steps, and those of them that changed something.
+    marked
+        Texts with marked lines.
+    found
+        A line for each contradiction.
+    """
+
+    steps: int = 0
+    changing: int = 0
+    marked: int = 0
+    found: list[str] = field(default_factory=list)
+
+
+def recipe_of(sample: str, preset: str, lowering: Strategy = "high-level") -> Recipe:
+    """Return a recipe of a sample with the steps of a preset."""
+    source = Source(spec=f"sample:{sample}")
+    return Recipe(source=source, steps=find_pipeline(preset).steps, lowering=lowering)
+
+
+def with_rules_as_schedules(pipeline: Pipeline, recipe: Recipe) -> Recipe:
+    """Return a recipe with what the rules write for each function as schedules of its own."""
+    schedules = []
+    for function in pipeline.stages(recipe).functions.by_name:
+        primitives = pipeline.workbench.by_rule(recipe, function, Silent()).primitives
+        if primitives:
+            schedules.append(Schedule(function=function, primitives=primitives))
+    return Recipe(
+        source=recipe.source,
+        steps=recipe.steps,
+        lowering=recipe.lowering,
+        schedules=tuple(schedules),
+    )
+
+
+def compare_steps(pipeline: Pipeline, recipe: Recipe) -> Compared:
+    """Compare count, marks and difference of all steps: of nodes, passes, schedules and build."""
+    compared = Compared()
     stages = pipeline.stages(recipe)
-    for clock, lines in _lines(stages).items():
+    for start, lines in _lines(pipeline, stages, recipe).items():
         for line in lines:
             if line.status != "done":
                 continue
-            moment = Moment(clock=clock, index=line.number)
-            where = f"{sample} {preset} {clock} {line.label} {line.title}"
-            yield from (f"{where}: {each}" for each in _of_step(stages, recipe, moment, line))
+            moment = Moment(clock=start.clock, index=line.number, function=start.function)
+            where = f"{recipe.source.spec} {start.clock} {line.label} {line.title}"
+            compared.steps += 1
+            compared.changing += bool(line.changed)
+            found = _of_step(pipeline, stages, recipe, moment, line, compared)
+            compared.found += (f"{where}: {each}" for each in found)
+    return compared
 
 
-def _lines(stages: Stages) -> Mapping[Clock, tuple[StepLine, ...]]:
-    return {"passes": pass_lines(pass_records(stages.transformed.runs))}
+def _lines(
+    pipeline: Pipeline, stages: Stages, recipe: Recipe
+) -> Mapping[Moment, tuple[StepLine, ...]]:
+    traced, lowered = stages.traced, stages.lowered
+    nodes: tuple[StepLine, ...] = ()
+    if traced is not None and lowered is not None:
+        bounds = stages.transformed.walked.of(stages.module)
+        nodes = node_lines(translation_records(lowered, traced.graph_module, bounds))
+    return {
+        Moment(clock="translate", index=0): nodes,
+        Moment(clock="passes", index=0): pass_lines(pass_records(stages.transformed.runs)),
+        Moment(clock="build", index=0): pass_lines(stages.recorded.records),
+        **{
+            Moment(clock="schedule", index=0, function=each.function): schedule_lines(
+                each.function,
+                pipeline.workbench.schedule(recipe, each.function, None, Silent()).steps,
+            )
+            for each in recipe.schedules
+        },
+    }
 
 
-def _of_step(stages: Stages, recipe: Recipe, moment: Moment, line: StepLine) -> Iterator[str]:
+def _of_step(
+    pipeline: Pipeline,
+    stages: Stages,
+    recipe: Recipe,
+    moment: Moment,
+    line: StepLine,
+    compared: Compared,
+) -> Iterator[str]:
     sides = (
         Side(recipe=recipe, moment=moment, before=True),
         Side(recipe=recipe, moment=moment),
@@ -45,15 +118,22 @@ def _of_step(stages: Stages, recipe: Recipe, moment: Moment, line: StepLine) -> 
     shown = {each.name: each for each in difference.functions if each.status != "same"}
     if set(line.changed) != set(shown):
         yield f"counted {sorted(line.changed)}, shown {sorted(shown)}"
+    if moment.clock == "schedule":
+        record = pipeline.workbench.schedule(recipe, moment.function, moment.index, Silent())
+        compared.marked += bool(record.changed)
+        if bool(record.changed) != (moment.function in shown):
+            yield f"lines {record.changed} are marked, shown {sorted(shown)}"
+        return
     left = {name for name, each in shown.items() if each.status != "removed"}
     tensorir = {name for name in left if shown[name].kind == "tensorir"}
     for name in ("", *sorted(tensorir)):
         try:
-            record = write_text(stages, "script", name, moment)
+            text = write_text(stages, "script", name, moment)
         except LowerscopeError:
             continue
+        compared.marked += bool(text.changed)
         wanted = {name} if name else left - tensorir
-        yield from _of_text(record, shown, wanted)
+        yield from _of_text(text, shown, wanted)
 
 
 def _of_text(

@@ -10,17 +10,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from tvm import ir, relax
-from tvm_ffi import Tensor
 
 from lowerscope.core.comparing.finding_tensors import constants_by_name
 from lowerscope.core.memo import key_of
+from lowerscope.core.passes.function_changes import (
+    compared_values,
+    constant_tensors,
+    paired_constants,
+)
 from lowerscope.core.records.difference import ConstantDifference
 from lowerscope.core.relax_constants import Elements, elements_of
 from lowerscope.core.stages import Stages
-
-_AT_ONCE = 1 << 20
-"""Values that are compared at a time, so that a large constant takes no memory."""
 
 _Pair = tuple[str, Any, Any]
 
@@ -60,20 +60,8 @@ def _constants(stages: Stages, function: Any) -> Sequence[Any]:
     _, found = stages.keep(
         "function constants",
         key_of("function constants", function.__chandle__()),
-        lambda: (function, _tensors(function)),
+        lambda: (function, constant_tensors(function)),
     )
-    return found
-
-
-def _tensors(function: Any) -> list[Any]:
-    """Return the tensors of constants; dtypes and shapes are constants as well, and are printed."""
-    found: list[Any] = []
-
-    def visit(expression: Any) -> None:
-        if isinstance(expression, ir.GenericConst) and isinstance(expression.value, Tensor):
-            found.append(expression.value)
-
-    relax.analysis.post_order_visit(function, visit)
     return found
 
 
@@ -85,9 +73,9 @@ def _in_order(
     one: Sequence[Any], other: Sequence[Any], names: dict[Elements, str]
 ) -> Iterator[_Pair]:
     seen: set[tuple[Elements, Elements]] = set()
-    for number, (a, b) in enumerate(zip(one, other, strict=True), start=1):
+    for number, a, b in paired_constants(one, other):
         olds, news = elements_of(a), elements_of(b)
-        if olds != news and olds[1:] == news[1:] and (olds, news) not in seen:
+        if (olds, news) not in seen:
             seen.add((olds, news))
             yield names.get(olds) or names.get(news) or f"constant {number}", a, b
 
@@ -113,7 +101,7 @@ def _difference(stages: Stages, name: str, old: Any, new: Any) -> ConstantDiffer
     _, _, (different, largest) = stages.keep(
         "constant difference",
         key_of("constant difference", one, other),
-        lambda: (old, new, _compared(old.numpy(), new.numpy())),
+        lambda: (old, new, compared_values(old.numpy(), new.numpy())),
         lambda _: old.numpy().nbytes + new.numpy().nbytes,
     )
     if not different:
@@ -126,23 +114,3 @@ def _difference(stages: Stages, name: str, old: Any, new: Any) -> ConstantDiffer
         different=different,
         largest=largest,
     )
-
-
-def _compared(old: np.ndarray, new: np.ndarray) -> tuple[int, float | None]:
-    """Return how many values differ, and by how much at most, as far as that is a number."""
-    one, other = old.reshape(-1), new.reshape(-1)
-    wide = np.complex128 if np.iscomplexobj(old) else np.float64
-    different, largest = 0, None
-    for start in range(0, one.size, _AT_ONCE):
-        a, b = one[start : start + _AT_ONCE], other[start : start + _AT_ONCE]
-        if a.tobytes() == b.tobytes():
-            continue
-        a, b = a.astype(wide), b.astype(wide)
-        apart = (a != b) & ~(np.isnan(a) & np.isnan(b))
-        different += int(np.count_nonzero(apart))
-        with np.errstate(invalid="ignore"):
-            distances = np.abs(a[apart] - b[apart])
-        finite = distances[np.isfinite(distances)]
-        if finite.size:
-            largest = max(largest or 0.0, float(finite.max()))
-    return different, largest

@@ -16,7 +16,6 @@ from lowerscope.core.graphs import with_ends
 from lowerscope.core.memo import key_of
 from lowerscope.core.passes.bindings import Matches
 from lowerscope.core.passes.following import inverse
-from lowerscope.core.passes.function_changes import function_script
 from lowerscope.core.passes.recording import pass_labels
 from lowerscope.core.records.difference import (
     DifferenceRecord,
@@ -31,6 +30,7 @@ from lowerscope.core.rendering.difference import FunctionText, function_differen
 from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
 from lowerscope.core.rendering.graphs.difference import FunctionGraph, graph_difference
 from lowerscope.core.rendering.graphs.relax_graph import function_graph
+from lowerscope.core.rendering.script import function_script
 from lowerscope.core.stages import Stages
 
 
@@ -63,6 +63,8 @@ def changed_lines(stages: Stages, moment: Moment, record: TextRecord) -> tuple[i
 
     They are those of the difference. Where a step took lines of a function away, or changed the
     values of its constants, and nothing else, the line behind them is marked, or its first one.
+    Primitives of a schedule indent loops anew: lines that are only indented differently are left
+    out where others differ as well.
 
     Parameters
     ----------
@@ -73,26 +75,49 @@ def changed_lines(stages: Stages, moment: Moment, record: TextRecord) -> tuple[i
         return ()
     before = _module_at(stages, moment, before=True)
     after = _module_at(stages, moment, before=False)
-    differences = _differences(stages, stages, before, after)
+    names = {span.entity.partition(":")[2] for span in record.spans}
+    differences = _differences(stages, stages, _only(before, names), _only(after, names))
     changed = {each.name: each for each in differences if each.status != "same"}
     found: set[int] = set()
     for span in record.spans:
         function = changed.get(span.entity.partition(":")[2])
         if function is not None:
-            found.update(span.first + each - 1 for each in _new_lines(function, span))
+            lines = _new_lines(function, span, indented=moment.clock != "schedule")
+            found.update(span.first + each - 1 for each in lines)
     return tuple(sorted(found))
 
 
-def _new_lines(function: FunctionDifference, span: Span) -> set[int]:
-    """Return the lines of a function, from 1, that are other ones than before."""
+def _only(module: tvm.IRModule, names: set[str]) -> tvm.IRModule:
+    """Return a module of the functions of some names."""
+    functions = module.functions_items()
+    return tvm.IRModule(
+        {each: function for each, function in functions if str(each.name_hint) in names}
+    )
+
+
+def _new_lines(function: FunctionDifference, span: Span, *, indented: bool) -> set[int]:
+    """Return the lines of a function, from 1, that are other ones than before.
+
+    Parameters
+    ----------
+    indented
+        Whether lines count that differ in their indentation alone.
+    """
     count = span.last - span.first + 1
+    old, new = function.old.split("\n"), function.new.split("\n")
     # The script of a function begins with its decorators, which a span may leave out.
-    ahead = len(function.new.split("\n")) - count
+    ahead = len(new) - count
     found, gone = set[int](), set[int]()
     for run in function.runs:
         first = run.new - ahead
-        if run.status in ("changed", "added"):
+        if run.status == "added" or (run.status == "changed" and indented):
             found.update(range(first, first + run.length))
+        elif run.status == "changed":
+            found.update(
+                first + place
+                for place in range(run.length)
+                if old[run.old - 1 + place].strip() != new[run.new - 1 + place].strip()
+            )
         elif run.status == "removed":
             gone.add(first)
     inside = {each for each in found if 1 <= each <= count}

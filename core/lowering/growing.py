@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import tvm
+import tvm_ffi
 from torch import fx
 from tvm import ir, relax
 from tvm.relax.analysis import free_vars
@@ -29,16 +32,13 @@ def module_after(lowered: LoweredModel, graph: fx.Graph, count: int) -> tvm.IRMo
     count
         From 0 to the number of nodes, with which it is the lowered module itself.
     """
-    nodes = list(graph.nodes)
-    if count >= len(nodes):
+    if count >= len(graph.nodes):
         return lowered.module
-    done = nodes[:count]
     main = lowered.module["main"]
-    every = [binding for block in main.body.blocks for binding in block.bindings]
-    bindings = every[: sum(len(lowered.nodes[node.name].bindings) for node in done)]
-    inputs = sum(node.op == "placeholder" for node in done)
-    returned = _latest(lowered, done)
-    whole = _function(lowered, main, bindings, inputs, returned)
+    bindings = _bindings(main)
+    part = next(islice(_parts(lowered, graph), count, None))
+    bindings = bindings[: part.bindings]
+    whole = _function(main, bindings, part)
     used = functions_of(bindings)
     functions = {
         variable: function
@@ -64,32 +64,100 @@ def leaves_of(value: Value) -> Iterator[Any]:
         yield value
 
 
-def _latest(lowered: LoweredModel, done: list[fx.Node]) -> list[Any]:
-    """Return what the last of the nodes stands for that stands for tensors."""
-    for node in reversed(done):
-        leaves = list(leaves_of(lowered.nodes[node.name].value))
-        if leaves:
-            return leaves
-    return []
+@dataclass(frozen=True)
+class _Part:
+    """What ``main`` has after some of the nodes.
+
+    Attributes
+    ----------
+    bindings
+        Number of its bindings, without those that name what it returns.
+    params
+        Its parameters.
+    returned
+        The expressions that it returns: what the latest node stands for that stands for tensors.
+    """
+
+    bindings: int
+    params: tuple[Any, ...]
+    returned: tuple[Any, ...]
 
 
-def _function(
-    lowered: LoweredModel, main: Any, bindings: list[Any], inputs: int, returned: list[Any]
-) -> Any:
+def changes_of_nodes(
+    lowered: LoweredModel,
+    graph: fx.Graph,
+    between: Callable[[tvm.IRModule, tvm.IRModule], tuple[str, ...]],
+) -> list[tuple[str, ...]]:
+    """Return, for each node, the functions that differ between the modules before and after it.
+
+    Parameters
+    ----------
+    between
+        Returns the functions that differ between two modules. It is called for the last node alone:
+        of the others it is known what they add.
+    """
+    changes: list[tuple[str, ...]] = []
+    seen: set[str] = set()
+    parts = list(_parts(lowered, graph))
+    for node, before, after in zip(graph.nodes, parts[:-1], parts[1:], strict=True):
+        main = ("main",) if _differs(before, after) else ()
+        added = [name for name in lowered.nodes[node.name].functions if name not in seen]
+        seen.update(added)
+        changes.append((*main, *dict.fromkeys(map(str, added))))
+    last = (module_after(lowered, graph, len(parts) - 2), lowered.module)
+    return [*changes[:-1], between(*last)] if changes else []
+
+
+def _differs(before: _Part, after: _Part) -> bool:
+    if (before.bindings, len(before.params)) != (after.bindings, len(after.params)):
+        return True
+    if len(before.returned) != len(after.returned):
+        return True
+    # Constants with the same values read the same.
+    pairs = zip(before.returned, after.returned, strict=True)
+    return not all(tvm_ffi.structural_equal(one, other) for one, other in pairs)
+
+
+def _parts(lowered: LoweredModel, graph: fx.Graph) -> Iterator[_Part]:
+    """Yield what ``main`` has before the first node, and after each of them."""
+    main = lowered.module["main"]
+    bindings = _bindings(main)
     stand_ins = _arguments(lowered, main)
-    values = [stand_ins.get(value, value) for value in returned]
+    given = len(main.params) - len(lowered.arguments)
+    inputs, arguments = list(main.params)[:given], list(main.params)[given:]
+    returned: tuple[Any, ...] = ()
+    read: set[Any] = set()
+    come = done = 0
+
+    def part() -> _Part:
+        leaving = set(returned)
+        used = [each for each in arguments if each in read or each in leaving]
+        return _Part(done, (*inputs[:come], *used), returned)
+
+    yield part()
+    for node in graph.nodes:
+        known = lowered.nodes[node.name]
+        come += node.op == "placeholder"
+        for binding in bindings[done : done + len(known.bindings)]:
+            read.update(free_vars(binding.value))
+        done += len(known.bindings)
+        leaves = tuple(leaves_of(known.value))
+        if leaves:
+            returned = tuple(stand_ins.get(each, each) for each in leaves)
+        yield part()
+
+
+def _bindings(main: Any) -> list[Any]:
+    return [binding for block in main.body.blocks for binding in block.bindings]
+
+
+def _function(main: Any, bindings: Sequence[Any], part: _Part) -> Any:
     builder = relax.BlockBuilder()
     bound = {binding.var for binding in bindings}
-    leaving = {value: relax.Var("gv", value.ty) for value in values if value in bound}
+    leaving = {value: relax.Var("gv", value.ty) for value in part.returned if value in bound}
     block = [*bindings, *(relax.VarBinding(var, value) for value, var in leaving.items())]
-    results = [leaving.get(value, value) for value in values]
-    read = {var for binding in bindings for var in free_vars(binding.value)} | set(values)
-    given = len(main.params) - len(lowered.arguments)
-    params = [
-        *main.params[: min(inputs, given)],
-        *(each for each in main.params[given:] if each in read),
-    ]
-    with builder.function("main", params=params, attrs=dict(main.attrs.items())):
+    results = [leaving.get(value, value) for value in part.returned]
+    with builder.function("main", params=list(part.params), attrs=dict(main.attrs.items())):
         builder._end_block()
         if block:
             builder._func._blocks.append(relax.DataflowBlock(block))

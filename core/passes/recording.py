@@ -10,8 +10,9 @@ from typing import Any, Literal
 import tvm
 from tvm.ir.instrument import PassInstrument, pass_instrument
 
-from lowerscope.core.passes.function_changes import function_script, is_same
+from lowerscope.core.passes.function_changes import is_same
 from lowerscope.core.records.steps import PassRecord
+from lowerscope.core.rendering.script import function_script
 
 Status = Literal["done", "failed", "skipped", "off"]
 
@@ -147,21 +148,26 @@ class _Instrument:
 
 def pass_records(runs: Sequence[PassRun]) -> tuple[PassRecord, ...]:
     """Return the records of passes in order, with the functions that each of them changed."""
-    functions = _Functions()
+    changes = FunctionChanges()
     return tuple(
-        PassRecord(
-            number=number,
-            name=run.name,
-            label=label,
-            depth=run.depth,
-            parent=run.parent,
-            step=run.step,
-            milliseconds=run.milliseconds,
-            changed=() if run.after is None else tuple(functions.changed(run.before, run.after)),
-            status=run.status,
-            error=run.error,
-        )
+        record_of(run, number, label, changes.between_modules(run.before, run.after))
         for number, (run, label) in enumerate(zip(runs, pass_labels(runs), strict=True), start=1)
+    )
+
+
+def record_of(run: PassRun, number: int, label: str, changed: tuple[str, ...]) -> PassRecord:
+    """Return the record of a pass that changed some functions."""
+    return PassRecord(
+        number=number,
+        name=run.name,
+        label=label,
+        depth=run.depth,
+        parent=run.parent,
+        step=run.step,
+        milliseconds=run.milliseconds,
+        changed=changed if run.after is not None else (),
+        status=run.status,
+        error=run.error,
     )
 
 
@@ -172,26 +178,29 @@ def pass_labels(runs: Sequence[PassRun]) -> Iterator[str]:
         yield f"{outer}.{inner}" if inner else str(outer)
 
 
-class _Functions:
-    """The functions of modules by name, listed once for each module."""
+class FunctionChanges:
+    """The functions that differ between modules, each printed once."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[tvm.IRModule, Mapping[str, Any]]] = {}
         # A function is kept with its script, so that no other one gets its address.
         self._scripts: dict[tuple[int, str], tuple[Any, str]] = {}
 
-    def changed(self, before: tvm.IRModule, after: tvm.IRModule) -> Iterator[str]:
-        """Yield the names of the functions that were changed or added, then those removed."""
-        if before.same_as(after):
-            return
-        old, new = self._of(before), self._of(after)
-        for name, function in new.items():
-            if name not in old or self._is_changed(name, old[name], function):
-                yield name
-        yield from (name for name in old if name not in new)
+    def between_modules(self, before: tvm.IRModule, after: tvm.IRModule | None) -> tuple[str, ...]:
+        """Return the names of the functions that were changed or added, then those removed."""
+        if after is None or before.same_as(after):
+            return ()
+        return self.between(self._of(before), self._of(after))
 
-    def _is_changed(self, name: str, one: Any, other: Any) -> bool:
-        return not is_same(one, other, lambda function: self._script(name, function))
+    def between(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the same for the functions of two modules by name."""
+        changed = (name for name, each in new.items() if self._is_changed(name, old, each))
+        return (*changed, *(name for name in old if name not in new))
+
+    def _is_changed(self, name: str, old: Mapping[str, Any], function: Any) -> bool:
+        if name not in old:
+            return True
+        return not is_same(old[name], function, lambda each: self._script(name, each))
 
     def _script(self, name: str, function: Any) -> str:
         key = (function.__chandle__(), name)

@@ -131,6 +131,8 @@ class ScheduleStep(msgspec.Struct, frozen=True, kw_only=True):
     names
         What the loops and blocks that it names were called when it was reached, in the order of
         `references_of`; empty for those that were not there.
+    changes
+        Whether the function reads differently after it.
     """
 
     id: str
@@ -141,6 +143,7 @@ class ScheduleStep(msgspec.Struct, frozen=True, kw_only=True):
     milliseconds: float = 0.0
     comment: str = ""
     names: tuple[str, ...] = ()
+    changes: bool = True
 
 
 class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -95,6 +95,9 @@ class TranslationRecord(msgspec.Struct, frozen=True, kw_only=True):
     bindings, functions
         Ids of the bindings that it added to ``main``, and names of the functions that it added to
         the module.
+    changed
+        Names of the functions that differ between the module before it and after it, which returns
+        what the latest node stands for: an output that returns no more than that changes nothing.
     value
         What it stands for from then on: the name of a variable, or a description.
     rebound
@@ -105,5 +108,6 @@ class TranslationRecord(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     bindings: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
     value: str = ""
     rebound: tuple[str, ...] = ()

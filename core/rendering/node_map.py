@@ -10,10 +10,12 @@ from typing import Any
 from torch import fx
 from tvm import ir
 
+from lowerscope.core.lowering.growing import changes_of_nodes
 from lowerscope.core.lowering.lowered import LoweredModel
 from lowerscope.core.lowering.parameters import name_constants
 from lowerscope.core.lowering.relax_values import Held, Value, is_size
 from lowerscope.core.lowering.rule_table import Missing
+from lowerscope.core.passes.recording import FunctionChanges
 from lowerscope.core.records.steps import TranslationRecord
 from lowerscope.core.relax_bindings import Bound
 
@@ -39,7 +41,9 @@ def translation_records(
     names = ValueNames(lowered, graph_module, bounds)
     seen: set[str] = set()
     records: list[TranslationRecord] = []
-    for number, each in enumerate(lowered.nodes.values(), start=1):
+    changes = changes_of_nodes(lowered, graph_module.graph, FunctionChanges().between_modules)
+    steps = zip(lowered.nodes.values(), changes, strict=True)
+    for number, (each, changed) in enumerate(steps, start=1):
         added = tuple(name for name in each.functions if name not in seen)
         seen.update(added)
         value = names.text(each.value)
@@ -49,6 +53,7 @@ def translation_records(
                 node=f"fx:{each.node}",
                 bindings=tuple(f"relax:main/{name}" for name in each.bindings),
                 functions=tuple(str(name) for name in added),
+                changed=changed,
                 value=value,
                 rebound=tuple(f"fx:{name}" for name in each.rebound),
             )

@@ -85,6 +85,16 @@ def module_text(module: IRModule, *, show_meta: bool = False) -> TextRecord:
     return _record(lines, _spans(lines, functions, bindings), cards)
 
 
+def function_script(function: Any, name: str) -> str:
+    """Return the script from the first decorator on, without the remark on omitted metadata."""
+    lines = function.script(name=name).split("\n")
+    begin = next((index for index, line in enumerate(lines) if line.startswith("@")), 0)
+    end = len(lines)
+    while end > begin + 1 and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
+        end -= 1
+    return "\n".join(lines[begin:end])
+
+
 def function_text(module: IRModule, name: str, loops: Sequence[str] | None = None) -> TextRecord:
     """Return the script of one function of `module`, printed alone.
 

@@ -28,7 +28,7 @@ from lowerscope.core.records.schedule import (
     ScheduleStep,
 )
 from lowerscope.core.records.snapshot import TextRecord
-from lowerscope.core.rendering.script import tensorir_text
+from lowerscope.core.rendering.script import function_script, tensorir_text
 from lowerscope.core.schedules import Primitive, Reference, references_of
 from lowerscope.core.scheduling.applying import apply
 from lowerscope.core.scheduling.code import Code, call_of
@@ -88,6 +88,11 @@ class Replayed:
     def function(self) -> tirx.PrimFunc:
         """The function as it is now."""
         return self.sch.mod[self.name]
+
+    @cached_property
+    def text(self) -> str:
+        """Its script as differences have it."""
+        return function_script(self.function, self.name)
 
     @cached_property
     def script(self) -> TextRecord:

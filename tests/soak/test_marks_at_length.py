@@ -1,0 +1,52 @@
+"""Counted, marked and shown changes of each step compared: ``python -m pytest tests/soak``.
+
+Every sample in every preset, with its operators lowered in all three ways, and with what the rules
+write for its functions as schedules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import get_args
+
+import pytest
+
+from lowerscope.core.passes.presets import PRESETS
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.recipe import Strategy
+from lowerscope.core.sources.samples import samples
+from tests.step_changes import Compared, compare_steps, recipe_of, with_rules_as_schedules
+
+NAMES = [each.name for each in samples()]
+FULL = Compared()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def counts() -> Iterator[None]:
+    yield
+    print(f"{FULL.steps} steps, {FULL.changing} changed something, {FULL.marked} marked texts")
+
+
+def note(compared: Compared) -> None:
+    FULL.steps += compared.steps
+    FULL.changing += compared.changing
+    FULL.marked += compared.marked
+    assert compared.found == []
+
+
+@pytest.mark.parametrize("preset", [each.name for each in PRESETS])
+@pytest.mark.parametrize("sample", NAMES)
+def test_steps_of_every_sample_and_preset_agree(sample: str, preset: str) -> None:
+    note(compare_steps(Pipeline(), recipe_of(sample, preset)))
+
+
+@pytest.mark.parametrize("lowering", [each for each in get_args(Strategy) if each != "high-level"])
+@pytest.mark.parametrize("sample", NAMES)
+def test_steps_of_every_sample_and_lowering_agree(sample: str, lowering: Strategy) -> None:
+    note(compare_steps(Pipeline(), recipe_of(sample, "fuse", lowering)))
+
+
+@pytest.mark.parametrize("sample", NAMES)
+def test_primitives_that_rules_write_agree(sample: str) -> None:
+    pipeline = Pipeline()
+    note(compare_steps(pipeline, with_rules_as_schedules(pipeline, recipe_of(sample, "fuse"))))
