@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.execution.processor_use import ProcessorUse
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.memo import key_of
 from lowerscope.core.progress import Progress
@@ -80,13 +81,20 @@ class Numbers:
         peaks = self.peaks(recipe, False, progress)
         states = stages.states(function)
         scheduled = at_sizes(state_at(states, index).function, given_of(stages, function))
+        use = ProcessorUse()
         timing = time_alone(scheduled, stages.target, recipe.seed, progress)
+        disturbed = use.was_short(peaks.threads)
         work = _work(stages, function)
         nodes = nodes_of(stages, function)
         key = key_of("torch_ms", stages.unscheduled_key, nodes.names, peaks.threads, recipe.seed)
-        torch = stages.keep(
-            "torch", key, lambda: torch_ms(stages, nodes.names, recipe.seed, progress)
-        )
+        kept: list[float | None] = stages.keep("torch", key, list)
+        use, torch_disturbed = ProcessorUse(), False
+        torch = kept[0] if kept else torch_ms(stages, nodes.names, recipe.seed, progress)
+        if not kept and torch is not None:
+            torch_disturbed = use.was_short(peaks.threads)
+        if not kept and not torch_disturbed:
+            # A time that is unreliable is measured once more the next time.
+            kept.append(torch)
         measured = _measured(timing, work, peaks)
         return msgspec.structs.replace(
             measured,
@@ -94,6 +102,7 @@ class Numbers:
             torch_nodes=nodes.names if torch is not None else (),
             torch_does_more=nodes.does_more,
             at=scheduled.text,
+            disturbed=disturbed or torch_disturbed,
         )
 
     def check(

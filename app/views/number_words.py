@@ -92,10 +92,11 @@ def share_text(value: float | None) -> str:
     return f"{value * 100:.0f} %" if value >= 0.1 else f"{value * 100:.2g} %"
 
 
-def faster_text(before: float, after: float) -> str:
-    """Return how many times as fast: ``12 ×``."""
-    factor = before / after
-    return f"{factor:,.0f} ×" if factor >= 10 else f"{factor:.2g} ×"
+def faster_text(before: Measured, after: Measured) -> str:
+    """Return how many times as fast: ``12 ×``, or ``≈ 12 ×`` of times that are unreliable."""
+    factor = before.milliseconds / after.milliseconds
+    text = f"{factor:,.0f} ×" if factor >= 10 else f"{factor:.2g} ×"
+    return f"≈ {text}" if before.disturbed or after.disturbed else text
 
 
 def tr(text: str) -> str:

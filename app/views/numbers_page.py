@@ -23,6 +23,7 @@ from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.widgets.time_bars import Bar, TimeBars
 from lowerscope.app.workbench.scheduled import Scheduled
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.rendering.time_text import UNRELIABLE
 from lowerscope.core.schedules import Schedule, shown_name
 
 UNSCHEDULED = "unscheduled"
@@ -48,6 +49,10 @@ class NumbersPage(QWidget):
         self.all.setToolTip(self.tr("Check and measure all variants of this function"))
         self.stop = QPushButton(self.tr("Stop"))
         self.stop.setToolTip(self.tr("Stop checking and measuring"))
+        self.again = QPushButton(self.tr("Measure again"))
+        self.again.setToolTip(
+            self.tr("Measure once more what was measured while other programs were busy")
+        )
         self.state = ElidedLabel()
         self.state.setProperty("role", "quiet")
         self.figures = Table(
@@ -74,6 +79,7 @@ class NumbersPage(QWidget):
         self.automatic.clicked.connect(self._measurements.set_automatic)
         self.measure.clicked.connect(self._measurements.measure)
         self.all.clicked.connect(self.measure_all)
+        self.again.clicked.connect(self._measure_again)
         self.stop.clicked.connect(self._measurements.cancel)
         self.variants.row_activated.connect(self._choose)
         self._measurements.changed.connect(self._show_if_seen)
@@ -89,6 +95,7 @@ class NumbersPage(QWidget):
         bar.addWidget(self.all)
         bar.addWidget(self.automatic)
         bar.addWidget(self.state, 1)
+        bar.addWidget(self.again)
         bar.addWidget(self.stop)
         strip = QWidget()
         strip.setLayout(bar)
@@ -118,6 +125,11 @@ class NumbersPage(QWidget):
         schedules = tuple(each.primitives for each in self._workspace.variants.all)
         self._measurements.measure_all(((), *schedules))
 
+    def _measure_again(self) -> None:
+        here = self._measurements.here
+        if here is not None:
+            self._measurements.measure_again(self._disturbed(here))
+
     def _choose(self, key: str) -> None:
         if key == UNSCHEDULED:
             self._workspace.variants.choose(None)
@@ -142,6 +154,8 @@ class NumbersPage(QWidget):
         for button in (self.measure, self.all):
             button.setEnabled(here is not None)
         self.state.set_whole(self._state_text(here))
+        idle = here is not None and measurements.doing is None
+        self.again.setVisible(idle and here is not None and bool(self._disturbed(here)))
         self.figures.set_rows(() if here is None else self._figures(here))
         self.variants.set_rows(() if here is None else self._variants(here))
         self.bars.set_bars(() if here is None else self._bars(here))
@@ -163,7 +177,15 @@ class NumbersPage(QWidget):
         if measurements.waits:
             return self.tr("Waits until the tuning is paused or over")
         problem = measurements.problem("measure", here)
-        return "" if problem is None else problem.line()
+        if problem is not None:
+            return problem.line()
+        return UNRELIABLE if self._disturbed(here) else ""
+
+    def _disturbed(self, here: Scheduled) -> list[Scheduled]:
+        """Return what was measured while other programs held the processors."""
+        shown = dict.fromkeys((here, *(of for _, _, of in self._sides(here))))
+        found = [(of, self._measurements.measured(of)) for of in shown]
+        return [of for of, measured in found if measured is not None and measured.disturbed]
 
     def _figures(self, here: Scheduled) -> tuple[Row, ...]:
         measurements = self._measurements
@@ -204,11 +226,16 @@ class NumbersPage(QWidget):
         measured, before = measurements.measured(of), measurements.measured(of.unscheduled)
         best = measurements.best
         is_best = best is not None and best[0] == of and bool(of.primitives)
-        time, faster = "–", ""
+        time, faster = "–", Cell("")
+        disturbed = ""
         if measured is not None:
             time = duration_text(measured.milliseconds)
+            disturbed = UNRELIABLE if measured.disturbed else ""
             if before is not None:
-                faster = faster_text(before.milliseconds, measured.milliseconds)
+                either = UNRELIABLE if before.disturbed else disturbed
+                faster = Cell(
+                    faster_text(before, measured), "unsure" if either else "", tooltip=either
+                )
         role, word, figure, more = verdict_of(measurements, of)
         mark = {"right": "✓ ", "wrong": "✕ "}.get(role, "")
         # What the others are compared with.
@@ -226,7 +253,12 @@ class NumbersPage(QWidget):
             key,
             (
                 Cell(f"{marks}{name}", bold=on, tooltip="\n".join(facts)),
-                Cell(time, "right" if is_best else "", bold=is_best),
+                Cell(
+                    time,
+                    "unsure" if disturbed else "right" if is_best else "",
+                    bold=is_best,
+                    tooltip=disturbed,
+                ),
                 faster,
                 Cell(f"{mark}{word}", ink, tooltip=f"{figure}\n{more}".strip()),
             ),

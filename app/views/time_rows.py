@@ -14,6 +14,8 @@ from lowerscope.app.widgets.table import Cell, Row
 from lowerscope.core.records.memory import MemoryRecord, Storage
 from lowerscope.core.records.run import CallRun, RunRecord
 from lowerscope.core.records.snapshot import FxNode, Snapshot
+from lowerscope.core.records.times import is_reliable
+from lowerscope.core.rendering.time_text import UNRELIABLE
 from lowerscope.core.strategy_names import STRATEGY_LETTERS
 from lowerscope.core.units import bytes_text
 
@@ -148,6 +150,7 @@ def _row(
     strategy = strategy_of(snapshot, share.nodes)
     # A node without a call of its own is computed while the model is built.
     known = bool(share.calls)
+    sure = there is None or record.times is None or is_reliable(record.times)
     return Row(
         share.key,
         (
@@ -157,7 +160,12 @@ def _row(
             Cell(duration_text(taken) if known else "–", value=taken),
             Cell(f"{part:.1%}" if known else "–", value=part),
             Cell("–" if there is None else duration_text(there), value=there or 0.0),
-            Cell(_ratio_text(taken, there) if known else "–", value=_ratio(taken, there)),
+            Cell(
+                f"{'' if sure else '≈ '}{_ratio_text(taken, there)}" if known else "–",
+                role="" if sure else "unsure",
+                tooltip="" if sure else UNRELIABLE,
+                value=_ratio(taken, there),
+            ),
             Cell(share.note, role="quiet", tooltip=share.note),
         ),
     )

@@ -7,6 +7,7 @@ from lowerscope.app.widgets.best_curve import CurvePoint, Level
 from lowerscope.app.widgets.table import Cell, Row
 from lowerscope.app.workbench.tuning import Tuning
 from lowerscope.core.records.tuning import TunedFunction, TunedState, TuneState
+from lowerscope.core.rendering.time_text import UNRELIABLE, disturbed_times
 
 STATES: dict[TunedState, tuple[str, str]] = {
     "waiting": ("○ waits", "quiet"),
@@ -21,6 +22,8 @@ START_SECONDS = 12.0
 
 FUNCTION_SECONDS = 3.0
 """What a function takes before its first candidate."""
+
+MEASURE_ANEW = "tune again with “Measure anew what the database has already”"
 
 TRIAL_SECONDS = 0.8
 """What a candidate takes where none was measured yet; most of it is spent on compiling it."""
@@ -70,6 +73,12 @@ def tuned_row(function: TunedFunction) -> Row:
     planned = max(function.planned, function.trials)
     slower = function.best is not None and function.torch is not None
     slower = slower and function.best > function.torch  # type: ignore[operator]
+    unsure = disturbed_times(function, "best", "torch")
+    ratio = ratio_text(function.best, function.torch)
+    if unsure and ratio:
+        ratio = f"≈ {ratio}"
+    if function.disturbed:
+        note = "; ".join(each for each in (note, UNRELIABLE, MEASURE_ANEW) if each)
     return Row(
         function.name,
         (
@@ -78,10 +87,10 @@ def tuned_row(function: TunedFunction) -> Row:
             f"{count_text(function.trials)} / {count_text(planned)}",
             Cell(count_text(function.failed), role="wrong" if function.failed else "quiet"),
             call_text(function.best),
-            Cell(ratio_text(function.best, function.torch), role="" if slower else "right"),
+            Cell(ratio, role="unsure" if unsure else "" if slower else "right", tooltip=unsure),
             call_text(function.by_rules),
             call_text(function.torch),
-            Cell(note, role="quiet", tooltip=note),
+            Cell(note, role="unsure" if function.disturbed else "quiet", tooltip=note),
         ),
     )
 
@@ -105,7 +114,7 @@ def points_of(function: TunedFunction) -> list[CurvePoint]:
         points.append(CurvePoint(0, function.best, known))
     for each in function.points:
         parts = [span_text(each.seconds_spent)]
-        if before:
+        if before and not disturbed_times(function, "best", "unscheduled"):
             parts.append(f"{before / each.best:.3g} × as fast as unscheduled")
         points.append(CurvePoint(each.trials, each.best, " · ".join(parts)))
     return points

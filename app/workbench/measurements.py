@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -188,6 +189,12 @@ class Measurements(QObject):
             self._forget(here)
             kinds: tuple[Kind, ...] = ("check", "measure") if here.primitives else ("measure",)
             self._ask(*(_Job(kind, here) for kind in kinds))
+
+    def measure_again(self, scheduled: Sequence[Scheduled]) -> None:
+        """Measure once more functions whose times are unreliable."""
+        for each in scheduled:
+            self._measured.pop(each, None)
+        self._ask(*(_Job("measure", each) for each in scheduled))
 
     def measure_all(self, schedules: tuple[Primitives, ...]) -> None:
         """Measure the function after each of some schedules, as far as that was not done."""

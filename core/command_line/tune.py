@@ -14,6 +14,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.tuning import Tuned, TunedFunction, TuneOptions, TuneState
+from lowerscope.core.rendering.time_text import UNRELIABLE
 
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
@@ -145,6 +146,7 @@ def _row(each: TunedFunction) -> tuple[str, ...]:
     words += [each.state] if each.state in ("stopped", "failed") else []
     words += [f"{each.failed} failed"] if each.failed else []
     words += [each.note] if each.note else []
+    words += ["unreliable times"] if each.disturbed else []
     return (
         each.name,
         str(each.calls),
@@ -162,6 +164,8 @@ def _end(tuned: Tuned) -> Iterator[str]:
     measured = [each for each in tuned.state.functions if each.best is not None]
     if measured:
         yield f"One run of these: {', '.join(_sums(measured))}"
+    if any(each.disturbed for each in measured):
+        yield f"{UNRELIABLE[0].upper()}{UNRELIABLE[1:]}, with --fresh"
     if tuned.database:
         yield f"Kept in {tuned.database}"
     yield "Use it with --schedule tuned, such as in: lowerscope run SOURCE --schedule tuned …"

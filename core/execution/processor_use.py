@@ -7,6 +7,7 @@ import time
 import psutil
 
 from lowerscope.core.execution.environment import usable_processors
+from lowerscope.core.records.times import were_taken
 
 _IDLE = ("idle", "iowait")
 _COUNTED_TWICE = ("guest", "guest_nice")
@@ -34,6 +35,10 @@ class ProcessorUse:
         elapsed = time.monotonic() - self._began
         others = (busy - self._busy) - (own - self._own)
         return min(max(others / elapsed, 0.0), float(self.processors)) if elapsed > 0 else 0.0
+
+    def was_short(self, threads: int) -> bool:
+        """Return whether other programs took processors since that so many threads wanted."""
+        return were_taken(self.by_others(), self.processors, threads)
 
     def _times(self) -> tuple[float, float]:
         """Return for how many seconds the processors were busy, and with this process."""

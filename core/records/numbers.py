@@ -93,6 +93,9 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
         Compiling it.
     at
         See `Work`.
+    disturbed
+        Whether other programs held processors that it, or torch, was to run on: then ratios of the
+        times are unreliable.
     """
 
     milliseconds: float
@@ -107,6 +110,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     torch_nodes: tuple[str, ...] = ()
     torch_does_more: bool = False
     at: str = ""
+    disturbed: bool = False
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):

@@ -143,7 +143,12 @@ def is_short_of_processors(times: RunTimes) -> bool:
     take several times as long, at each call. TVM's calls are held up far less.
     """
     wanted = max((side.threads or times.processors for side in times.sides), default=0)
-    return times.others - max(times.processors - wanted, 0) > OTHERS
+    return were_taken(times.others, times.processors, wanted)
+
+
+def were_taken(others: float, processors: int, wanted: int) -> bool:
+    """Return whether other programs, which used some processors, took those that were wanted."""
+    return others - max(processors - wanted, 0) > OTHERS
 
 
 def is_disturbed(times: RunTimes | None) -> bool:

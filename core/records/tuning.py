@@ -15,6 +15,10 @@ TunedState = Literal["waiting", "tuning", "done", "stopped", "failed"]
 """Of one function; ``"failed"`` where nothing could be measured, and the note says why."""
 
 
+TunedTime = Literal["unscheduled", "by_rules", "torch", "best"]
+"""A time of a function: a field of `TunedFunction`."""
+
+
 class TuneOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is tuned, and for how long.
 
@@ -89,6 +93,9 @@ class TunedFunction(msgspec.Struct, frozen=True, kw_only=True):
         See `TunedState`.
     note
         What there is to say of it, such as why nothing could be measured.
+    disturbed
+        The times that were measured while other programs held the processors: ratios of these are
+        unreliable.
     """
 
     name: str
@@ -106,6 +113,7 @@ class TunedFunction(msgspec.Struct, frozen=True, kw_only=True):
     from_database: bool = False
     state: TunedState = "waiting"
     note: str = ""
+    disturbed: tuple[TunedTime, ...] = ()
 
 
 class TuneState(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,6 +33,8 @@ class RemoteBench(Bench):
         For the server to use; 0 for all that it has.
     """
 
+    is_here = False
+
     def __init__(self, remote: Remote, threads: int) -> None:
         super().__init__()
         self._remote = remote

@@ -14,6 +14,7 @@ from lowerscope.core.records.times import (
     is_short_of_processors,
     times_as_fast,
 )
+from lowerscope.core.records.tuning import TunedFunction, TunedTime
 
 
 def times_text(times: RunTimes) -> str:
@@ -83,6 +84,11 @@ def method_text(times: RunTimes) -> str:
     by_turns = ", by turns" if len(times.sides) > 1 and together else ""
     found = f"median and {spread} of {calls} after {times.warm_up}{by_turns}"
     return f"{found}; {_threads_text(times)}"
+
+
+def disturbed_times(one: TunedFunction, *names: TunedTime) -> str:
+    """Return that times of a function are unreliable; empty where none of these is."""
+    return UNRELIABLE if any(each in one.disturbed for each in names) else ""
 
 
 def ratio_text(ratio: float) -> str:

@@ -29,6 +29,7 @@ from lowerscope.core.cache_limit import (
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.memo import key_of
 from lowerscope.core.nan_reducers import make_known
+from lowerscope.core.records.tuning import TunedTime
 from lowerscope.core.schedules import Primitive
 from lowerscope.core.scheduling.structure import structure_of
 from lowerscope.core.user_cache import (
@@ -67,6 +68,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
         Candidates that were measured, and how many of them came to nothing.
     tried
         Those of them that rules have written.
+    disturbed
+        The times among those above that were measured while other programs held the processors.
     """
 
     function: str
@@ -78,6 +81,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     trials: int = 0
     failed: int = 0
     tried: tuple[Tried, ...] = ()
+    disturbed: tuple[TunedTime, ...] = ()
 
 
 class Database:

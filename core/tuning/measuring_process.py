@@ -109,7 +109,15 @@ def _exactly(source: int, size: int) -> bytes:
 
 
 class Bench:
-    """Compiles, times and checks the candidates of functions."""
+    """Compiles, times and checks the candidates of functions.
+
+    Attributes
+    ----------
+    is_here
+        Whether they are timed on this machine.
+    """
+
+    is_here = True
 
     def __init__(self) -> None:
         # They take seconds to import, and the parent does something else meanwhile.
@@ -123,6 +131,15 @@ class Bench:
 
     def take(self, message: Message) -> Outcome:
         """Return what comes of a subject or of a candidate."""
+        from lowerscope.core.execution.processor_use import ProcessorUse
+
+        use = ProcessorUse()
+        outcome = self._taken(message)
+        known = message if isinstance(message, Subject) else self._subjects[message.subject].subject
+        disturbed = self.is_here and use.was_short(known.threads)
+        return msgspec.structs.replace(outcome, disturbed=disturbed)
+
+    def _taken(self, message: Message) -> Outcome:
         if isinstance(message, Subject):
             return self._subject(message)
         known = self._subjects[message.subject]

@@ -86,6 +86,8 @@ class Outcome(msgspec.Struct, frozen=True):
         The shortest of some calls; ``None`` where it could not be run.
     rival_seconds
         Those of the rival, where they were timed by turns.
+    disturbed
+        Whether other programs held processors that they were to run on.
     reason
         Why not, or why it does not count: it computes something else.
     problem
@@ -96,6 +98,7 @@ class Outcome(msgspec.Struct, frozen=True):
     reason: str = ""
     problem: Problem | None = None
     rival_seconds: float | None = None
+    disturbed: bool = False
 
 
 Message = Subject | Candidate

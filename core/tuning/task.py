@@ -12,7 +12,7 @@ from tvm import tirx
 from tvm.s_tir import meta_schedule
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.records.tuning import TunedFunction, TunedPoint
+from lowerscope.core.records.tuning import TunedFunction, TunedPoint, TunedTime
 from lowerscope.core.schedules import Schedule
 from lowerscope.core.scheduling.at_sizes import AtSizes, at_sizes
 from lowerscope.core.scheduling.failures import StepFailed
@@ -77,7 +77,9 @@ class Task:
         self._number = number
         self._function = function
         self._given = given
-        self._kept = kept or Kept(function=record.name, torch=record.torch)
+        self._kept = kept or Kept(
+            function=record.name, torch=record.torch, disturbed=record.disturbed
+        )
         self._search: Search | None = None
         self._usual: Proposal | None = None
         self._rival: Sized | None = None
@@ -125,6 +127,7 @@ class Task:
         self._kept = msgspec.structs.replace(
             self._kept, unscheduled=found.seconds, best=found.seconds, primitives=()
         )
+        self._note_disturbed(found, "unscheduled", "best")
         self._usual = self._searching().usual()
         if self._usual is not None:
             self._try(self._usual, clock, always=True)
@@ -158,6 +161,7 @@ class Task:
         if found.seconds <= found.rival_seconds * _AS_FAST:
             changes |= {"best": found.seconds, "primitives": usual.primitives}
         self._kept = msgspec.structs.replace(kept, **changes)
+        self._note_disturbed(found, "by_rules", "best")
         self._setting.database.keep(self._function, self._kept)
         self._mend_curve()
         self._show()
@@ -256,7 +260,7 @@ class Task:
             )
         )
         if found.rival_seconds is not None:
-            self._correct(found.rival_seconds)
+            self._correct(found)
         kept = self._kept
         tried = kept.tried
         if proposal.decisions is not None:
@@ -269,6 +273,8 @@ class Task:
         if kept.trials == 0 and proposal.decisions is not None:
             changes["by_rules"] = found.seconds
         self._kept = msgspec.structs.replace(kept, **changes)
+        if "by_rules" in changes:
+            self._note_disturbed(found, "by_rules")
         if found.seconds is None:
             if self._kept.failed == self._kept.trials:
                 self._show(note=found.reason)
@@ -279,21 +285,30 @@ class Task:
             self._kept = msgspec.structs.replace(
                 self._kept, best=found.seconds, primitives=proposal.primitives
             )
+            self._note_disturbed(found, "best")
             self._rival = scheduled
             point = TunedPoint(trials=self._kept.trials, seconds_spent=clock(), best=found.seconds)
             self._show(points=(*self.record.points, point), from_database=False, note="")
         return found.seconds
 
-    def _correct(self, best: float) -> None:
-        """Take down another time of the best so far."""
+    def _correct(self, found: Outcome) -> None:
+        """Take down another time of the best so far, which was the rival of a candidate."""
         kept = self._kept
-        changes: dict[str, float] = {"best": best}
+        names: list[TunedTime] = ["best"]
         if not kept.primitives:
-            changes["unscheduled"] = best
+            names.append("unscheduled")
         elif self._usual is not None and kept.primitives == self._usual.primitives:
-            changes["by_rules"] = best
+            names.append("by_rules")
+        changes: dict[str, Any] = dict.fromkeys(names, found.rival_seconds)
         self._kept = msgspec.structs.replace(kept, **changes)
+        self._note_disturbed(found, *names)
         self._mend_curve()
+
+    def _note_disturbed(self, found: Outcome, *names: TunedTime) -> None:
+        """Note whether times that were just measured are unreliable."""
+        others = tuple(each for each in self._kept.disturbed if each not in names)
+        disturbed = (*others, *names) if found.disturbed else others
+        self._kept = msgspec.structs.replace(self._kept, disturbed=disturbed)
 
     def _mend_curve(self) -> None:
         """Let the curve end at the best time as it is known by now."""
@@ -327,6 +342,7 @@ class Task:
             trials=kept.trials,
             failed=kept.failed,
             best=kept.best,
+            disturbed=kept.disturbed,
             **changes,
         )
 

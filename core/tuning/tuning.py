@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.execution.processor_use import ProcessorUse
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.numbers import given_of
 from lowerscope.core.progress import Progress
@@ -196,6 +197,7 @@ class _Run:
             if kept is None and not options.trials:
                 continue
             self._say(f"Looking at {name}")
+            use = ProcessorUse()
             record = TunedFunction(
                 name=name,
                 structure=functions.structures[name],
@@ -203,6 +205,8 @@ class _Run:
                 calls=max(1, times),
                 torch=self._torch(name) if kept is None else kept.torch,
             )
+            if kept is None and use.was_short(self._setting.threads):
+                record = msgspec.structs.replace(record, disturbed=("torch",))
             given = given_of(self._stages, name)
             yield Task(self._setting, len(seen), function, given, record, kept)
         if not seen:
