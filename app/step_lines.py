@@ -36,7 +36,7 @@ class StepLine:
         ``None`` where it was not measured.
     changed
         Names of the functions that it changed, added or removed.
-    status, error
+    left_out, status, error
         As in `PassRecord`.
     note
         What it came to, for the translation of a node; what it computes, for a call.
@@ -54,6 +54,7 @@ class StepLine:
     step: int = 0
     milliseconds: float | None = None
     changed: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     status: Status = "done"
     error: str = ""
     note: str = ""
@@ -99,6 +100,7 @@ def pass_lines(records: Sequence[PassRecord]) -> tuple[StepLine, ...]:
             step=record.step,
             milliseconds=record.milliseconds if record.status in ("done", "failed") else None,
             changed=record.changed,
+            left_out=record.left_out,
             status=record.status,
             error=record.error,
         )

@@ -138,6 +138,15 @@ class Stepping(QObject):
         """Return whether a step of the clock is gone through; the filter is one of passes."""
         return self._clock in APART or self._filter.takes(line)
 
+    def passed_over(self, clock: Clock) -> tuple[int, int]:
+        """Return how many of the slider's steps are passed over, and how many there are.
+
+        Every count of unchanged steps is this one. Those that failed or were not made do not count.
+        """
+        made = [line for line in self.dots(clock) if line.status == "done"]
+        passed = [] if clock in APART else [each for each in made if not self._filter.takes(each)]
+        return len(passed), len(made)
+
     def _stops(self, clock: Clock) -> list[int]:
         """Return the numbers of the steps that are gone through, and 0 for before the first."""
         taken = (

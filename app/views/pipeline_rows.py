@@ -8,7 +8,7 @@ from dataclasses import replace
 from lowerscope.app.links import value_text
 from lowerscope.app.step_lines import StepFilter, StepLine
 from lowerscope.app.views.formats import milliseconds_text
-from lowerscope.app.views.step_words import step_text
+from lowerscope.app.views.step_words import left_out_text, step_text
 from lowerscope.app.widgets.step_row import StepRow
 from lowerscope.core.recipe import OptionValue, Step
 from lowerscope.core.records.steps import Clock, Moment
@@ -76,12 +76,18 @@ def build_rows(
     *,
     shown: bool,
     note: str,
+    passed_over: int,
 ) -> list[StepRow]:
-    """Return the row above the build's own passes, and theirs."""
-    taken = [line for line in lines if chosen.takes(line)]
-    hidden = len(lines) - len(taken)
+    """Return the row above the build's own passes, and theirs.
+
+    Parameters
+    ----------
+    passed_over
+        See `Stepping.passed_over`.
+    """
+    named = bool(chosen.name or chosen.function)
     count = f"{len(lines)} passes" if lines else "" if shown else "not built"
-    more = f"{hidden} hidden" if hidden else ""
+    more = f"{passed_over} {'hidden' if named else 'unchanged'}" if passed_over else ""
     head = StepRow(
         METAL,
         "",
@@ -141,7 +147,8 @@ def _head_row(step: Step, place: int, line: StepLine, has_nested: bool, unfolded
         f"step:{place}",
         line.label,
         step.name,
-        note=line.error if line.status == "failed" else options_text(step.options),
+        note=_note(step, line),
+        unsure=bool(line.left_out),
         changed=_changed(line),
         time=_time(line),
         unfolded=has_nested and unfolded,
@@ -151,6 +158,13 @@ def _head_row(step: Step, place: int, line: StepLine, has_nested: bool, unfolded
         state=_state(line),
         tooltip=step_text(line),
     )
+
+
+def _note(step: Step, line: StepLine) -> str:
+    if line.status == "failed":
+        return line.error
+    parts = (left_out_text(line), options_text(step.options))
+    return " · ".join(each for each in parts if each)
 
 
 def _waiting_row(step: Step, place: int) -> StepRow:

@@ -233,6 +233,7 @@ class PipelineView(Pane):
             stepping.unfolded("build"),
             shown=self._metal_shown,
             note=self._build_note(),
+            passed_over=stepping.passed_over("build")[0],
         )
         pinned = workspace.pins.first
         if pinned is not None and pinned.recipe == shown:

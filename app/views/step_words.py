@@ -25,6 +25,14 @@ def changed_text(line: StepLine) -> str:
     return f"{line.changed[0]} changed" if count == 1 else f"{count} functions changed"
 
 
+def left_out_text(line: StepLine) -> str:
+    """Return ``⚠ leaves out f: why``, or how many functions; empty for none."""
+    count = len(line.left_out)
+    if count < 2:
+        return "".join(f"⚠ leaves out {each}" for each in line.left_out)
+    return f"⚠ leaves out {count} functions: {'; '.join(line.left_out)}"
+
+
 def step_text(line: StepLine) -> str:
     """Return a step in one line, with the names of some functions, or why it failed."""
     words = [f"{line.label} {line.title}"]
@@ -36,6 +44,8 @@ def step_text(line: StepLine) -> str:
     elif len(line.changed) > 1 and not line.note:
         more = f" and {len(line.changed) - 6} more" if len(line.changed) > 6 else ""
         words.append(", ".join(line.changed[:6]) + more)
+    if line.left_out:
+        words.append(left_out_text(line))
     return " · ".join(words)
 
 

@@ -9,7 +9,13 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 from lowerscope.app.step_lines import StepLine
 from lowerscope.app.stepping import APART
 from lowerscope.app.views.formats import milliseconds_text
-from lowerscope.app.views.step_words import call_text, changed_text, run_text, step_text
+from lowerscope.app.views.step_words import (
+    call_text,
+    changed_text,
+    left_out_text,
+    run_text,
+    step_text,
+)
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
@@ -67,6 +73,8 @@ class TimelineView(QWidget):
         self.title.setProperty("role", "title")
         self.facts = ElidedLabel()
         self.facts.setProperty("role", "quiet")
+        self.left_out = ElidedLabel()
+        self.left_out.setProperty("role", "unsure")
         self.hidden = Label()
         self.hidden.setProperty("role", "quiet")
         self.compare = QPushButton(self.tr("Compare…"))
@@ -106,6 +114,7 @@ class TimelineView(QWidget):
         row.addWidget(self.clocks)
         row.addSpacing(8)
         row.addWidget(self.title)
+        row.addWidget(self.left_out, 1)
         row.addWidget(self.facts, 1)
         row.addWidget(self.leave)
         row.addWidget(self.hidden)
@@ -147,7 +156,7 @@ class TimelineView(QWidget):
         self.compare.setEnabled(bool(lines) and stepping.clock not in APART)
         # There is nothing that could be compared, and room is wanted for what is said.
         self.compare.setVisible(stepping.clock != "run")
-        self._show_hidden(lines)
+        self._show_hidden()
         self._show_moment()
 
     def _show_run(self) -> None:
@@ -155,19 +164,18 @@ class TimelineView(QWidget):
         if self._stepping.clock == "run":
             self._show_moment()
 
-    def _show_hidden(self, lines: tuple[StepLine, ...]) -> None:
+    def _show_hidden(self) -> None:
         if self._stepping.clock == "run":
             steps = self._workspace.run_steps
             self.hidden.setText("" if steps.failed is not None else run_text(steps.calls))
             return
         chosen = self._stepping.filter
-        made = [line for line in lines if line.status == "done"]
-        small = sum(not self._stepping.takes(line) for line in made)
+        small, made = self._stepping.passed_over(self._stepping.clock)
         text = ""
         if small and (chosen.name or chosen.function):
-            text = self.tr("{0} of {1} not of the filter").format(small, len(made))
+            text = self.tr("{0} of {1} not of the filter").format(small, made)
         elif small:
-            text = self.tr("{0} of {1} unchanged, hidden as small dots").format(small, len(made))
+            text = self.tr("{0} of {1} unchanged, hidden as small dots").format(small, made)
         self.hidden.setText(text)
 
     def _dot(self, line: StepLine) -> Dot:
@@ -207,7 +215,7 @@ class TimelineView(QWidget):
             time = call_text(steps.calls[steps.index], steps.calls)
         mark = self.tr("● break") if line.is_break else ""
         facts = (time, changed_text(line), mark)
-        self._say(title, " · ".join(fact for fact in facts if fact))
+        self._say(title, " · ".join(fact for fact in facts if fact), left_out_text(line))
 
     def _whole(self) -> tuple[str, str]:
         stepping = self._stepping
@@ -251,7 +259,9 @@ class TimelineView(QWidget):
             return self.tr("running…")
         return steps.why_none or self.tr("not run yet: Run (F5)")
 
-    def _say(self, title: str, facts: str, *, wrong: bool = False) -> None:
+    def _say(self, title: str, facts: str, left_out: str = "", *, wrong: bool = False) -> None:
+        self.left_out.set_whole(left_out)
+        self.left_out.setVisible(bool(left_out))
         self.title.setText(title)
         self.title.setVisible(bool(title))
         role = "wrong" if wrong else "title"

@@ -47,6 +47,8 @@ class StepRow:
         Its place among those that can be moved, from 0; -1 for one that cannot.
     state
         ``""``, ``"section"``, ``"wrong"`` or ``"quiet"``.
+    unsure
+        Whether the note is of something to look at.
     last_role
         Of the last column: ``""``, ``"right"`` or ``"wrong"``.
     said
@@ -67,6 +69,7 @@ class StepRow:
     value: int = 0
     place: int = -1
     state: str = ""
+    unsure: bool = False
     last_role: str = ""
     said: str = ""
     tooltip: str = ""
@@ -198,5 +201,6 @@ class StepDelegate(WholeWords):
             note = TextMetrics(ui_font())
             text = note.elidedText(row.note, Qt.TextElideMode.ElideRight, max(0.0, room - used))
             painter.setFont(ui_font())
-            painter.setPen(QColor(colours.wrong if row.state == "wrong" else colours.quiet))
+            ink = colours.unsure if row.unsure else colours.quiet
+            painter.setPen(QColor(colours.wrong if row.state == "wrong" else ink))
             painter.drawText(QPointF(left + used, base), text)

@@ -204,6 +204,7 @@ QLabel[role="link"] {{ font-weight: 500; }}
 QLabel[role="heading"] {{ font-size: 20px; font-weight: 600; }}
 QLabel[role="wrong"] {{ color: {wrong}; }}
 QLabel[role="right"] {{ color: {right}; }}
+QLabel[role="unsure"] {{ color: {library}; }}
 QWidget[bar="true"] {{ background: {panel}; border-bottom: 1px solid {line}; }}
 QWidget[edge="bottom"] {{ border-bottom: 1px solid {line}; }}
 QFrame[floating="true"] {{

@@ -195,6 +195,11 @@ def _table(listed: Sequence[PassRecord], records: Sequence[PassRecord]) -> str:
         f"{each.label:>{digits}}  {name:<{width}}  {_outcome(each)}".rstrip()
         for each, name in zip(listed, names, strict=True)
     ]
+    lines += (
+        f"step {each.label} ({each.name}) leaves out {function}"
+        for each in listed
+        for function in each.left_out
+    )
     if inside:
         lines.append(f"and {inside} passes inside of these, which --nested lists")
     return "\n".join(lines)

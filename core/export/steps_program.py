@@ -99,7 +99,7 @@ def steps_program(stages: Stages, recipe: Recipe, taken: Identifiers) -> str:
             needs_scheduling = needs_scheduling or bool(named)
             lines += _scheduling(step, named)
             continue
-        lines += (f"        {line}" for line in _pass(step, stages, own, run.left_out))
+        lines += (f"        {line}" for line in _pass(step, stages, own, tuple(run.left_out)))
     lines += ["    return module", ""]
     if needs_scheduling:
         parts.insert(0, SCHEDULED)

@@ -29,7 +29,8 @@ class PassRun:
         The module that it was given, and what it made of it; ``after`` is ``None`` where it made
         nothing.
     left_out
-        Names of the functions that it has left as they were, since it cannot handle them.
+        Names of the functions that it has left as they were, since it cannot handle them, with the
+        reasons.
     """
 
     name: str
@@ -41,7 +42,7 @@ class PassRun:
     milliseconds: float = 0.0
     status: Status = "done"
     error: str = ""
-    left_out: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
     _started: float = field(default_factory=time.perf_counter)
 
     def end(self, after: tvm.IRModule | None) -> None:
@@ -168,6 +169,7 @@ def record_of(run: PassRun, number: int, label: str, changed: tuple[str, ...]) -
         changed=changed if run.after is not None else (),
         status=run.status,
         error=run.error,
+        left_out=tuple(f"{function}: {why}" for function, why in run.left_out.items()),
     )
 
 

@@ -285,7 +285,7 @@ def transform(
 
 def _leave_out(run: PassRun, notes: list[Note], step: str, function: str, why: str) -> None:
     """Note that a step leaves a function as it is."""
-    run.left_out += (function,)
+    run.left_out = {**run.left_out, function: why}
     notes.append(Note(text=f"{step} leaves it out: {why}", where=function))
 
 

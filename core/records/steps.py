@@ -48,6 +48,8 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
         With the passes inside of it.
     changed
         Names of the functions that it changed, added or removed.
+    left_out
+        The functions that it has left as they were, each with the reason: ``f: why``.
     status
         ``"done"``; ``"failed"``, with the ``error``; ``"skipped"`` for what comes after a pass that
         failed; ``"off"`` for a step that is switched off.
@@ -61,6 +63,7 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     step: int = 0
     milliseconds: float = 0.0
     changed: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     status: Literal["done", "failed", "skipped", "off"] = "done"
     error: str = ""
 
