@@ -44,8 +44,8 @@ def measured_rows(measured: Measured, work: Work | None) -> Iterator[Row]:
         of_torch = Cell(f"({duration_text(torch)})", "quiet", tooltip=more)
     elif torch is not None:
         of_torch = Cell(duration_text(torch), bold=True, tooltip=nodes)
-    unsure = {"role": "unsure", "tooltip": UNRELIABLE} if measured.disturbed else {}
-    time = Cell(duration_text(measured.milliseconds), bold=True, **unsure)
+    role, more = ("unsure", UNRELIABLE) if measured.disturbed else ("", "")
+    time = Cell(duration_text(measured.milliseconds), role, bold=True, tooltip=more)
     half = tr("Half of {0} measurements are between these times").format(measured.repeats)
     alone = None if measured.torch_does_more else torch
     flops = None if work is None else work.flops

@@ -228,12 +228,47 @@ def test_the_passes_of_the_build_are_listed_below(qtbot: QtBot, open_window: Ope
     metal = pipeline.list.row("section:build")
     assert metal is not None
     assert metal.changed == f"{len(stepping.lines('build'))} passes"
+    unchanged = metal.time.removesuffix(" unchanged")
+    assert int(unchanged) > 0
+    assert window.panes.timeline.hidden.text().startswith(f"{unchanged} of ")
     qtbot.keyClick(window.panes.timeline.slider, Qt.Key.Key_End)
     relax = window.panes.relax
     last = stepping.dots("build")[-1]
     assert last.depth >= 1
     assert relax.script.moment.text() == f"after {last.label} {last.title}"
     qtbot.waitUntil(lambda: "def main" in relax.script.code.text(), timeout=PATIENCE)
+
+
+SCAN = """
+import torch
+
+class Scan(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+
+    def forward(self, x):
+        return torch.cumsum(self.linear(x), dim=1)
+
+example_inputs = (torch.ones(4, 8),)
+"""
+
+
+def test_functions_that_a_step_leaves_out_stand_beside_it(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    file = tmp_path / "scan.py"
+    file.write_text(SCAN)
+    steps = next(preset.steps for preset in PRESETS if preset.name == "optimise-cpu")
+    window = open_window(str(file), steps=steps)
+    timeline, pipeline = window.panes.timeline, window.panes.pipeline
+    row = next(each for each in pipeline.list.rows() if each.title == "SplitLayoutRewritePreproc")
+    assert row.unsure
+    assert row.note.startswith("⚠ leaves out cumsum")
+    window.workspace.stepping.go(Moment(clock="passes", index=row.value))
+    assert timeline.left_out.whole().startswith("⚠ leaves out cumsum")
+    window.workspace.stepping.first()
+    assert not timeline.left_out.whole()
 
 
 def test_a_link_to_a_step_is_copied(qtbot: QtBot, open_window: OpenWindow) -> None:
