@@ -18,7 +18,9 @@ PASSES = tuple(
     PassRecord(number=number, name=f"Pass{number}", changed=("main",)) for number in range(1, 5)
 )
 NODES = tuple(
-    TranslationRecord(number=number, node=f"fx:n{number}", bindings=("relax:main/lv",))
+    TranslationRecord(
+        number=number, node=f"fx:n{number}", bindings=("relax:main/lv",), changed=("main",)
+    )
     for number in range(1, 3)
 )
 MODEL = ModelRecord(title="m", path="", kind="torch", description="", inputs=())
