@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import builtins
+import dis
 import inspect
 import operator
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -61,7 +64,7 @@ def trace_symbolically(
     calls = EagerCalls(trace_symbolically.__code__)
     try:
         # As a run does, which a model may query.
-        with torch.no_grad(), torch.random.fork_rng(devices=[]), calls:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]), calls, _classes_of_values():
             graph = tracer.trace(model)
     except BaseException as error:
         if is_interrupt(error):
@@ -217,6 +220,35 @@ def _has_hooks(module: torch.nn.Module) -> bool:
     )
 
 
+_READING_CLASS = ("LOAD_ATTR", "LOAD_METHOD", "MATCH_CLASS")
+"""Instructions by which Python code reads the class of a value itself."""
+
+_of_class = isinstance
+
+
+def _isinstance(value: Any, kinds: Any) -> bool:
+    """Return what ``isinstance`` does; for a proxy in the user's code, as for its value."""
+    if type(value) is _Proxy:
+        code = sys._getframe(1).f_code
+        if is_users_file(code.co_filename) or code is torch.is_tensor.__code__:
+            return _is_value_of(value, kinds)
+    return _of_class(value, kinds)
+
+
+def _is_value_of(proxy: _Proxy, kinds: Any) -> bool:
+    return _of_class(proxy, kinds)  # with this frame on top, which `_Proxy.__class__` looks for
+
+
+@contextmanager
+def _classes_of_values() -> Iterator[None]:
+    """Let ``isinstance`` tell the user's code the types of the values of proxies."""
+    vars(builtins)["isinstance"] = _isinstance
+    try:
+        yield
+    finally:
+        vars(builtins)["isinstance"] = _of_class
+
+
 class _Proxy(fx.Proxy):
     """A proxy whose ``+=`` is an in-place node, and which answers ``isinstance`` as its value does.
 
@@ -226,9 +258,15 @@ class _Proxy(fx.Proxy):
 
     @property
     def __class__(self) -> type:
-        code = sys._getframe(1).f_code
-        if is_users_file(code.co_filename) or code is torch.is_tensor.__code__:
-            assert isinstance(self.tracer, _Tracer)
+        frame = sys._getframe(1)
+        code = frame.f_code
+        # Functions of torch that are written in C look here as well, with the user's frame on top,
+        # and would read the memory of a tensor that is none.
+        if code is _is_value_of.__code__ or (
+            is_users_file(code.co_filename)
+            and dis.opname[code.co_code[frame.f_lasti]] in _READING_CLASS
+        ):
+            assert _of_class(self.tracer, _Tracer)
             return self.tracer.type_of(self.node)
         return _Proxy
 

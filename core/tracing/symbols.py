@@ -42,7 +42,7 @@ class Symbols:
 
     def __init__(self, named: NamedInputs, inputs: Sequence[torch.Tensor]) -> None:
         self._environment = ShapeEnv()
-        self.mode = FakeTensorMode(shape_env=self._environment, allow_non_fake_inputs=True)
+        self.mode = _Mode(shape_env=self._environment, allow_non_fake_inputs=True)
         self.names: dict[sympy.Symbol, sympy.Symbol] = {}
         self._named = named
         self._checked = 0
@@ -90,6 +90,23 @@ class Symbols:
             named = guard.expr.xreplace(self.names)
             if not _always_holds(named, self._named.ranges):
                 yield guard, extent_text(named)
+
+
+class _Mode(FakeTensorMode):
+    """Torch's mode for tensors without memory, without a crash of it."""
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        # Where the extent is not 1, torch gives the tensor its own sizes again, by references into
+        # the list of sizes that this frees. The overload for several dimensions has a list apart.
+        if func is torch.ops.aten.squeeze_.dim:
+            func, args = torch.ops.aten.squeeze_.dims, (args[0], [args[1]])
+        return super().__torch_dispatch__(func, types, args, kwargs or {})
 
 
 def symbol_of(name: str) -> sympy.Symbol:

@@ -38,6 +38,19 @@ class AsksForTypes(nn.Module):
         return y + isinstance(x.shape[0], int)
 
 
+class CallsWithNumbers(nn.Module):
+    """Calls functions of torch that take a tensor or a number."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        k = torch.bitwise_and((x * 5).long(), 7)
+        y = torch.where(x > 0, x, -1) + torch.where(x > 0, 2.0, x) + torch.pow(x, k)
+        y = torch.remainder(y, 3) + nn.functional.softplus(y, 2.0)
+        match x:
+            case torch.Tensor():
+                return y * torch.result_type(x, 1).itemsize
+        return y
+
+
 class AsksForModes(nn.Module):
     """Takes another branch where no gradients are noted."""
 
@@ -68,6 +81,7 @@ def computed(traced: TracedModel) -> torch.Tensor:
 
 RIGHT: dict[str, Callable[[], nn.Module]] = {
     "types": AsksForTypes,
+    "numbers in place of tensors": CallsWithNumbers,
     "modes": AsksForModes,
     "hooks of a leaf": lambda: nn.Sequential(hooked(nn.Linear(4, 4)), hooked(nn.ReLU())),
     "hooks of the root": lambda: hooked(Calls(torch.relu)),
