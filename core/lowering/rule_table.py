@@ -48,11 +48,14 @@ class Rule:
     exact
         Whether it gives exact results in half precision too, since it moves elements or rounds
         once. The others compute in float32 there, as torch does, and round at the end.
+    rounds_as_input
+        Whether the result has the dtype of `input` where other arguments have another one.
     """
 
     name: str
     lower: Lower
     exact: bool = False
+    rounds_as_input: bool = False
 
     def apply(self, builder: NodeBuilder, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Lower one call.
@@ -77,6 +80,8 @@ class Rule:
             except TypeError as error:
                 raise Refused(f"its arguments are not covered: {error}") from error
         half = "" if self.exact else _half_dtype((args, kwargs))
+        if self.rounds_as_input:
+            half = _half_dtype(kwargs["input"] if "input" in kwargs else args[0])
         if not half:
             return self.lower(builder, *args, **kwargs)
         args, kwargs = _in_float32(builder, args), _in_float32(builder, kwargs)
@@ -192,10 +197,9 @@ _WITHOUT_EFFECT = ("layout", "device", "pin_memory", "memory_format", "requires_
 """Arguments that change neither a value nor a shape; in-place changes the tracer has followed."""
 
 
-def rule(*keys: Any, name: str = "") -> Callable[[Lower], Lower]:
-    """Enter the decorated function as the rule for each of `keys`."""
-
-    return _entering(keys, name, is_exact=False)
+def rule(*keys: Any, name: str = "", rounds_as_input: bool = False) -> Callable[[Lower], Lower]:
+    """Enter the decorated function as the rule for each of `keys`; see `Rule`."""
+    return _entering(keys, name, rounds_as_input=rounds_as_input)
 
 
 def exact(*keys: Any, name: str = "") -> Callable[[Lower], Lower]:
@@ -203,9 +207,12 @@ def exact(*keys: Any, name: str = "") -> Callable[[Lower], Lower]:
     return _entering(keys, name, is_exact=True)
 
 
-def _entering(keys: tuple[Any, ...], name: str, *, is_exact: bool) -> Callable[[Lower], Lower]:
+def _entering(
+    keys: tuple[Any, ...], name: str, *, is_exact: bool = False, rounds_as_input: bool = False
+) -> Callable[[Lower], Lower]:
     def enter(lower: Lower) -> Lower:
-        entry = Rule(name or lower.__name__.removesuffix("_module"), lower, is_exact)
+        shown = name or lower.__name__.removesuffix("_module")
+        entry = Rule(shown, lower, is_exact, rounds_as_input)
         for key in dict.fromkeys(keys):
             assert key not in RULES, f"two rules for {key}"
             RULES[key] = entry

@@ -27,7 +27,7 @@ aten = torch.ops.aten
 _TRAINING = "it is in training mode"
 
 
-@rule(F.batch_norm)
+@rule(F.batch_norm, rounds_as_input=True)
 def batch_norm(
     b: NodeBuilder,
     input: Value,
@@ -78,7 +78,7 @@ def batch_norm_module(b: NodeBuilder, module: Any, input: Value) -> Value:
     )
 
 
-@rule(torch.batch_norm, aten.batch_norm.default, name="batch_norm")
+@rule(torch.batch_norm, aten.batch_norm.default, name="batch_norm", rounds_as_input=True)
 def batch_norm_in_torchs_order(
     b: NodeBuilder,
     input: Value,
@@ -94,7 +94,7 @@ def batch_norm_in_torchs_order(
     return batch_norm(b, input, running_mean, running_var, weight, bias, training, eps=eps)
 
 
-@rule(aten._native_batch_norm_legit_no_training.default, name="batch_norm")
+@rule(aten._native_batch_norm_legit_no_training.default, name="batch_norm", rounds_as_input=True)
 def aten_batch_norm(
     b: NodeBuilder,
     input: Value,
@@ -109,7 +109,7 @@ def aten_batch_norm(
     return value, *[Missing("it belongs to training")] * 2
 
 
-@rule(aten._native_batch_norm_legit.no_stats, name="batch_norm")
+@rule(aten._native_batch_norm_legit.no_stats, name="batch_norm", rounds_as_input=True)
 def aten_batch_norm_of_batch(
     b: NodeBuilder,
     input: Value,
@@ -123,7 +123,7 @@ def aten_batch_norm_of_batch(
     return value, *[Missing("it belongs to training")] * 2
 
 
-@rule(F.layer_norm, torch.layer_norm, aten.layer_norm.default)
+@rule(F.layer_norm, torch.layer_norm, aten.layer_norm.default, rounds_as_input=True)
 def layer_norm(
     b: NodeBuilder,
     input: Value,
@@ -150,7 +150,7 @@ def layer_norm_module(b: NodeBuilder, module: nn.LayerNorm, input: Value) -> Val
     return layer_norm(b, input, module.normalized_shape, weight, bias, module.eps)
 
 
-@rule(aten.native_layer_norm.default, name="layer_norm")
+@rule(aten.native_layer_norm.default, name="layer_norm", rounds_as_input=True)
 def aten_layer_norm(
     b: NodeBuilder,
     input: Value,
@@ -163,7 +163,7 @@ def aten_layer_norm(
     return value, *[Missing("it belongs to training")] * 2
 
 
-@rule(F.rms_norm, torch.rms_norm, aten.rms_norm.default)
+@rule(F.rms_norm, torch.rms_norm, aten.rms_norm.default, rounds_as_input=True)
 def rms_norm(
     b: NodeBuilder,
     input: Value,
@@ -184,7 +184,7 @@ def rms_norm_module(b: NodeBuilder, module: nn.RMSNorm, input: Value) -> Value:
     return rms_norm(b, input, module.normalized_shape, weight, module.eps)
 
 
-@rule(F.group_norm, torch.group_norm, aten.group_norm.default)
+@rule(F.group_norm, torch.group_norm, aten.group_norm.default, rounds_as_input=True)
 def group_norm(
     b: NodeBuilder,
     input: Value,
@@ -209,7 +209,7 @@ def group_norm_module(b: NodeBuilder, module: nn.GroupNorm, input: Value) -> Val
     return group_norm(b, input, module.num_groups, weight, bias, module.eps)
 
 
-@rule(aten.native_group_norm.default, name="group_norm")
+@rule(aten.native_group_norm.default, name="group_norm", rounds_as_input=True)
 def aten_group_norm(
     b: NodeBuilder,
     input: Value,
@@ -225,7 +225,7 @@ def aten_group_norm(
     return value, *[Missing("it belongs to training")] * 2
 
 
-@rule(F.instance_norm)
+@rule(F.instance_norm, rounds_as_input=True)
 def instance_norm(
     b: NodeBuilder,
     input: Value,
@@ -243,7 +243,7 @@ def instance_norm(
     return _normalise(b, input, axes, _by_channel(b, input, weight, bias), eps)
 
 
-@rule(torch.instance_norm, aten.instance_norm.default, name="instance_norm")
+@rule(torch.instance_norm, aten.instance_norm.default, name="instance_norm", rounds_as_input=True)
 def instance_norm_in_torchs_order(
     b: NodeBuilder,
     input: Value,

@@ -106,6 +106,7 @@ class Slices(nn.Module):
             x.t().contiguous().view(2, 2 * n),
             torch.arange(n, dtype=torch.float32),
             torch.stack([x, x]).flatten(0, 1),
+            x.clone().squeeze_(0),
         )
 
 

@@ -82,6 +82,21 @@ ENTRIES = (
         ("F.layer_norm(x, (8,), w, w)", "nn.LayerNorm((5, 8), bias=False)(x)"),
     ),
     Entry(
+        # As torch.autocast leaves them.
+        "normalisation with wide weights",
+        {
+            "x": Tensors(("float16", "bfloat16"), (2, 4, 8)),
+            "w": Tensors(("float32",), (8,)),
+            "c": Tensors(("float32",), (4,), low=0.5),
+        },
+        (
+            "F.layer_norm(x, (8,), w, w)",
+            "F.group_norm(x, 2, c, c)",
+            "F.batch_norm(x, c, c, c, c)",
+            "F.instance_norm(x, weight=c, bias=c)",
+        ),
+    ),
+    Entry(
         "rms_norm",
         {"x": Tensors(FLOATS, (2, 5, 8)), "w": Tensors("x", (8,))},
         (
