@@ -141,7 +141,16 @@ def reversed_div(b: NodeBuilder, input: Value, other: Value) -> Value:
     aten.floor_divide_.Tensor,
 )
 def floor_divide(b: NodeBuilder, input: Value, other: Value) -> Value:
-    return b.emit(op.floor_divide(*to_common_dtype(b, input, other)))
+    first, second = to_common_dtype(b, input, other)
+    if not is_float(dtype_of(first)):
+        return b.emit(op.floor_divide(first, second))
+    # As torch does: the quotient of what fmod leaves is whole but for rounding.
+    rest, against = _rest(b, first, second)
+    whole = div(b, sub(b, first, rest), second)
+    whole = b.emit(op.round(b.emit(op.where(against, sub(b, whole, 1), whole))))
+    zero, quotient = scalar(0.0, dtype_of(first)), div(b, first, second)
+    signed = b.emit(op.where(b.emit(op.equal(whole, zero)), mul(b, quotient, 0.0), whole))
+    return b.emit(op.where(b.emit(op.equal(second, zero)), quotient, signed))
 
 
 @rule(
@@ -155,7 +164,12 @@ def floor_divide(b: NodeBuilder, input: Value, other: Value) -> Value:
     aten.remainder.Scalar_Tensor,
 )
 def remainder(b: NodeBuilder, input: Value, other: Value) -> Value:
-    return b.emit(op.floor_mod(*to_common_dtype(b, input, other)))
+    first, second = to_common_dtype(b, input, other)
+    if not is_float(dtype_of(first)):
+        return b.emit(op.floor_mod(first, second))
+    # TVM's remainder multiplies the divisor by a quotient, and is NaN where one is infinite.
+    rest, against = _rest(b, first, second)
+    return b.emit(op.where(against, add(b, rest, second), rest))
 
 
 @rule(torch.fmod, "fmod", aten.fmod.Tensor, aten.fmod.Scalar)
@@ -234,8 +248,17 @@ def fmin(b: NodeBuilder, input: Value, other: Value) -> Value:
 
 @rule(torch.hypot, "hypot", aten.hypot.default)
 def hypot(b: NodeBuilder, input: Value, other: Value) -> Value:
-    first, second = to_common_dtype(b, input, other)
-    return b.emit(op.sqrt(add(b, b.emit(op.square(first)), b.emit(op.square(second)))))
+    first, second = (b.emit(op.abs(each)) for each in to_common_dtype(b, input, other))
+    dtype = dtype_of(first)
+    # Of the ratio, since squares overflow; an infinity counts for more than NaN.
+    large, small = maximum(b, first, second), minimum(b, first, second)
+    ratio = div(b, small, large)
+    value = mul(b, large, b.emit(op.sqrt(add(b, mul(b, ratio, ratio), 1.0))))
+    value = b.emit(op.where(b.emit(op.equal(large, scalar(0.0, dtype))), large, value))
+    for each in (first, second):
+        infinite = b.emit(op.equal(each, scalar(math.inf, dtype)))
+        value = b.emit(op.where(infinite, each, value))
+    return value
 
 
 @rule(torch.logaddexp2, "logaddexp2", aten.logaddexp2.default)
@@ -283,7 +306,14 @@ def right_shift(b: NodeBuilder, input: Value, other: Value) -> Value:
 
 @rule(torch.logaddexp, "logaddexp", aten.logaddexp.default)
 def logaddexp(b: NodeBuilder, input: Value, other: Value) -> Value:
-    return b.emit(op.log_add_exp(*to_common_dtype(b, input, other)))
+    first, second = to_common_dtype(b, input, other)
+    # TVM's own overflows where one is large.
+    apart = b.emit(op.negative(b.emit(op.abs(sub(b, first, second)))))
+    value = add(b, maximum(b, first, second), b.emit(op.log(add(b, b.emit(op.exp(apart)), 1.0))))
+    # Infinities of one sign have no difference.
+    infinite = b.emit(op.equal(b.emit(op.abs(first)), scalar(math.inf, dtype_of(first))))
+    alike = b.emit(op.logical_and(infinite, b.emit(op.equal(first, second))))
+    return b.emit(op.where(alike, first, value))
 
 
 @rule(torch.addcmul, "addcmul", aten.addcmul.default)
@@ -302,7 +332,24 @@ def addcdiv(
 
 @rule(torch.lerp, "lerp", aten.lerp.Tensor, aten.lerp.Scalar)
 def lerp(b: NodeBuilder, input: Value, end: Value, weight: Value) -> Value:
-    return add(b, input, mul(b, sub(b, end, input), weight))
+    span = sub(b, end, input)
+    near = add(b, input, mul(b, span, weight))
+    if is_tensor(weight):
+        far = sub(b, end, mul(b, span, sub(b, 1, weight)))
+        half = scalar(0.5, dtype_of(weight))
+        below = b.emit(op.less(b.emit(op.abs(weight)), half))
+        return b.emit(op.where(below, near, far))
+    # Counted from the end that is nearer, as torch does.
+    return near if abs(weight) < 0.5 else sub(b, end, mul(b, span, 1 - weight))
+
+
+def _rest(b: NodeBuilder, first: Value, second: Value) -> tuple[Value, Value]:
+    """Return what ``fmod`` leaves, and where that is not zero and against the divisor's sign."""
+    rest = b.emit(op.mod(first, second))
+    zero = scalar(0.0, dtype_of(rest))
+    signs = (b.emit(op.less(each, zero)) for each in (rest, second))
+    differ = b.emit(op.logical_xor(*signs))
+    return rest, b.emit(op.logical_and(b.emit(op.not_equal(rest, zero)), differ))
 
 
 def _scaled_sum(b: NodeBuilder, input: Value, other: Value, alpha: Any) -> Value:
