@@ -8,10 +8,7 @@ is expected: the window decodes and shows it in its own thread.
 from __future__ import annotations
 
 import functools
-import gc
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -103,10 +100,9 @@ def read_result(answer: str, raw: msgspec.Raw, result: Any) -> Any:
     if len(data) > MOST_ELEMENTS and not _has_few_elements(bytes(data)):
         raise _too_large(answer, f"more than {MOST_ELEMENTS:,} elements")
     try:
-        with _collecting_later():
-            if len(data) > NAME_CHARACTERS:
-                msgspec.msgpack.decode(data, type=_bounds(result))
-            return msgspec.msgpack.decode(data, type=result)
+        if len(data) > NAME_CHARACTERS:
+            msgspec.msgpack.decode(data, type=_bounds(result))
+        return msgspec.msgpack.decode(data, type=result)
     except UNREADABLE as error:
         reason = shortened(str(error), REASON_CHARACTERS)
         if _BOUND.match(reason):
@@ -123,18 +119,6 @@ def _too_large(answer: str, limit: str) -> UnreadableResult:
             code="too-large",
         )
     )
-
-
-@contextmanager
-def _collecting_later() -> Iterator[None]:
-    """Collect no garbage in the body, which makes many objects and no garbage."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 # --- elements -------------------------------------------------------------------------------------

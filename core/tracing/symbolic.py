@@ -9,7 +9,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import fx
@@ -266,8 +266,7 @@ class _Proxy(fx.Proxy):
             is_users_file(code.co_filename)
             and dis.opname[code.co_code[frame.f_lasti]] in _READING_CLASS
         ):
-            assert _of_class(self.tracer, _Tracer)
-            return self.tracer.type_of(self.node)
+            return cast(_Tracer, self.tracer).type_of(self.node)
         return _Proxy
 
     @__class__.setter

@@ -92,7 +92,7 @@ class Symbols:
                 yield guard, extent_text(named)
 
 
-class _Mode(FakeTensorMode):
+class _Mode(FakeTensorMode):  # type: ignore[no-untyped-call]
     """Torch's mode for tensors without memory, without a crash of it."""
 
     def __torch_dispatch__(
