@@ -54,8 +54,8 @@ def use_all(pipeline: Pipeline, arguments: list[str], folder: Path) -> list[str]
         table = (folder / "fx.txt").read_text().splitlines()
         assert len(table) > len(stages.traced.graph_module.graph.nodes)
     if "parameters.npz" in written:
-        values = np.load(folder / "parameters.npz")
-        assert set(values) == set(stages.parameters)
+        with np.load(folder / "parameters.npz") as values:
+            assert set(values) == set(stages.parameters)
     return list(done.left_out)
 
 
