@@ -14,6 +14,7 @@ from lowerscope.core.engine.run_params import GuardParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.fault import GuardedRun
+from lowerscope.core.records.run import FAILING
 from lowerscope.core.running.running_call import parts_of_name
 
 if TYPE_CHECKING:
@@ -217,6 +218,6 @@ class Faults(QObject):
         if runs.running and (self._failed is not None or self._request is not None):
             self.forget()
         record = runs.record
-        if record is not None and record.verdict != "differ" and self._failed is None:
+        if record is not None and record.verdict not in FAILING and self._failed is None:
             self._worked = self._workspace.recipe
             self.changed.emit()

@@ -12,6 +12,7 @@ from lowerscope.app.views.hand_over_words import hand_over_text
 from lowerscope.app.widgets.table import Cell, Row
 from lowerscope.core.records.run import NodeRun, NodeStatus, RunRecord
 from lowerscope.core.records.snapshot import FxNode, Snapshot
+from lowerscope.core.rendering.verdict_text import status_words
 from lowerscope.core.strategy_names import STRATEGY_LETTERS, STRATEGY_NAMES
 
 GIVEN = ("placeholder", "get_attr", "output")
@@ -65,14 +66,8 @@ def node_rows(snapshot: Snapshot, record: RunRecord) -> tuple[Row, ...]:
 
 def verdict_cell(run: NodeRun) -> Cell:
     """Return the verdict on a node: a mark and a word."""
-    mark, word, role = {
-        "matches": ("✓", _tr("matches"), "right"),
-        "differs": ("✕", _tr("differs"), "wrong"),
-        "inconclusive": ("?", _tr("inconclusive"), "unsure"),
-        "not comparable": ("–", _tr("not comparable"), "quiet"),
-        "no reference": ("–", _tr("no reference"), "quiet"),
-    }[run.status]
-    return Cell(f"{mark} {word}", role=role, value=_ORDER[run.status], spoken=word)
+    words, role = status_words(run.status)
+    return Cell(words, role=role, value=_ORDER[run.status], spoken=words.partition(" ")[2])
 
 
 def _compared_at(record: RunRecord) -> Mapping[str, Sequence[str]]:

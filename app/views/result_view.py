@@ -24,14 +24,7 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.dimensions import sizes_text
 from lowerscope.core.memory_limit import bytes_text
 from lowerscope.core.records.run import NOT_THERE, OutputRecord, RunRecord, SizeRecord
-
-STATUS = {
-    "match": ("✓ matches", "right"),
-    "differ": ("✕ differs", "wrong"),
-    "inconclusive": ("? inconclusive", "unsure"),
-    "not-comparable": ("not comparable", "quiet"),
-    "no-reference": ("no reference", "quiet"),
-}
+from lowerscope.core.rendering.verdict_text import verdict_words
 
 STATUS_WIDTH = 90
 """So wide is ``✓ matches``."""
@@ -184,7 +177,7 @@ class ResultView(QWidget):
 
 
 def _size_row(record: SizeRecord) -> Row:
-    text, role = STATUS[record.verdict]
+    text, role = verdict_words(record.verdict)
     name = sizes_text(record.sizes)
     torch = "–" if record.torch_ms is None else milliseconds_text(record.torch_ms)
     shown = f"{text}: {record.reason}" if record.reason else text
@@ -201,7 +194,7 @@ def _size_row(record: SizeRecord) -> Row:
 
 
 def _row(output: OutputRecord) -> Row:
-    text, role = STATUS[output.verdict]
+    text, role = verdict_words(output.verdict)
     shown = f"{text}: {output.reason}" if output.reason else text
     status = Cell(shown, role=role, tooltip=output.reason)
     return Row(

@@ -111,7 +111,7 @@ SAME: dict[Verdict | None, tuple[str, str, str]] = {
     None: ("", "", ""),
     "same": ("✓", "right", "checked: it computes the same after this step"),
     "differs": ("✕", "wrong", "checked: it computes something else after this step"),
-    "inconclusive": ("?", "unsure", "checked: no value is finite, so nothing was compared"),
+    "inconclusive": ("?", "unsure", "checked: there was nothing finite to compare"),
     "unknown": ("?", "", "the check found out nothing after this step"),
 }
 """Mark of a step by the verdict on the function after it, its role, and words for it."""

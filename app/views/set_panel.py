@@ -17,11 +17,11 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.views.formats import error_text
-from lowerscope.app.views.result_view import STATUS
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.agreement import AgreementRecord, SampleRun
+from lowerscope.core.rendering.verdict_text import verdict_words
 
 WIDTH, ANY_WIDTH = 264, 16_777_215
 """Of the figures beside the table; of those above it, what Qt calls QWIDGETSIZE_MAX."""
@@ -165,6 +165,11 @@ def summary_text(record: AgreementRecord) -> str:
             f"{_share(record.matching, record.compared)} within the tolerance; largest error "
             f"{error_text(record.max_abs_error)}"
         )
+    if record.not_finite:
+        lines.append(
+            f"{_share(record.not_finite, record.matching)} within the tolerance beside values that "
+            "are not finite"
+        )
     if record.inconclusive:
         lines.append(
             f"{_share(record.inconclusive, record.ran)} inconclusive: no value is finite on both "
@@ -189,7 +194,7 @@ def _share(count: int, whole: int) -> str:
 
 
 def _row(key: str, run: SampleRun) -> Row:
-    text, role = STATUS[run.verdict]
+    text, role = verdict_words(run.verdict)
     shown = f"{text}: {run.reason}" if run.reason else text
     another = run.torch != run.tvm and bool(run.torch)
     classes = f"TVM {run.tvm} ≠ {run.torch}" if another else run.tvm

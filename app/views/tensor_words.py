@@ -9,6 +9,7 @@ from PySide6.QtCore import QCoreApplication
 from lowerscope.app.views.formats import error_text, shape_text, tolerance_text
 from lowerscope.app.widgets.table import Cell, Row
 from lowerscope.core.records.comparison import Comparison, TensorStatistics
+from lowerscope.core.rendering.verdict_text import verdict_words
 
 LARGEST_ABSOLUTE, LARGEST_RELATIVE, NOT_FINITE = "max-abs", "max-rel", "not-finite"
 """Keys of the rows that are about one element."""
@@ -55,11 +56,9 @@ def _facts(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
         else:
             cell = Cell(record.not_finite, role="unsure")
         yield NOT_FINITE, _tr("not finite"), cell
-    word, role = {
-        "match": (_tr("✓ matches"), "right"),
-        "differ": (_tr("✕ differs"), "wrong"),
-        "inconclusive": (_tr("? inconclusive"), "unsure"),
-    }.get(record.verdict or "", (_tr("– not compared"), "quiet"))
+    word, role = (_tr("– not compared"), "quiet")
+    if record.verdict is not None:
+        word, role = verdict_words(record.verdict)
     yield "verdict", _tr("verdict"), Cell(word, role=role, bold=True)
     if record.reason and not record.outside:
         yield "reason", _tr("reason"), Cell(record.reason, tooltip=record.reason)

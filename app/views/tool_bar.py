@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
 
 from lowerscope.app.overrides import switched
 from lowerscope.app.views.formats import (
-    count_text,
     error_text,
     milliseconds_text,
     shape_text,
@@ -29,6 +28,7 @@ from lowerscope.core.recipe import STRATEGIES, Recipe
 from lowerscope.core.records.model import ModelRecord
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.target import short_target
+from lowerscope.core.rendering.verdict_text import not_finite_text
 from lowerscope.core.sources.spec import source_label
 from lowerscope.core.strategy_names import STRATEGY_NAMES
 
@@ -272,9 +272,8 @@ def verdict_state(record: RunRecord) -> tuple[str, str, str]:
     figures = []
     if record.verdict in ("match", "differ"):
         figures.append(error_text(record.max_abs_error))
-    if record.not_finite_count:
-        figures.append(_tr("{0} not finite").format(count_text(record.not_finite_count)))
-    return role, words.format(record.reference), " · ".join(figures)
+    figures.append(not_finite_text(record.not_finite_count))
+    return role, words.format(record.reference), " · ".join(filter(None, figures))
 
 
 def verdict_tooltip(record: RunRecord) -> str:

@@ -14,7 +14,6 @@ from lowerscope.app.views.formats import (
     error_text,
     milliseconds_text,
 )
-from lowerscope.app.views.result_view import STATUS
 from lowerscope.app.views.time_words import how_of
 from lowerscope.app.widgets.table import Cell, Column, Row
 from lowerscope.app.widgets.time_bars import Bar
@@ -30,6 +29,7 @@ from lowerscope.core.records.variant import (
     ratio_of,
 )
 from lowerscope.core.rendering.time_text import unreliable_text
+from lowerscope.core.rendering.verdict_text import not_finite_text, verdict_words
 
 ROLES = {"same": "quiet", "changed": "", "added": "added", "removed": "removed"}
 
@@ -159,7 +159,8 @@ def _failed(problem: Problem, before: RunRecord | None) -> Cell:
 
 
 def _verdict(record: RunRecord, outdated: bool) -> Cell:
-    text, role = STATUS[record.verdict]
+    words, role = verdict_words(record.verdict)
+    text = " · ".join(filter(None, (words, not_finite_text(record.not_finite_count))))
     first = record.first_difference.removeprefix("fx:")
     more = [record.reason] if record.reason else []
     if first:

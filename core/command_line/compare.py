@@ -29,6 +29,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.variant import Variant, fastest, our_times, ratio_of
 from lowerscope.core.rendering.time_text import compiled_text, method_text, unreliable_text
+from lowerscope.core.rendering.verdict_text import not_finite_text
 from lowerscope.core.user_paths import user_path
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def _row(variant: Variant) -> tuple[str, ...]:
     about = "" if told else "≈"
     return (
         variant.name,
-        record.verdict,
+        ", ".join(filter(None, (record.verdict, not_finite_text(record.not_finite_count)))),
         "-" if record.max_abs_error is None else f"{record.max_abs_error:.1e}",
         f"{record.tvm_ms:.3f}",
         "-" if times is None else f"{times.low:.3f}-{times.high:.3f}",

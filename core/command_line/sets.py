@@ -66,6 +66,11 @@ def _lines(record: AgreementRecord) -> Iterator[str]:
             f"largest error {record.max_abs_error:.2g} absolute, {record.max_rel_error:.2g} "
             "relative"
         )
+    if record.not_finite:
+        yield (
+            "  within the tolerance beside values that are not finite: "
+            f"{_share(record.not_finite, record.matching)}"
+        )
     if record.inconclusive:
         yield (
             f"  inconclusive, without a finite value on both sides: "

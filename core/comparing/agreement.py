@@ -112,6 +112,7 @@ class _Tally:
                 tvm=self._class(actual),
                 torch="" if expected is None else self._class(expected),
                 label=sample.label,
+                not_finite_count=verdict.not_finite_count,
             )
         )
 
@@ -139,12 +140,14 @@ class _Tally:
         compared = [each for each in runs if each.verdict in ("match", "differ")]
         classed = [each for each in runs if each.tvm and each.torch]
         labelled = [each for each in runs if each.label and each.tvm]
+        matching = [each for each in runs if each.verdict == "match"]
         return AgreementRecord(
             path=path,
             count=self._count,
             ran=len(runs),
-            matching=sum(each.verdict == "match" for each in compared),
+            matching=len(matching),
             compared=len(compared),
+            not_finite=sum(each.not_finite_count > 0 for each in matching),
             inconclusive=sum(each.verdict == "inconclusive" for each in runs),
             same_class=sum(each.tvm == each.torch for each in classed),
             classed=len(classed),

@@ -115,7 +115,9 @@ class NotFinite:
 
 
 def _added(so_far: tuple[int, int], values: torch.Tensor, among: torch.Tensor) -> tuple[int, int]:
-    nans, infinities = (values.isnan() & among).sum(), (values.isinf() & among).sum()
+    # Of a complex number, one part can be NaN and the other one infinite.
+    is_nan = values.isnan()
+    nans, infinities = (is_nan & among).sum(), (values.isinf() & ~is_nan & among).sum()
     return so_far[0] + int(nans), so_far[1] + int(infinities)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 
@@ -15,7 +15,7 @@ from lowerscope.core.comparing.verdicts import Difference, difference, verdict_o
 from lowerscope.core.errors import last_line
 from lowerscope.core.execution.threads import one_torch_thread
 from lowerscope.core.execution.walking import TORCH_ERRORS, TorchValues
-from lowerscope.core.records.run import NodeStatus, OutputVerdict
+from lowerscope.core.records.run import STATUS_OF
 from lowerscope.core.tracing.tracing import TracedModel
 
 
@@ -120,18 +120,10 @@ class NodeComparison:
         return _over_all([self._difference(*pair) for pair in pairs], ran.together)
 
 
-_STATUSES: Mapping[OutputVerdict, NodeStatus] = {
-    "match": "matches",
-    "differ": "differs",
-    "inconclusive": "inconclusive",
-}
-"""The status of a node by the verdict on its value."""
-
-
 def _over_all(found: Sequence[Difference], together: tuple[str, ...] = ()) -> Found:
-    measured = [each for each in found if verdict_over((each,)) != "inconclusive"]
+    measured = [each for each in found if each.is_measured]
     return Found(
-        _STATUSES[verdict_over(found)],
+        STATUS_OF[verdict_over(found)],
         "; ".join(each.reason for each in found if each.reason),
         max((each.max_abs for each in measured), default=None),
         max((each.max_rel for each in measured), default=None),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lowerscope.core.records.run import NodeStatus, OutputVerdict
+from lowerscope.core.records.run import COMPARED, VERDICT_OF, NodeStatus, OutputVerdict
 
 
 @dataclass(frozen=True)
@@ -26,19 +25,12 @@ class Found:
     @property
     def verdict(self) -> OutputVerdict | None:
         """The verdict on the value; ``None`` where it was not compared."""
-        return _VERDICTS.get(self.status)
+        return VERDICT_OF[self.status] if self.status in COMPARED else None
 
     @property
     def matches(self) -> bool | None:
         """Whether it matches; ``None`` where it was not compared, or that showed nothing."""
         return {"matches": True, "differs": False}.get(self.status)
-
-
-_VERDICTS: Mapping[NodeStatus, OutputVerdict] = {
-    "matches": "match",
-    "differs": "differ",
-    "inconclusive": "inconclusive",
-}
 
 
 class NotCompared(Exception):

@@ -14,7 +14,7 @@ import torch
 from lowerscope.core.comparing.elements import CHUNK, elements
 from lowerscope.core.comparing.tensor_values import as_array, histogram_of, statistics_of
 from lowerscope.core.comparing.tolerances import EXACT, Tolerance, Tolerances
-from lowerscope.core.comparing.verdicts import difference, tolerance_for, verdict_over
+from lowerscope.core.comparing.verdicts import difference, tolerance_for
 from lowerscope.core.records.comparison import Comparison, TensorPlace, Window
 
 _WHOLE_MOST = 2.0**63
@@ -54,11 +54,10 @@ def compared(
     if ours is None or theirs is None or reason:
         return found
     over_all = difference(ours, theirs, tolerances)
-    verdict = verdict_over((over_all,))
-    is_measured = verdict != "inconclusive"
+    is_measured = over_all.is_measured
     found = msgspec.structs.replace(
         found,
-        verdict=verdict,
+        verdict=over_all.verdict,
         matches=over_all.matches if is_measured else None,
         reason=over_all.reason,
         not_finite=over_all.not_finite,

@@ -10,7 +10,7 @@ import torch
 
 from lowerscope.core.comparing.elements import CHUNK, NotFinite, elements
 from lowerscope.core.comparing.tolerances import DTYPES, EXACT, Tolerance, Tolerances
-from lowerscope.core.records.run import OutputRecord, OutputVerdict
+from lowerscope.core.records.run import FAILING, OutputRecord, OutputVerdict
 
 
 @dataclass(frozen=True)
@@ -45,18 +45,30 @@ class Difference:
     not_finite: str = ""
     not_finite_count: int = 0
 
+    @property
+    def verdict(self) -> OutputVerdict:
+        """The verdict on the tensor alone; ``"not-comparable"`` where it has no elements.
+
+        Where no element is finite on both sides, nothing was compared, even where both sides are
+        the same.
+        """
+        if not self.matches:
+            return "differ"
+        if not self.finite + self.not_finite_count:
+            return "not-comparable"
+        return "match" if self.finite else "inconclusive"
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether elements were compared, so that there are errors."""
+        return self.verdict in ("match", "differ")
+
 
 def verdict_over(found: Sequence[Difference]) -> OutputVerdict:
-    """Return the verdict over tensors that were compared: every verdict is made here.
-
-    A tensor of which no element is finite on both sides, or which has none, shows nothing, even
-    where both sides are the same.
-    """
-    if not all(each.matches for each in found):
-        return "differ"
-    if not found or not all(each.finite for each in found):
-        return "inconclusive"
-    return "match"
+    """Return the worst verdict on some tensors; those without elements count for nothing."""
+    verdicts = {each.verdict for each in found}
+    worst_first: tuple[OutputVerdict, ...] = (*FAILING, "match")
+    return next((each for each in worst_first if each in verdicts), "not-comparable")
 
 
 _PARTS = {
@@ -108,7 +120,7 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
     count = actual.numel()
     said = f"{outside} of {count} elements differ" if outside else ""
     if not count:
-        said = "it has no elements to compare"
+        said = "has no elements to compare"
     elif not outside and not finite:
         said = "no element is finite on both sides, so nothing was compared"
     return Difference(
@@ -226,7 +238,7 @@ def _judge_output(
         return Judged(
             "not-comparable", f"depends on {', '.join(random)}, which {draws} random numbers"
         )
-    return Judged(verdict_over((found,)), found.reason, found)
+    return Judged(found.verdict, found.reason, found)
 
 
 def _over_all(
@@ -239,19 +251,20 @@ def _over_all(
     """Return the verdict over outputs that were judged one by one."""
     found = [each.found for each in judged if each.found is not None]
     is_random = len(found) < len(judged)
-    # Random outputs alone leave nothing to compare.
-    verdict = verdict_over(found) if found or not is_random else "not-comparable"
-    if verdict == "match" and is_random:
+    verdict = verdict_over(found)
+    if is_random and verdict == "match":
         verdict = "not-comparable"
-    link = " " if verdict == "not-comparable" else ": "
+    elif not is_random and verdict == "not-comparable":
+        verdict = "inconclusive"
+    told = (verdict, "not-comparable") if verdict in ("match", "inconclusive") else (verdict,)
     reasons = [
-        f"{name}{link}{each.reason}"
+        f"{name}{' ' if each.verdict == 'not-comparable' else ': '}{each.reason}"
         for name, each in zip(names, judged, strict=True)
-        if each.verdict == verdict and each.reason
+        if each.verdict in told and each.reason
     ]
     if not judged:
         reasons = ["there are no outputs to compare"]
-    measured = [each for each in found if verdict_over((each,)) != "inconclusive"]
+    measured = [each for each in found if each.is_measured]
     used = [
         tolerance_for(value.dtype, tolerances)
         for value, each in zip(expected, judged, strict=True)
@@ -272,7 +285,7 @@ def _over_all(
 
 def _record(name: str, value: torch.Tensor, judged: Judged) -> OutputRecord:
     found = judged.found
-    measured = None if judged.verdict == "inconclusive" else found
+    measured = found if found and found.is_measured else None
     return OutputRecord(
         name=name,
         shape=tuple(value.shape),

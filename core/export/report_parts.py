@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 
 import msgspec
 
 from lowerscope.core.dimensions import sizes_text
 from lowerscope.core.recipe import to_json
-from lowerscope.core.records.run import NodeRun, NodeStatus, OutputRecord, RunRecord
+from lowerscope.core.records.run import NodeRun, OutputRecord, RunRecord
 from lowerscope.core.records.times import SideTimes
 from lowerscope.core.records.variant import (
     Variant,
@@ -20,26 +20,10 @@ from lowerscope.core.records.variant import (
     ratio_of,
 )
 from lowerscope.core.rendering.time_text import claims_text
+from lowerscope.core.rendering.verdict_text import not_finite_text, status_words, verdict_words
 from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 NONE = "–"
-
-VERDICTS = {
-    "match": ("✓ matches {0}", "right"),
-    "differ": ("✕ differs from {0}", "wrong"),
-    "inconclusive": ("? inconclusive", "unsure"),
-    "not-comparable": ("not comparable", ""),
-    "no-reference": ("ran, no reference", ""),
-}
-
-
-_STATUS: Mapping[NodeStatus, tuple[str, str]] = {
-    "matches": ("✓ matches", "right"),
-    "differs": ("✕ differs", "wrong"),
-    "inconclusive": ("? inconclusive", "unsure"),
-    "not comparable": ("not compared", "quiet"),
-    "no reference": ("not compared", "quiet"),
-}
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -90,9 +74,14 @@ def verdict_pill(variant: Variant) -> str:
     """Return what the run came to, in a word with its colour and its mark."""
     if variant.record is None or variant.problem is not None:
         return '<span class="pill wrong">✕ failed</span>'
-    text, role = VERDICTS[variant.record.verdict]
-    words = text.format(variant.record.reference)
-    return f'<span class="pill{" " * bool(role)}{role}">{escape(words)}</span>'
+    words, role = _verdict(variant.record)
+    return f'<span class="pill {role}">{escape(words)}</span>'
+
+
+def _verdict(record: RunRecord) -> tuple[str, str]:
+    """Return words and role of a verdict, with the number of elements that are not finite."""
+    words, role = verdict_words(record.verdict, record.reference)
+    return " · ".join(filter(None, (words, not_finite_text(record.not_finite_count)))), role
 
 
 def variants_table(variants: Sequence[Variant]) -> str:
@@ -140,7 +129,7 @@ def outputs_table(record: RunRecord) -> str:
     titles = ("output", "shape", "dtype", "abs error", "rel error", "status")
     parts = [
         "<h3>Outputs</h3>",
-        table(titles, [_output(each) for each in record.outputs], "Outputs"),
+        table(titles, [_output(each, record.reference) for each in record.outputs], "Outputs"),
     ]
     if record.sizes:
         rows = [
@@ -151,7 +140,7 @@ def outputs_table(record: RunRecord) -> str:
                 _ms(each.torch_ms),
                 Cell(
                     f"{each.verdict}: {each.reason}" if each.reason else each.verdict,
-                    kind=VERDICTS[each.verdict][1],
+                    kind=verdict_words(each.verdict)[1],
                 ),
             ]
             for each in record.sizes
@@ -231,8 +220,8 @@ def _variant_row(variant: Variant, longest: float) -> list[Cell]:
     if record is None:
         return [Cell(variant.name), *_empty(2), Cell(""), status, *_empty(5)]
     if variant.problem is None:
-        text, role = VERDICTS[record.verdict]
-        status = Cell(text.format(record.reference), kind=role)
+        words, role = _verdict(record)
+        status = Cell(words, kind=role)
     return [
         Cell(variant.name),
         *_time(record.tvm_ms, our_times(record), longest),
@@ -282,9 +271,8 @@ def _error(value: float | None) -> Cell:
     return Cell(error_text(value), value, "figure")
 
 
-def _output(output: OutputRecord) -> list[Cell]:
-    text, role = VERDICTS[output.verdict]
-    words = text.format("torch")
+def _output(output: OutputRecord, reference: str) -> list[Cell]:
+    words, role = verdict_words(output.verdict, reference)
     return [
         Cell(output.name),
         Cell("×".join(map(str, output.shape)) or "scalar"),
@@ -297,11 +285,11 @@ def _output(output: OutputRecord) -> list[Cell]:
 
 def _node(node: NodeRun, record: RunRecord) -> list[Cell]:
     called = dict.fromkeys(record.calls[index].function for index in node.calls)
-    status, role = _STATUS[node.status]
+    status, role = status_words(node.status)
     first = "first difference" if node.id == record.first_difference else ""
     alone = ""
     if node.own_matches is not None and node.own_matches != node.matches:
-        alone = f"alone it {_STATUS[node.own_status][0].partition(' ')[2]}"
+        alone = f"alone it {status_words(node.own_status)[0].partition(' ')[2]}"
     said = ": ".join(each for each in (status, node.not_finite or node.reason) if each)
     return [
         Cell(node.id.removeprefix("fx:")),

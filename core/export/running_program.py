@@ -70,7 +70,7 @@ def virtual_machine(executable):
 def check(name, actual, expected):
     """Assert that two tensors are equal, within the tolerance of their dtype.
 
-    Return the largest difference; None where no element is finite on both sides.
+    Return the largest difference; None where no element is finite on both sides, or there is none.
     """
     assert actual.shape == expected.shape, f"{name}: {actual.shape}, not {expected.shape}"
     assert actual.dtype == expected.dtype, f"{name}: {actual.dtype}, not {expected.dtype}"
@@ -155,10 +155,12 @@ def running_program(
         ]
     lines += [
         '        found = check(f"output {place}", ours, theirs)',
-        "        if found is None:",
+        "        if found is not None:",
+        "            largest = found if largest is None else max(largest, found)",
+        "        elif ours.numel():",
         "            unsure.append(place)",
         "        else:",
-        "            largest = found if largest is None else max(largest, found)",
+        '            print(f"output {place} has no elements to compare")',
         "    if unsure:",
         "        places = ', '.join(map(str, unsure))",
         f"        unsaid = {quoted(f'{title}: inconclusive, nothing is finite in outputs')}",

@@ -20,7 +20,7 @@ class SampleRun(msgspec.Struct, frozen=True, kw_only=True):
         ``"shoe.png"``, or ``"sample 3"``.
     inputs
         What makes it the model's input.
-    verdict, reason, max_abs_error, max_rel_error
+    verdict, reason, max_abs_error, max_rel_error, not_finite_count
         As in `core.records.run.RunRecord`.
     tvm, torch
         The class with the highest score on each side, by name or else by number; empty where the
@@ -38,6 +38,7 @@ class SampleRun(msgspec.Struct, frozen=True, kw_only=True):
     tvm: str = ""
     torch: str = ""
     label: str = ""
+    not_finite_count: int = 0
 
 
 class AgreementRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +54,8 @@ class AgreementRecord(msgspec.Struct, frozen=True, kw_only=True):
         How many outputs are within the tolerance, and how many there was something to compare of.
     inconclusive
         How many have an output without a finite value on both sides.
+    not_finite
+        How many of those within the tolerance have elements that are NaN or infinite.
     same_class, classed
         Of how many samples both sides give the same class, and how many have one on both sides.
     labelled, tvm_correct, torch_correct
@@ -83,6 +86,7 @@ class AgreementRecord(msgspec.Struct, frozen=True, kw_only=True):
     worst: tuple[SampleRun, ...]
     unread: tuple[str, ...] = ()
     inconclusive: int = 0
+    not_finite: int = 0
     reference: str = "torch"
 
     @property

@@ -71,8 +71,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         Whether our values are kept, so that `Window` and ``.npy`` can be had. Beyond the budget,
         the figures of `ours` alone are.
     verdict
-        ``"match"``, ``"differ"``, or ``"inconclusive"`` where no element is finite on both sides;
-        ``None`` where there is nothing to compare.
+        ``"match"``, ``"differ"``, ``"inconclusive"`` where no element is finite on both sides, or
+        ``"not-comparable"`` where there are none; ``None`` where a side is missing.
     matches
         Whether it matches; ``None`` for other verdicts.
     reason

@@ -5,7 +5,7 @@ This module imports neither torch nor TVM.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -18,6 +18,19 @@ OutputVerdict = Literal["match", "differ", "inconclusive", "not-comparable", "no
 
 NodeStatus = Literal["matches", "differs", "inconclusive", "not comparable", "no reference"]
 """The verdict on a node: what is random, or has no value of its own, is not comparable."""
+
+STATUS_OF: Mapping[OutputVerdict, NodeStatus] = {
+    "match": "matches",
+    "differ": "differs",
+    "inconclusive": "inconclusive",
+    "not-comparable": "not comparable",
+    "no-reference": "no reference",
+}
+"""The status of a node by the verdict on its value."""
+
+VERDICT_OF: Mapping[NodeStatus, OutputVerdict] = {
+    status: verdict for verdict, status in STATUS_OF.items()
+}
 
 COMPARED: tuple[NodeStatus, ...] = ("matches", "differs", "inconclusive")
 """The statuses of nodes whose values were compared with the reference's."""
@@ -39,15 +52,16 @@ class OutputRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One output of the model: its shape, its dtype and how far it is from torch's.
 
     ``verdict`` as in `RunRecord`, for this output alone, with its ``reason``. ``matches`` is
-    ``None`` where nothing was compared: no reference, random numbers, or no finite value on both
-    sides. ``not_finite`` says how many of its elements are not finite on either side, such as
-    ``"3 NaN, 1 infinity on both sides"``, and ``not_finite_count`` is their number.
+    ``None`` where nothing was compared: no reference, random numbers or no elements
+    (``not-comparable``), or no finite value on both sides. ``not_finite`` says how many of its
+    elements are not finite on either side, such as ``"3 NaN, 1 infinity on both sides"``, and
+    ``not_finite_count`` is their number.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
-    verdict: str = ""
+    verdict: OutputVerdict
     reason: str = ""
     matches: bool | None = None
     max_abs_error: float | None = None
@@ -276,11 +290,12 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a run, times in milliseconds.
 
     ``verdict`` is ``match``, ``differ``, ``inconclusive`` (none differs, but an output has no
-    value that is finite on both sides), ``not-comparable`` (what can be compared matches, and some
-    outputs depend on random numbers) or ``no-reference``. Errors are the largest over all
-    outputs that are compared; they are ``None`` where none is. ``not_finite_count`` is the number
-    of elements of the outputs that are not finite on either side. ``tracer`` is the one that was
-    taken, ``"fx"`` or ``"export"``; empty for a source without torch. ``key`` is that of the
+    value that is finite on both sides, or none has elements), ``not-comparable`` (what can be
+    compared matches, and some outputs depend on random numbers) or ``no-reference``. Errors are the
+    largest over all outputs that are compared; they are ``None`` where none is.
+    ``not_finite_count`` is the number of elements of the outputs that are not finite on either
+    side. ``tracer`` is the one that was taken, ``"fx"`` or ``"export"``; empty for a source without
+    torch. ``key`` is that of the
     `Snapshot` of the module that was run. ``reference`` is what it was compared with: ``torch``, or
     ``NumPy`` for a function ``reference`` of the file; ``torch_ms`` is its time. Both times are
     medians, and ``times`` has their spread, and ``torch.compile`` where that was wanted.
@@ -289,8 +304,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     are no ``nodes`` and ``calls`` then.
 
     With named dimensions, ``sizes`` has an outcome for each size that the one build was run at.
-    Verdict and errors are then the worst of them, with the outputs of the first that has that
-    verdict; times are those of the first.
+    Verdict and errors are then the worst of them, with the outputs of the one with that verdict
+    that has the most elements that are not finite; times are those of the first.
 
     ``nodes`` has what is known of each FX node and of each binding before the passes, and ``calls``
     the calls of the virtual machine in their order, both from runs of their own, which were watched

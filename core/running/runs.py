@@ -214,8 +214,11 @@ def _run_at(
 
 
 def record_of(runs: Sequence[SizedRun], stages: Stages, built: BuiltModel) -> RunRecord:
-    """Return the record over all runs: the worst verdict, with the outputs of the first such."""
-    worst = min(runs, key=lambda run: _WORST.index(run.verdict.verdict))
+    """Return the record over all runs: the worst verdict, with the outputs of such a run.
+
+    Of several, it is the one with the most elements that are not finite.
+    """
+    worst = min(runs, key=lambda run: _badness(run.verdict))
     verdict = worst.verdict
     at = f"{sizes_text(worst.sizes)}: " if worst.sizes and verdict.reason else ""
     module = stages.transformed.module
@@ -251,6 +254,10 @@ def _size_record(run: SizedRun) -> SizeRecord:
         not_finite_count=run.verdict.not_finite_count,
         **time_fields(run.times, run.side),
     )
+
+
+def _badness(verdict: Verdict) -> tuple[int, int]:
+    return _WORST.index(verdict.verdict), -verdict.not_finite_count
 
 
 def _largest(errors: Sequence[float | None]) -> float | None:

@@ -175,6 +175,9 @@ def compare(
         return Checked(verdict="differs", reason=f"it writes outside of {', '.join(beside)}")
     coarsest = _coarsest(reference.parameters)
     found = [_judged(each, coarsest, reference.terms) for each in given]
+    if not any(each.has_output for each in given):
+        reason = "no output has elements to compare"
+        found.append(Checked(verdict="inconclusive", reason=reason))
     order: tuple[Verdict, ...] = ("differs", "inconclusive", "same")
     verdict = next(v for v in order if v == "same" or any(each.verdict == v for each in found))
     told = [each for each in found if each.verdict == verdict]
@@ -208,6 +211,11 @@ class _Given:
         self.expected = expected
         self.scale = scale
 
+    @property
+    def has_output(self) -> bool:
+        """Whether it holds elements that the function computes."""
+        return self.parameter.role != "input" and bool(self.guarded.tensor.numel())
+
 
 def _other_than(expected: torch.Tensor | None, zeros: torch.Tensor) -> torch.Tensor:
     """Return values of which none is the expected one."""
@@ -229,7 +237,7 @@ def _judged(given: _Given, eps: float, terms: int) -> Checked:
             verdict="same" if same else "differs", reason="" if same else f"it writes into {name}"
         )
     if not expected.numel():
-        return Checked(verdict="inconclusive", reason=f"{name} has no elements to compare")
+        return Checked(verdict="same", reason=f"{name} has no elements to compare")
     if not expected.dtype.is_floating_point:
         outside = int((actual != expected).sum())
         reason = f"{name}: {outside:,} of {expected.numel():,} elements differ" if outside else ""

@@ -130,6 +130,24 @@ def six_at_most(builder, node, x):
 """
 
 
+def test_samples_that_match_beside_values_that_are_not_finite_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, path = tmp_path / "log.py", tmp_path / "set.npy"
+    model.write_text(
+        "import torch\n\n\nclass Net(torch.nn.Module):\n"
+        "    def forward(self, x):\n        return torch.log(x)\n"
+    )
+    np.save(path, np.array([[1, 2, 3], [1, 0, 3], [0, 0, 0], [2, 2, 2]], np.float32))
+    command = ["run", str(model), "--input", "x=1,3", "--inputs-set", str(path)]
+    assert main([*command, "--json"]) == 1
+    record = json.loads(capsys.readouterr().out)
+    assert (record["matching"], record["not_finite"], record["inconclusive"]) == (3, 1, 1)
+    assert main([*command, "--allow-nonfinite"]) == 0
+    said = "  within the tolerance beside values that are not finite: 1 of 3 (33.3%)"
+    assert said in capsys.readouterr().out.splitlines()
+
+
 def test_the_command_says_which_samples_differ(
     pictures: np.ndarray, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

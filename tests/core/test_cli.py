@@ -188,7 +188,10 @@ def test_an_output_without_a_finite_value_is_inconclusive(
     assert record["not_finite_count"] == output["not_finite_count"] == math.prod(output["shape"])
     assert main([*arguments, "--allow-nonfinite", "--html", str(report)]) == 0
     assert capsys.readouterr().out.startswith("Inconclusive: output: ")
-    assert '<span class="pill unsure">? inconclusive</span>' in report.read_text(encoding="utf-8")
+    pill = (
+        f'<span class="pill unsure">? inconclusive · {record["not_finite_count"]} not finite</span>'
+    )
+    assert pill in report.read_text(encoding="utf-8")
     assert main(["compare", *arguments[1:]]) == 1
     assert main(["compare", *arguments[1:], "--allow-nonfinite"]) == 0
 
@@ -211,7 +214,38 @@ def test_a_match_says_how_many_values_are_not_finite(
     assert record["outputs"][0]["not_finite"] == said
     assert main([*arguments, "--html", str(report)]) == 0
     assert said in capsys.readouterr().out
-    assert said in report.read_text(encoding="utf-8")
+    text = report.read_text(encoding="utf-8")
+    assert said in text
+    assert f"✓ matches torch · {half} not finite</span>" in text
+    assert main(["compare", *arguments[1:], "--html", str(report)]) == 0
+    assert f"match, {half} not finite" in capsys.readouterr().out
+    assert f"✓ matches torch · {half} not finite</td>" in report.read_text(encoding="utf-8")
+
+
+def test_values_that_are_not_finite_at_one_size_are_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sizes.py"
+    text = NET.replace("return self.linear(x)", "return 1 / (torch.ones_like(x).cumsum(0) - 3)")
+    path.write_text(text)
+    arguments = ["run", str(path), "--input", "x=n,4", "--dim", "n=1..8"]
+    assert main([*arguments, "--sizes", "n=2,4", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert [each["not_finite_count"] for each in record["sizes"]] == [0, 4]
+    assert (record["verdict"], record["not_finite_count"]) == ("match", 4)
+    assert record["reason"] == "n = 4: output: 4 infinities on both sides"
+
+
+def test_an_empty_output_beside_a_fine_one_matches(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "empty.py"
+    path.write_text(NET.replace("return self.linear(x)", "y = self.linear(x); return y, y[:0]"))
+    assert main(["run", str(path), "--input", "x=1,4"]) == 0
+    assert "output[1] has no elements to compare" in capsys.readouterr().out
+    path.write_text(NET.replace("return self.linear(x)", "return self.linear(x)[:0]"))
+    assert main(["run", str(path), "--input", "x=1,4"]) == 1
+    assert capsys.readouterr().out.startswith("Inconclusive: output has no elements to compare")
 
 
 def test_what_the_file_prints_is_not_among_the_records(

@@ -101,7 +101,7 @@ NAN, INF = float("nan"), float("inf")
         ([INF, -INF], [INF, -INF], "inconclusive", 2),
         ([NAN, INF], [NAN, INF], "inconclusive", 2),
         ([complex(NAN, 1)], [complex(2, NAN)], "inconclusive", 1),
-        ([], [], "inconclusive", 0),
+        ([complex(NAN, INF)], [complex(INF, NAN)], "inconclusive", 1),
         ([INF], [-INF], "differ", 1),
         ([NAN, NAN], [NAN, INF], "differ", 2),
         ([NAN], [1.0], "differ", 1),
@@ -123,6 +123,33 @@ def test_an_output_without_a_finite_value_is_inconclusive(
     # Nothing was compared, so that there is no error, not one of 0.
     assert (found.max_abs is None) == (output.max_abs_error is None) == (verdict == "inconclusive")
     assert bool(found.reason) == (verdict != "match" or not_finite > 0)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.complex64, torch.int64, torch.bool], ids=str
+)
+def test_an_output_without_elements_counts_for_nothing(dtype: torch.dtype) -> None:
+    empty, one, two = torch.empty((0, 3), dtype=dtype), torch.tensor([1.0]), torch.tensor([2.0])
+    nan = torch.tensor([NAN])
+    beside = judge([one, empty], [one, empty], CHOSEN)
+    assert (beside.verdict, beside.max_abs) == ("match", 0)
+    assert beside.reason == "output[1] has no elements to compare"
+    assert [each.verdict for each in beside.outputs] == ["match", "not-comparable"]
+    assert beside.outputs[1].matches is beside.outputs[1].max_abs_error is None
+    assert judge([empty, two], [empty, one], CHOSEN).verdict == "differ"
+    assert judge([empty, nan], [empty, nan], CHOSEN).verdict == "inconclusive"
+    # Of another shape it is not the same, although there is nothing in it.
+    assert judge([empty, one], [empty[:, :2], one], CHOSEN).verdict == "differ"
+    alone = judge([empty], [empty], CHOSEN)
+    assert (alone.verdict, alone.max_abs) == ("inconclusive", None)
+    assert alone.reason == "output has no elements to compare"
+    random = judge([empty, one], [empty, two], CHOSEN, ((), ("rand",)))
+    assert random.verdict == "not-comparable"
+
+
+def test_a_complex_number_counts_once() -> None:
+    value = torch.tensor([complex(NAN, INF), complex(1, INF), 1j])
+    assert difference(value, value.clone(), CHOSEN).not_finite == "1 NaN, 1 infinity on both sides"
 
 
 @pytest.mark.parametrize(

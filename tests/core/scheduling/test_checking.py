@@ -131,6 +131,15 @@ def test_what_is_not_written_is_said_first() -> None:
     assert found.reason == "T_matmul: 144 of 288 elements are NaN, or were not written"
 
 
+@pytest.mark.parametrize(("elements", "verdict"), [(8, "same"), (0, "inconclusive")])
+def test_an_output_without_elements_counts_for_nothing(elements: int, verdict: str) -> None:
+    x = te.placeholder((elements,), name="x")
+    whole, part = (te.compute((n,), lambda i: x[i] + 1) for n in (elements, 0))
+    found = checked(te.create_prim_func([x, whole, part]))
+    assert found.verdict == verdict
+    assert "elements to compare" in found.reason
+
+
 @T.prim_func(s_tir=True)
 def beside(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
     for i in range(9):
