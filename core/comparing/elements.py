@@ -27,7 +27,8 @@ class Elements:
     gap
         The size of `signed`; infinite where it is NaN.
     relative
-        The gap by the size of the reference, 0 where that is not more than ``atol``.
+        The gap by the size of the reference, 0 where that is not more than ``atol``; infinite where
+        the gap is.
     outside
         Whether it is out of tolerance.
     same
@@ -60,7 +61,8 @@ def elements(actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance)
     signed = torch.where(same, 0.0, signed)
     gap = signed.abs().nan_to_num_(nan=torch.inf, posinf=torch.inf)
     size = b.abs()
-    relative = torch.where(same | (size <= tolerance.atol), 0.0, gap / size)
+    is_small = (size <= tolerance.atol) & gap.isfinite()
+    relative = torch.where(same | is_small, 0.0, gap / size)
     relative.nan_to_num_(nan=torch.inf, posinf=torch.inf)
     allowed = tolerance.atol + tolerance.rtol * size
     return Elements(

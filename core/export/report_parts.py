@@ -10,7 +10,7 @@ import msgspec
 
 from lowerscope.core.dimensions import sizes_text
 from lowerscope.core.recipe import to_json
-from lowerscope.core.records.run import NodeRun, OutputRecord, RunRecord
+from lowerscope.core.records.run import COMPARED, NodeRun, NodeStatus, OutputRecord, RunRecord
 from lowerscope.core.records.times import SideTimes
 from lowerscope.core.records.variant import (
     Variant,
@@ -283,13 +283,17 @@ def _output(output: OutputRecord, reference: str) -> list[Cell]:
     ]
 
 
+def _status(status: NodeStatus) -> tuple[str, str]:
+    return status_words(status) if status in COMPARED else ("– not compared", "quiet")
+
+
 def _node(node: NodeRun, record: RunRecord) -> list[Cell]:
     called = dict.fromkeys(record.calls[index].function for index in node.calls)
-    status, role = status_words(node.status)
+    status, role = _status(node.status)
     first = "first difference" if node.id == record.first_difference else ""
     alone = ""
     if node.own_matches is not None and node.own_matches != node.matches:
-        alone = f"alone it {status_words(node.own_status)[0].partition(' ')[2]}"
+        alone = f"alone it {_status(node.own_status)[0].partition(' ')[2]}"
     said = ": ".join(each for each in (status, node.not_finite or node.reason) if each)
     return [
         Cell(node.id.removeprefix("fx:")),

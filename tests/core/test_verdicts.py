@@ -42,6 +42,8 @@ def test_the_verdict_is_numpys(pair: tuple[np.ndarray, np.ndarray]) -> None:
         ([float("inf")], [float("inf")], True),
         ([float("inf")], [float("-inf")], False),
         ([float("inf")], [1.0], False),
+        ([float("nan")], [0.0], False),
+        ([0.0], [float("inf")], False),
     ],
 )
 def test_values_that_are_not_finite(
@@ -49,7 +51,7 @@ def test_values_that_are_not_finite(
 ) -> None:
     found = difference(torch.tensor(actual), torch.tensor(expected), CHOSEN)
     assert found.matches == matches
-    assert (found.max_abs == float("inf")) == (not matches)
+    assert (found.max_abs == float("inf")) == (found.max_rel == float("inf")) == (not matches)
 
 
 def test_what_is_not_finite_is_said() -> None:
