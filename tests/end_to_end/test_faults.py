@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.views.settings_dialog import SettingsDialog
 from lowerscope.app.window import MainWindow
 from lowerscope.core.cli import recipe_of_command
+from lowerscope.core.recipe import InputSpec
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,
@@ -77,6 +78,38 @@ def test_a_function_that_crashes_is_named_and_the_way_back_offered(
     qtbot.waitUntil(lambda: worked.workspace.problems is not problems, timeout=PATIENCE)
     assert "guarded memory, in call 4 of 7" in worked.workspace.problems[0].where
     go_back(qtbot, worked)
+
+
+INCONCLUSIVE = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x / (x.shape[0] - 2)
+
+
+def example_inputs():
+    return (torch.ones(3, 4),)
+"""
+
+
+def test_an_inconclusive_run_is_nothing_to_go_back_to(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(INCONCLUSIVE)
+    window = open_window(str(path))
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "right"
+    worked = window.workspace.recipe
+    window.change(inputs=(InputSpec(name="x", shape=(2, 4), dtype="float32"),))
+    wait_for_records(qtbot, window)
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "unsure"
+    window.commands.action("go-back").trigger()
+    wait_for_records(qtbot, window)
+    assert window.workspace.recipe == worked
 
 
 def test_who_writes_beside_its_memory_is_named_by_the_second_run(
