@@ -15,7 +15,7 @@ from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.agreement import AgreementRecord, SampleRun
 from lowerscope.core.records.run import FAILING
-from lowerscope.core.running.sides import reference_of
+from lowerscope.core.running.sides import precise_of, reference_of
 from lowerscope.core.sources.input_sets import InputSet, Sample, open_set
 from lowerscope.core.stages import Stages
 
@@ -72,7 +72,8 @@ def agreement(stages: Stages, recipe: Recipe, path: str, progress: Progress) -> 
             if expected is not None and loaded.model is None:
                 expected = in_dtype_of(expected, actual)
             random = () if lowered is None else lowered.random
-            verdict = judge(actual, expected, recipe.tolerances, random, names)
+            precise = precise_of(loaded, values, recipe.seed)
+            verdict = judge(actual, expected, recipe.tolerances, random, names, precise)
             tally.add(sample, verdict, actual, expected)
     return tally.record(path, side)
 

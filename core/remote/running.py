@@ -32,7 +32,7 @@ from lowerscope.core.remote.shipping import ship
 from lowerscope.core.remote.tracker import Tracker
 from lowerscope.core.running.memory_plan import planned_memory
 from lowerscope.core.running.runs import SizedRun, record_of, times_of
-from lowerscope.core.running.sides import inputs_at, measure_reference, reference_of
+from lowerscope.core.running.sides import inputs_at, measure_reference, precise_of, reference_of
 from lowerscope.core.stages import Stages
 
 QUICKLY = Measuring(warm_up=1, repeats=1)
@@ -188,7 +188,9 @@ def _run_at(
         expected = in_dtype_of(expected, actual)
     random = () if lowered is None else lowered.random
     names = [name for name, _ in named or ()]
-    verdict = judge(actual, expected, recipe.tolerances, random, names)
+    precise = precise_of(loaded, values, recipe.seed)
+    with stages.running():
+        verdict = judge(actual, expected, recipe.tolerances, random, names, precise)
     measuring = QUICKLY if quick else recipe.measuring
     times = before or _timed(sizes, stages, recipe, there, reference, measuring, progress)
     return SizedRun(sizes, side, verdict, times, predict(loaded.classes, actual, expected))

@@ -43,7 +43,7 @@ from lowerscope.core.running.kept_run import KeptRun
 from lowerscope.core.running.memory_plan import planned_memory
 from lowerscope.core.running.node_runs import REPEATS as WATCHED
 from lowerscope.core.running.node_runs import NodeRuns, node_runs
-from lowerscope.core.running.sides import inputs_at, measure_run, reference_of
+from lowerscope.core.running.sides import inputs_at, measure_run, precise_of, reference_of
 from lowerscope.core.stages import Stages
 from lowerscope.core.target_catalogue import check_runs_here
 
@@ -203,7 +203,8 @@ def _run_at(
         expected = in_dtype_of(expected, actual)
     names = [name for name, _ in named or ()]
     random = () if lowered is None else lowered.random
-    verdict = judge(actual, expected, recipe.tolerances, random, names)
+    precise = precise_of(loaded, values, recipe.seed)
+    verdict = judge(actual, expected, recipe.tolerances, random, names, precise)
     if before is None:
         # Another one: of a machine that was watched, each call goes through Python ever after.
         execution = Execution(stages.built.executable, "main", stages.arguments(values))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 import torch
@@ -10,6 +11,7 @@ import torch
 from lowerscope.core.comparing.numpy_reference import NumpyReference
 from lowerscope.core.dimensions import Sizes, runs_of, sizes_text, traced_sizes
 from lowerscope.core.execution.compiled_torch import CompiledTorch, compile_torch
+from lowerscope.core.execution.precise_running import PreciseRun, precise_run
 from lowerscope.core.execution.running import Execution, Reference
 from lowerscope.core.execution.threads import threads_of_tvm
 from lowerscope.core.execution.timing import Side, measure
@@ -39,6 +41,15 @@ def reference_of(
         numpy = NumpyReference(loaded.reference)
         return "NumPy", Reference(numpy, values, seed, loaded.calling, "NumPy")
     return "torch", None
+
+
+def precise_of(
+    loaded: LoadedModel, values: tuple[torch.Tensor, ...], seed: int
+) -> Callable[[], PreciseRun | None] | None:
+    """Return what runs the model in float64; ``None`` for a source without torch."""
+    if loaded.model is None:
+        return None
+    return partial(precise_run, loaded.model, values, seed, loaded.calling)
 
 
 def measure_run(

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from lowerscope.core.calling import by_position
 from lowerscope.core.comparing.tolerances import EXACT, Tolerance, Tolerances
 from lowerscope.core.comparing.verdicts import difference, judge, tolerance_for
+from lowerscope.core.execution.precise_running import PreciseRun, precise_run
 
 CHOSEN = Tolerances(float32=Tolerance(1e-3, 1e-4))
 PAIRS = st.tuples(
@@ -203,3 +205,99 @@ def test_what_depends_on_random_numbers_is_not_compared() -> None:
     assert alone.verdict == "not-comparable"
     assert alone.reason == "output depends on rand, dropout, which draw random numbers"
     assert alone.max_abs is None
+
+
+BEYOND = torch.tensor([1.0, -2.0, 4.0, 0.0], dtype=torch.float64)
+"""What the model computes in float64."""
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "verdict"),
+    [
+        ([0.0, 0.0, 0.0, 0.01], [0.0, 0.0, 0.0, -0.01], "match"),
+        ([0.0, 0.0, 0.0, 0.03], [0.0, 0.0, 0.0, 0.02], "match"),
+        ([0.0, 0.0, 0.0, 0.05], [0.0, 0.0, 0.0, 0.02], "differ"),
+        # The largest error is torch's, but one that all elements have is none of rounding.
+        ([0.08, 0.08, 0.12, 0.08], [0.0, 0.0, 0.06, 0.0], "differ"),
+        # A result that depends on rounding shows nothing.
+        ([0.0, 0.0, 0.0, 0.0], [1.0, -1.0, 1.0, 1.0], "differ"),
+        ([0.0, 0.0, 0.0, float("nan")], [0.0, 0.0, 0.0, 0.02], "differ"),
+    ],
+)
+def test_what_is_as_right_as_torch_matches_it(
+    ours: list[float], theirs: list[float], verdict: str
+) -> None:
+    actual, expected = ((BEYOND + torch.tensor(each)).to(torch.bfloat16) for each in (ours, theirs))
+    asked = []
+
+    def precise() -> PreciseRun:
+        asked.append(1)
+        return PreciseRun((BEYOND,), torch.bfloat16)
+
+    found = judge([actual], [expected], Tolerances(), precise=precise)
+    assert found.verdict == verdict
+    assert ("by rounding" in found.reason) == (verdict == "match")
+    assert found.outputs[0].matches == (verdict == "match")
+    assert judge([actual], [expected], Tolerances()).verdict == "differ"
+    assert judge([actual], [expected], Tolerances(), precise=lambda: None).verdict == "differ"
+    assert len(asked) == 1
+    judge([expected], [expected], Tolerances(), precise=precise)
+    assert len(asked) == 1
+
+
+def test_integers_match_where_torchs_own_are_rounded_ones() -> None:
+    exact = torch.tensor([100, -50, 7])
+    off, other = torch.tensor([101, -50, 7]), torch.tensor([100, -51, 7])
+
+    def verdict(actual: torch.Tensor, expected: torch.Tensor) -> str:
+        run = PreciseRun((exact,), torch.bfloat16)
+        return judge([actual], [expected], Tolerances(), precise=lambda: run).verdict
+
+    assert verdict(off, other) == "match"
+    assert verdict(off, exact) == "differ"
+    truth = torch.tensor([True, False])
+    run = PreciseRun((truth,), torch.bfloat16)
+    assert judge([truth], [~truth], Tolerances(), precise=lambda: run).verdict == "differ"
+
+
+class _Mixed(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Linear(16, 32, dtype=torch.bfloat16)
+        self.norm = torch.nn.LayerNorm(32)
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        h = self.norm(self.first(x.to(torch.bfloat16)).float())
+        self.count += 1
+        low = torch.zeros(3, dtype=torch.bfloat16) + torch.tensor([1 / 3, 2 / 3, 1.0])
+        return h.softmax(-1), low.bfloat16(), h.argmax(-1), self.count + x.mean()
+
+
+def test_a_model_runs_in_float64() -> None:
+    torch.manual_seed(0)
+    model, x = _Mixed().eval(), torch.randn(4, 16)
+    found = precise_run(model, (x,), 0, by_position(["x"]))
+    assert found is not None
+    weight, bias = model.first.weight.double(), model.first.bias.double()
+    h = torch.nn.functional.layer_norm(x.double() @ weight.T + bias, (32,))
+    assert torch.allclose(found.outputs[0], h.softmax(-1), rtol=1e-12)
+    thirds = torch.tensor([1 / 3, 2 / 3, 1.0], dtype=torch.float64)
+    assert torch.equal(found.outputs[1], thirds)
+    assert torch.equal(found.outputs[2], h.argmax(-1))
+    assert found.outputs[3] == 1 + x.double().mean()
+    assert found.coarsest is torch.bfloat16
+    assert torch.get_default_dtype() is torch.float32
+    assert model.first.weight.dtype is torch.bfloat16
+    assert model.count == 0
+
+
+class _Insisting(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        assert x.dtype is torch.float32
+        return x
+
+
+def test_a_model_that_insists_on_its_dtype_does_not_run_in_float64() -> None:
+    assert precise_run(_Insisting(), (torch.ones(2),), 0, by_position(["x"])) is None
+    assert torch.get_default_dtype() is torch.float32
