@@ -226,8 +226,8 @@ def judge(
     run = precise() if precise and any(each.verdict == "differ" for each in judged) else None
     if run is not None and len(run.outputs) == len(judged):
         judged = [
-            _by_rounding(each, *values, run.coarsest, tolerances)
-            for each, *values in zip(judged, actual, expected, run.outputs, strict=True)
+            _by_rounding(each, ours, theirs, exact, run.coarsest, tolerances)
+            for each, ours, theirs, exact in zip(judged, actual, expected, run.outputs, strict=True)
         ]
     return _over_all(names, actual, expected, judged, tolerances)
 
