@@ -13,6 +13,7 @@ from tvm import relax, tirx
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.building import BuiltModel, build, without_kills
+from lowerscope.core.execution.cancellations import with_cancellations
 from lowerscope.core.passes.recording import (
     FunctionChanges,
     PassRun,
@@ -26,6 +27,9 @@ _Functions = dict[str, tuple[tvm.ir.GlobalVar, Any]]
 
 REMOVE_KILLS = "RemoveKills"
 """Lowerscope's own first step of a build whose module frees values: see `without_kills`."""
+
+KEEP_CANCELLATIONS = "KeepCancellations"
+"""Lowerscope's own step before a build that would cancel floats: see `with_cancellations`."""
 
 FIRST_FOR_TENSORIR = "tirx.BindTarget"
 """The first of the passes that are given the TensorIR functions alone."""
@@ -140,7 +144,10 @@ def recorded_build(module: tvm.IRModule, target: tvm.target.Target) -> RecordedB
     built_from = without_kills(module)
     if not built_from.same_as(module):
         recorder.runs.append(PassRun(REMOVE_KILLS, module, after=built_from))
-    built = build(built_from, target, [recorder.instrument])
+    kept = with_cancellations(built_from)
+    if not kept.same_as(built_from):
+        recorder.runs.append(PassRun(KEEP_CANCELLATIONS, built_from, after=kept))
+    built = build(kept, target, [recorder.instrument])
     return RecordedBuild(built, module, tuple(_main_line(recorder.runs)))
 
 

@@ -12,6 +12,7 @@ from tvm import relax
 from tvm.ir.instrument import PassInstrument
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.execution.cancellations import with_cancellations
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def build(
     start = time.perf_counter()
     try:
         with tvm.transform.PassContext(instruments=list(instruments)):
-            executable = tvm.compile(without_kills(module), target)
+            executable = tvm.compile(with_cancellations(without_kills(module)), target)
     except TVM_ERRORS as error:
         raise LowerscopeError(
             f"TVM could not compile the module: {last_line(error)}",

@@ -9,6 +9,7 @@ import msgspec
 
 from lowerscope.core.comparing.tolerances import Tolerance
 from lowerscope.core.execution.building import without_kills
+from lowerscope.core.execution.cancellations import with_cancellations
 from lowerscope.core.export.report import source_name
 from lowerscope.core.export.source_program import digest_of
 from lowerscope.core.python_text import quoted
@@ -22,6 +23,7 @@ NAMES = (
     "leaves",
     "virtual_machine",
     "without_kills",
+    "with_cancellations",
     "check",
     "expected_of",
     "main",
@@ -99,7 +101,11 @@ def running_program(
     more
         Files that register some.
     """
-    frees = without_kills(stages.completed) is not stages.completed
+    built_from = without_kills(stages.completed)
+    frees = built_from is not stages.completed
+    cancels = with_cancellations(built_from) is not built_from
+    compiled = "without_kills(module)" if frees else "module"
+    compiled = f"with_cancellations({compiled})" if cancels else compiled
     lines = ["def main():", '    """Do all of it."""']
     if recipe.threads:
         lines += [
@@ -114,7 +120,7 @@ def running_program(
         "    lowered = lower(model)",
         "    parameters = parameters_of(model, inputs)",
         "    module = transform(lowered, {n: to_tvm(each) for n, each in parameters.items()})",
-        f"    executable = tvm.compile({'without_kills(module)' if frees else 'module'}, TARGET)",
+        f"    executable = tvm.compile({compiled}, TARGET)",
     ]
     lines += [f'    load_file(Path({str(path)!r}), "{digest_of(path)}")' for path in more]
     if library:
@@ -179,6 +185,7 @@ def running_program(
     constants = [f"TOLERANCES = {_tolerances(recipe)}", f"RANDOM = {drawn}" * bool(drawn)]
     text = "\n".join(filter(None, constants)) + "\n"
     freeing = [inspect.getsource(without_kills)] if frees else []
+    freeing += [inspect.getsource(with_cancellations)] if cancels else []
     return "\n\n".join([text, _RUNTIME, *freeing, _expected(stages), "\n".join(lines)])
 
 
