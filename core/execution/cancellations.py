@@ -10,9 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import tirx
-from tvm.ir.expr import TensorLoad
 
 
 def with_cancellations(module: tvm.IRModule) -> tvm.IRModule:
@@ -20,6 +18,8 @@ def with_cancellations(module: tvm.IRModule) -> tvm.IRModule:
 
     One side is reinterpreted as an integer and back, which costs no instruction.
     """
+    # Exported programs hold the text of this function alone.
+    import tvm_ffi
 
     def is_float(value: Any) -> bool:
         # A buffer is a variable as well.
@@ -28,7 +28,7 @@ def with_cancellations(module: tvm.IRModule) -> tvm.IRModule:
 
     def floats(value: Any) -> list[Any]:
         found: list[Any] = []
-        tvm_ffi.structural_walk(value, ((TensorLoad, tirx.Var), found.append))
+        tvm_ffi.structural_walk(value, ((tvm.ir.expr.TensorLoad, tirx.Var), found.append))
         return [each for each in found if is_float(each)]
 
     def hidden(value: Any) -> Any:

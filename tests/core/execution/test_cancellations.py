@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
 import torch
 import tvm
+import tvm_ffi
 
 from lowerscope.core.cli import recipe_of_command
 from lowerscope.core.execution.cancellations import with_cancellations
@@ -75,3 +77,13 @@ def test_what_cancels_nothing_is_left_alone() -> None:
     total = tvm.te.compute((4,), lambda i: A[i] - B[i] + A[3 - i] + (k[i] - k[i]), "C")
     module = tvm.IRModule({"main": tvm.te.create_prim_func([A, B, k, total])})
     assert with_cancellations(module).same_as(module)
+
+
+def test_its_text_alone_is_a_program() -> None:
+    module = tvm.IRModule({"main": tvm.script.from_source(_FUNCTION.replace("DTYPE", "float32"))})
+    names = {"tvm": tvm, "tirx": tvm.tirx}
+    text = inspect.getsource(with_cancellations)
+    exec(f"from __future__ import annotations\n{text}", names)  # as in an exported program
+    made = names["with_cancellations"](module)
+    assert not made.same_as(module)
+    assert tvm_ffi.structural_equal(made, with_cancellations(module))
