@@ -37,8 +37,12 @@ def with_cancellations(module: tvm.IRModule) -> tvm.IRModule:
         bits = wide.replace("float", "int")
         return tirx.reinterpret(wide, tirx.reinterpret(bits, value.astype(wide))).astype(dtype)
 
+    def is_hidden(value: Any) -> bool:
+        op = getattr(getattr(value, "value", value), "op", None)
+        return getattr(op, "name", "") == "tirx.reinterpret"
+
     def apart(node: Any) -> Any:
-        others = floats(node.b) if is_float(node.a) else []
+        others = floats(node.b) if is_float(node.a) and not is_hidden(node.b) else []
         if others and any(
             tvm_ffi.structural_equal(one, other) for one in floats(node.a) for other in others
         ):
