@@ -25,6 +25,7 @@ from lowerscope.core.command_line.cache import add_cache_options, cache
 from lowerscope.core.command_line.compare import add_compare_options, compare, recipes_of
 from lowerscope.core.command_line.enclosed import WITHOUT, add_sandbox_option
 from lowerscope.core.command_line.export import add_export_options
+from lowerscope.core.command_line.files_read import files_read
 from lowerscope.core.command_line.guarded import add_fault_options
 from lowerscope.core.command_line.nonfinite import add_nonfinite_option
 from lowerscope.core.command_line.passes import (
@@ -49,11 +50,9 @@ from lowerscope.core.errors import LowerscopeError, Problem, last_line, problem_
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.schedule import CHECK_THREAD
-from lowerscope.core.session_files import files_of
-from lowerscope.core.sources.files import source_files
 from lowerscope.core.sources.samples import samples
 from lowerscope.core.sources.spec import source_kind, source_path
-from lowerscope.core.user_paths import user_path
+from lowerscope.core.user_paths import check_not_read, user_path
 
 if TYPE_CHECKING:
     from lowerscope.core.export.pictures import Painter
@@ -211,23 +210,9 @@ def _recipe(options: argparse.Namespace) -> Recipe:
 
 def _check_written(options: argparse.Namespace, recipe: Recipe) -> None:
     """Refuse to write over a file that is read."""
-    named = (options.source, *files_of(recipe).values())
-    read = [*map(user_path, named), *source_files(recipe.source, recipe.inputs)]
     for option in ("html", "save"):
-        given = getattr(options, option, "")
-        if given and any(_is_same(user_path(given), each) for each in read):
-            raise LowerscopeError(
-                "this file is read by the command, and would be overwritten",
-                where=f"--{option} {given}",
-                todo="Choose another file to write to",
-            )
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    try:
-        return os.path.samefile(one, other)
-    except (OSError, ValueError):
-        return False  # one of them is not there
+        if given := getattr(options, option, ""):
+            check_not_read(user_path(given), f"--{option} {given}", files_read(options, recipe))
 
 
 def _recipe_from(options: argparse.Namespace) -> Recipe:

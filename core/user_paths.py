@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from lowerscope.core.errors import LowerscopeError
@@ -46,6 +47,30 @@ def not_done(what: str, path: Path, error: OSError) -> LowerscopeError:
     return LowerscopeError(
         f"{what} ({error.strerror or error})", where=str(path), todo="Choose another file"
     )
+
+
+def check_not_read(path: Path, where: str, read: Iterable[Path]) -> None:
+    """Raise a `LowerscopeError` if writing to `path` would replace one of the files `read`.
+
+    Parameters
+    ----------
+    where
+        The path as the user gave it, for the message.
+    """
+    if any(is_same_file(path, each) for each in read):
+        raise LowerscopeError(
+            "this file is read by the command, and would be overwritten",
+            where=where,
+            todo="Choose another place to write to",
+        )
+
+
+def is_same_file(one: Path, other: Path) -> bool:
+    """Return whether two paths lead to one file; not if one of them leads to none."""
+    try:
+        return os.path.samefile(one, other)
+    except (OSError, ValueError):
+        return False
 
 
 def why_unreadable(path: Path) -> OSError | ValueError | None:

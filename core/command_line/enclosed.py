@@ -23,7 +23,7 @@ from lowerscope.core.memory_limit import usual_limit
 from lowerscope.core.sandbox_folder import SandboxFolder, own_folder
 from lowerscope.core.sandbox_output import SandboxOutput, only
 from lowerscope.core.unfinished import WRITES
-from lowerscope.core.user_paths import user_path
+from lowerscope.core.user_paths import is_same_file, user_path
 
 OPTION = "--sandbox"
 
@@ -146,7 +146,11 @@ def _output(options: argparse.Namespace, folder: SandboxFolder) -> SandboxOutput
         kinds = tuple(each.strip() for each in options.picture.split(","))
         libraries = [user_path(each.path) for each in options.extensions]
         takes = announced(parse_wanted(options.what), kinds, libraries)
-        return SandboxOutput(folder, user_path(options.output).absolute(), takes)
+        target, source = user_path(options.output).absolute(), user_path(options.source)
+        # The command refuses to replace its source, and so the code that it runs must not.
+        return SandboxOutput(
+            folder, target, lambda name: takes(name) and not is_same_file(target / name, source)
+        )
     files = [user_path(found) for name in _FILES if (found := getattr(options, name, ""))]
     for file in files:
         path = Path(os.path.realpath(file))

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from lowerscope.core.command_line.console import say
+from lowerscope.core.command_line.files_read import files_read
 from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
 from lowerscope.core.export.catalogue import ALL, DEFAULT, EXPORTS, PICTURES, parse_wanted
 from lowerscope.core.recipe import Recipe
@@ -74,6 +75,7 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         recipe,
         user_path(options.output),
         force=options.force,
+        read=files_read(options, recipe),
         wanted=wanted,
         pictures=folder.Pictures(
             kinds=kinds, level=options.level, part=options.part, painter=painter

@@ -49,7 +49,7 @@ from lowerscope.core.records.variant import Variant
 from lowerscope.core.rendering.fx_table import print_table
 from lowerscope.core.session_files import Layout
 from lowerscope.core.stages import Stages
-from lowerscope.core.user_paths import user_path
+from lowerscope.core.user_paths import check_not_read, user_path
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,7 @@ def export(
     folder: Path,
     *,
     force: bool,
+    read: Sequence[Path] = (),
     replacing: Sequence[str] = (),
     painted: Sequence[str] = (),
     wanted: Sequence[Wanted] | None = None,
@@ -119,6 +120,8 @@ def export(
     ----------
     force
         Overwrite files that are there.
+    read
+        Files that are not overwritten all the same, besides those that the model was loaded from.
     replacing
         Those that may be overwritten without it.
     painted
@@ -138,8 +141,8 @@ def export(
     Raises
     ------
     LowerscopeError
-        If a file is there and `force` is not given (code `EXISTS`), or the folder cannot be
-        written; if the recipe's steps fail.
+        If a file is there and `force` is not given (code `EXISTS`), or is one that was read, or
+        the folder cannot be written; if the recipe's steps fail.
     """
     told, wanted = progress or Silent(), wanted or parse_wanted(())
     stages = pipeline.stages(recipe, told)
@@ -159,6 +162,8 @@ def export(
             complete = complete and not each.asked
     if not force:
         check_absent(folder, [*files, *painted], replacing)
+    for name in files:
+        check_not_read(folder / name, str(folder / name), (*read, *stages.loaded.files))
     told.report("Writing")
     written = write_files(folder, tuple(files.values()))
     return Exported(written, tuple(left_out), complete, tuple(_not_compared(given, wanted, files)))

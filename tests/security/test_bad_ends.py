@@ -248,6 +248,75 @@ def test_a_report_is_not_written_over_what_is_read(
     assert (tmp_path / of).read_bytes() == before
 
 
+@pytest.mark.parametrize(
+    ("of", "what", "source", "given"),
+    [
+        pytest.param("module.py", "module", "module.py", (), id="source"),
+        pytest.param("module.py", "module", "link.py", (), id="link"),
+        pytest.param("module.py", "module", "model.py", (), id="neighbour"),
+        pytest.param("script.py", "script", "model.py", (), id="computed import"),
+        pytest.param("fx.txt", "fx", "model.py", (), id="mentioned"),
+        pytest.param(
+            "parameters.npz",
+            "parameters",
+            "model.py",
+            ("--params", "parameters.npz", "--params-as-inputs"),
+            id="parameters",
+        ),
+        pytest.param(
+            "builder.py", "builder", "model.py", ("--rules", "builder.py"), id="extension"
+        ),
+        pytest.param("session.zip", "session", "session.zip", (), id="session"),
+        pytest.param(
+            "schedules.json",
+            "schedule",
+            "model.py",
+            ("--schedule", "schedules.json"),
+            id="schedules",
+        ),
+    ],
+)
+def test_an_export_is_not_written_over_what_is_read(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    of: str,
+    what: str,
+    source: str,
+    given: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = f"import module, importlib\nimportlib.import_module('scr' + 'ipt')\n{READS}"
+    (tmp_path / "module.py").write_text(MODEL.format(forward="x = x @ self.w", end=WEIGHT))
+    (tmp_path / "link.py").symlink_to("module.py")
+    for name in ("script.py", "builder.py", "fx.txt"):
+        (tmp_path / name).touch()
+    model(tmp_path, "x = x @ self.w", text + WEIGHT)
+    np.savez(tmp_path / "parameters.npz", w=np.ones((3, 3), np.float32))
+    if not (tmp_path / of).exists():
+        making = ("--schedule", "rules") if what == "schedule" else ()
+        command = ["export", "model.py", "--what", what, "--output", ".", *making]
+        assert main(command) == 0, capsys.readouterr().err
+    before = (tmp_path / of).read_bytes()
+    capsys.readouterr()
+    command = ["export", source, "--what", what, "--output", ".", "--force", *given]
+    assert main(command) == 2
+    *notes, line = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"lowerscope: {of}: this file is read")
+    assert all(each.startswith("lowerscope: note: unpacked to ") for each in notes)
+    assert (tmp_path / of).read_bytes() == before
+
+
+READS = "pathlib.Path(__file__).with_name('fx.txt').read_text()\n"
+WEIGHT = """
+def prepare(self):
+    nn.Module.__init__(self)
+    self.w = nn.Parameter(torch.ones(3, 3))
+
+Net.__init__ = prepare
+"""
+
+
 def test_a_copy_that_the_code_makes_does_not_spoil_the_command(tmp_path: Path) -> None:
     """It comes to where the command's answer is written, and has no right to it."""
     done = lowerscope("show", str(model(tmp_path, end=FORKING)), "--stage", "fx")
