@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import errno
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import tvm
 from tvm import te
 
-from lowerscope.core import cache_limit
+from lowerscope.core import cache_limit, sandbox
 from lowerscope.core.cache_limit import TRACES
+from lowerscope.core.cli import main
 from lowerscope.core.errors import problem_of_system
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.tuning.database import Database, Kept
+from tests.sandboxes import needs_sandbox
 
 
 @pytest.fixture
@@ -92,3 +97,58 @@ def test_a_full_disk_is_named(database: Database, monkeypatch: pytest.MonkeyPatc
     assert problem is not None
     assert "No space left" in problem.what
     assert problem.where.startswith(str(database.folder))
+
+
+# The whole command
+
+TUNE = ("tune", "sample:matmul_relu", "--function", "matmul", "--trials", "1")
+
+
+def problem_in(said: str, where: Path) -> str:
+    """Return the one line of what a command says that names a file below `where`."""
+    (line,) = [each for each in said.splitlines() if str(where) in each]
+    assert said.splitlines()[-1] == line
+    return line
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_a_folder_in_the_place_of_traces_ends_the_command(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert main(TUNE) == 0
+    (file,) = tmp_path.rglob(name)
+    noise = random.Random(0).randbytes(3000) + b"\n"
+    file.write_bytes(noise)
+    # Traces that cannot be read are dropped: what was found stands beside them.
+    assert main(TUNE) == 0
+    assert not file.exists() or noise not in file.read_bytes()
+    file.unlink(missing_ok=True)
+    file.mkdir()
+    capsys.readouterr()
+    assert main(TUNE) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"{file}: " in problem_in(said.err, tmp_path)
+
+
+@needs_sandbox
+def test_a_full_disk_ends_the_command(tmp_path: Path) -> None:
+    program = sandbox.program()
+    assert program is not None
+    disk = ("--bind", "/", "/", "--dev", "/dev", "--size", "4096", "--tmpfs", str(tmp_path))
+    done = subprocess.run(
+        [program, *disk, sys.executable, "-m", "lowerscope.app", *TUNE],
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    line = problem_in(done.stderr, tmp_path)
+    assert os.strerror(errno.ENOSPC) in line
+    assert "Make room on the disk" in line

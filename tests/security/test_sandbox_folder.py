@@ -229,21 +229,25 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_removal_copes_with_depth_modes_and_links(home: Path) -> None:
     folder = SandboxFolder()
-    deep = os.open(folder.path, os.O_RDONLY)
-    for _ in range(1200):  # deeper than a path can be, and than descriptors last
-        os.mkdir("deeper", dir_fd=deep)
-        inner = os.open("deeper", os.O_RDONLY, dir_fd=deep)
+    try:
+        deep = os.open(folder.path, os.O_RDONLY)
+        for _ in range(1200):  # deeper than a path can be, and than descriptors last
+            os.mkdir("deeper", dir_fd=deep)
+            inner = os.open("deeper", os.O_RDONLY, dir_fd=deep)
+            os.close(deep)
+            deep = inner
+        os.symlink(home, "link", dir_fd=deep)
         os.close(deep)
-        deep = inner
-    os.symlink(home, "link", dir_fd=deep)
-    os.close(deep)
-    (folder.path / "1").mkdir()
-    (folder.path / "1" / "file").write_text("x")
-    (folder.path / "1").chmod(0)
-    (folder.path / "link").symlink_to(home)
-    folder.close()
-    assert not list(folders())
-    assert is_whole(home)
+        (folder.path / "1").mkdir()
+        (folder.path / "1" / "file").write_text("x")
+        (folder.path / "1").chmod(0)
+        (folder.path / "link").symlink_to(home)
+        folder.close()
+        assert not list(folders())
+        assert is_whole(home)
+    finally:
+        # Nothing else in Python can remove what is left where this fails, pytest included.
+        subprocess.run(["rm", "-rf", folder.path], check=True)
 
 
 @needs_sandbox

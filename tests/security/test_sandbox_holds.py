@@ -248,9 +248,13 @@ def test_a_machine_without_a_filter_has_no_sandbox(monkeypatch: pytest.MonkeyPat
 WALK = """
 import json, os, stat
 
-def writable():
-    for top in ("/proc", "/sys", "/dev", "/run", "/etc", "/var", "/tmp"):
+def writable(tops):
+    for top in tops:
         for folder, folders, files in os.walk(top):
+            if os.statvfs(folder).f_flag & os.ST_RDONLY:
+                # So is all that is mounted with it; what is mounted below is a top of its own.
+                folders.clear()
+                continue
             # Processes come and go, and what is below one is below all.
             folders[:] = [each for each in folders if not (folder == "/proc" and each != "1"
                           and each.isdecimal()) and each not in ("task", "fd", "map_files")]
@@ -271,13 +275,14 @@ def opened():
         except OSError:
             pass
 
-mounts = []
+tops, mounts = [], []
 with open("/proc/self/mountinfo") as file:
     for line in file:
         fields = line.split()
+        tops.append(fields[4])
         if "rw" in fields[5].split(","):
             mounts.append(fields[4])
-print(json.dumps([sorted(writable()), sorted(opened()), sorted(mounts)]))
+print(json.dumps([sorted(set(writable(tops))), sorted(opened()), sorted(mounts)]))
 """
 
 DEVICES = {f"/dev/{each}" for each in ("null", "zero", "full", "random", "urandom", "tty")}

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
+import os
+import pty
+import subprocess
 import sys
 from pathlib import Path
 
@@ -29,6 +33,58 @@ def test_control_characters_are_shown_on_a_terminal(monkeypatch: pytest.MonkeyPa
         "first\n\tsecond é × \\x1b]0;title\\x07\\x1b[31mred\\u202eabc\\x9b31m\\r"
     )
     assert all(each.isprintable() or each in "\n\t" for each in text)
+
+
+def on_terminal(*arguments: str) -> tuple[int, str]:
+    """Return the exit code of a command, and all that it sends to its terminal."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        (sys.executable, "-m", "lowerscope.app", *arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        sent = b""
+        try:
+            while piece := os.read(ours, 1 << 16):
+                sent += piece
+        except OSError:  # Linux's way to say that the other end is closed
+            pass
+        finally:
+            os.close(ours)
+    return process.returncode, sent.decode()
+
+
+NET = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.add_module({name!r}, torch.nn.ReLU())
+
+    def forward(self, x):
+        return next(self.children())(x)
+
+example_inputs = (torch.ones(1, 3),)
+"""
+
+
+@pytest.mark.parametrize(("inputs", "code"), [((HOSTILE,), 2), ((), 0)], ids=["problem", "answer"])
+def test_a_session_sends_nothing_to_a_terminal(
+    tmp_path: Path, inputs: tuple[str, ...], code: int
+) -> None:
+    (tmp_path / "net.py").write_text(NET.format(name=HOSTILE), encoding="utf-8")
+    recipe = {
+        "source": {"spec": "net.py"},
+        "inputs": [{"name": name, "shape": [1, 3]} for name in inputs],
+    }
+    (tmp_path / "a.lowerscope").write_text(json.dumps({"recipe": recipe}))
+    returned, sent = on_terminal("show", str(tmp_path / "a.lowerscope"), "--stage", "fx")
+    assert returned == code, sent
+    assert "\\x1b[31mred\\u202eabc\\x9b31m" in sent
+    assert all(each.isprintable() or each in "\r\n\t" for each in sent)
 
 
 def test_problems_are_shown_wherever_they_go(
