@@ -416,6 +416,13 @@ def test_lines_are_cut_wherever_they_are_split(log: LogView) -> None:
     assert (second, last) == ("next", "last")
 
 
+def test_of_many_lines_at_once_the_last_are_shown(log: LogView) -> None:
+    log.append_text("first\n" + "\n" * (log_view.MOST_NEW_LINES + 6) + "last")
+    first, left_out, *_, last = log.toPlainText().split("\n")
+    assert (first, last) == ("first", "last")
+    assert left_out.startswith("… 6 lines left out here")
+
+
 def test_long_lines_are_fewer(log: LogView) -> None:
     for number in range(30):
         log.append_text(f"{number:>900}\n" * 100)

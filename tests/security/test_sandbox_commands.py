@@ -17,14 +17,12 @@ from lowerscope.core import sandbox
 from tests.sandboxes import needs_sandbox
 
 NET = """
-import os, sys
+import os
 from pathlib import Path
 import torch
 
-folder = {folder!r}
-if folder == "__OUTPUT__":
-    # Where the command's own files are left for the user's folder.
-    folder = os.environ["LOWERSCOPE_WRITES"].rpartition("\\n")[2]
+# Where the command's own files are left for the user's folder.
+folder = os.environ["LOWERSCOPE_WRITES"].rpartition("\\n")[2]
 Path(folder, "Makefile").write_text("all: ; touch evil")
 Path(folder, "steps").mkdir()
 Path(folder, "steps", "conftest.py").write_text("evil")
@@ -54,23 +52,11 @@ def test_without_a_sandbox_it_is_refused(
 
 @needs_sandbox
 def test_what_the_command_writes_gets_out_and_nothing_else(tmp_path: Path) -> None:
-    output, home = tmp_path / "output", tmp_path / "home"
-    home.mkdir()
-    file = tmp_path / "net.py"
-
-    def export(folder: str) -> subprocess.CompletedProcess[str]:
-        file.write_text(NET.format(folder=folder))
-        command = [sys.executable, "-m", "lowerscope.app", "export", str(file), "--what", "fx"]
-        given = [*command, "--output", str(output), "--force", "--sandbox"]
-        return subprocess.run(given, capture_output=True, text=True, check=False)
-
-    done = export(str(home))
-    assert done.returncode == 2
-    assert f"the sandbox does not let it write to {home / 'Makefile'}." in done.stderr
-    assert "leave --sandbox out" in done.stderr
-    assert not output.exists()
-    # Where the command itself writes.
-    done = export("__OUTPUT__")
+    output, file = tmp_path / "output", tmp_path / "net.py"
+    file.write_text(NET)
+    command = [sys.executable, "-m", "lowerscope.app", "export", str(file), "--what", "fx"]
+    given = [*command, "--output", str(output), "--force", "--sandbox"]
+    done = subprocess.run(given, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert done.stdout == f"{output / 'fx.txt'}\n"
     assert done.stderr == (
@@ -80,7 +66,18 @@ def test_what_the_command_writes_gets_out_and_nothing_else(tmp_path: Path) -> No
     assert [each.name for each in output.iterdir()] == ["fx.txt"]
     assert "relu" in (output / "fx.txt").read_text()
     assert stat.S_IMODE((output / "fx.txt").stat().st_mode) == 0o644
-    assert not list(home.iterdir())
+
+
+@needs_sandbox
+def test_code_in_the_sandbox_does_not_replace_the_source(tmp_path: Path) -> None:
+    """It leaves a file of the source's name where the command leaves what it has announced."""
+    file = tmp_path / "module.py"
+    file.write_text(f"{NET}\nPath(folder, 'module.py').write_text('evil')\nos._exit(0)\n")
+    command = [sys.executable, "-m", "lowerscope.app", "export", str(file), "--what", "module"]
+    given = [*command, "--output", str(tmp_path), "--force", "--sandbox"]
+    done = subprocess.run(given, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert file.read_text().startswith(NET)
 
 
 @needs_sandbox
@@ -99,7 +96,7 @@ def test_a_file_that_a_command_writes_comes_alone(
     file, home = tmp_path / "net.py", tmp_path / "home"
     home.mkdir()
     (home / ".bashrc").write_text("mine")
-    file.write_text(NET.format(folder="__OUTPUT__"))
+    file.write_text(NET)
     command, *options = arguments
     given = [command, str(file), *options, str(home / name), "--sandbox"]
     done = subprocess.run(

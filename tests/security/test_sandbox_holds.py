@@ -422,11 +422,14 @@ def test_a_variable_of_the_environment_does_not_undo_the_option(
     assert not sandbox.is_inside()
     written, model = tmp_path / "written", tmp_path / "net.py"
     model.write_text(f"import torch\nopen({str(written)!r}, 'w')\n{NET}")
-    command = (sys.executable, "-m", "lowerscope.app", "show", str(model), "--stage", "fx")
-    done = ended((*command, "--sandbox"))
+    output = tmp_path / "output"
+    command = (sys.executable, "-m", "lowerscope.app", "export", str(model), "--what", "fx")
+    done = ended((*command, "--output", str(output), "--sandbox"))
     assert done.returncode == 2
     assert f"the sandbox does not let it write to {written}." in done.stderr
+    assert "leave --sandbox out" in done.stderr
     assert not written.exists()
+    assert not output.exists()
 
 
 # Bounds: each of these stops by itself, should nothing else stop it, and later than `ended` waits.
