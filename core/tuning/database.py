@@ -27,6 +27,7 @@ from lowerscope.core.cache_limit import (
     write_kept,
 )
 from lowerscope.core.encoding import UNREADABLE
+from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.memo import key_of
 from lowerscope.core.nan_reducers import make_known
 from lowerscope.core.records.tuning import TunedTime
@@ -137,6 +138,12 @@ class Database:
         """TVM's own database, with the traces that were measured.
 
         Where another process adds to it already, what this one measures is not kept as traces.
+        Lines that cannot be read, as a process that was killed leaves one, are dropped.
+
+        Raises
+        ------
+        LowerscopeError
+            If one of the files is no text: it is not what TVM has written.
         """
         if not self._using.enter_context(adding_traces(self.folder)):
             return meta_schedule.database.MemoryDatabase()
@@ -144,6 +151,12 @@ class Database:
         records, workloads = (self.folder / each for each in TRACES)
         self._copy_traces()
         for file in (workloads, records):
+            if file.exists() and not _is_text(file.read_bytes()):
+                raise LowerscopeError(
+                    "these are no traces of TVM's search: the file is no text",
+                    where=str(file),
+                    todo="Remove it, or all that tuning has found: lowerscope cache --clear",
+                )
             _without_torn_line(file)
         _without_other_lines(workloads, records)
         try:
@@ -163,7 +176,9 @@ class Database:
             return
         for name in TRACES:
             with suppress(FileNotFoundError):
-                write_whole(self.folder / name, (before / name).read_bytes())
+                data = (before / name).read_bytes()
+                if _is_text(data):
+                    write_whole(self.folder / name, data)
 
     def _prepare(self) -> None:
         if not (self.folder / "about.json").exists():
@@ -240,6 +255,15 @@ def _keep_lines(file: Path, is_kept: Callable[[bytes], bool]) -> None:
                 kept.append(line)
     if kept != lines:
         write_whole(file, b"".join(kept))
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        # The last character may have been written in part.
+        return error.reason == "unexpected end of data"
+    return True
 
 
 def _without_torn_line(file: Path) -> None:

@@ -245,19 +245,21 @@ def test_what_is_as_right_as_torch_matches_it(
     assert len(asked) == 1
 
 
-def test_integers_match_where_torchs_own_are_rounded_ones() -> None:
-    exact = torch.tensor([100, -50, 7])
-    off, other = torch.tensor([101, -50, 7]), torch.tensor([100, -51, 7])
+def test_rounding_is_for_floats_of_16_bits_and_usual_tolerances() -> None:
+    exact = torch.tensor([100.0, -50.0, 7.0], dtype=torch.float64)
+    off, other = torch.tensor([102.0, -50.0, 7.0]), torch.tensor([98.0, -50.0, 7.0])
 
-    def verdict(actual: torch.Tensor, expected: torch.Tensor) -> str:
-        run = PreciseRun((exact,), torch.bfloat16)
-        return judge([actual], [expected], Tolerances(), precise=lambda: run).verdict
+    def verdict(dtype: torch.dtype, coarsest: torch.dtype, tolerances: Tolerances) -> str:
+        run = PreciseRun((exact,), coarsest)
+        ours, theirs = off.to(dtype), other.to(dtype)
+        return judge([ours], [theirs], tolerances, precise=lambda: run).verdict
 
-    assert verdict(off, other) == "match"
-    assert verdict(off, exact) == "differ"
-    truth = torch.tensor([True, False])
-    run = PreciseRun((truth,), torch.bfloat16)
-    assert judge([truth], [~truth], Tolerances(), precise=lambda: run).verdict == "differ"
+    usual = Tolerances()
+    assert verdict(torch.float32, torch.bfloat16, usual) == "match"
+    assert verdict(torch.float32, torch.float32, usual) == "differ"
+    assert verdict(torch.int64, torch.bfloat16, usual) == "differ"
+    own = Tolerances(bfloat16=Tolerance(4e-2, 1e-4))
+    assert verdict(torch.float32, torch.bfloat16, own) == "differ"
 
 
 class _Mixed(torch.nn.Module):

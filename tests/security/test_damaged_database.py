@@ -16,7 +16,7 @@ from tvm import te
 from lowerscope.core import cache_limit, sandbox
 from lowerscope.core.cache_limit import TRACES
 from lowerscope.core.cli import main
-from lowerscope.core.errors import problem_of_system
+from lowerscope.core.errors import LowerscopeError, problem_of_system
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.tuning.database import Database, Kept
 from tests.sandboxes import needs_sandbox
@@ -39,6 +39,18 @@ def test_random_bytes_are_no_traces(database: Database, name: str, seed: int) ->
     database.folder.mkdir(parents=True)
     noise = random.Random(seed).randbytes(3000) + b"\n"
     (database.folder / name).write_bytes(noise)
+    with pytest.raises(LowerscopeError) as caught:
+        len(database.traces)
+    assert caught.value.problem.where == str(database.folder / name)
+    assert "lowerscope cache --clear" in caught.value.problem.todo
+    assert (database.folder / name).read_bytes() == noise
+    database.close()
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_a_torn_line_is_dropped(database: Database, name: str) -> None:
+    database.folder.mkdir(parents=True)
+    (database.folder / name).write_bytes('["é'.encode()[:-1])
     assert len(database.traces) == 0
     database.close()
 
@@ -112,7 +124,7 @@ def problem_in(said: str, where: Path) -> str:
 
 
 @pytest.mark.parametrize("name", TRACES)
-def test_a_folder_in_the_place_of_traces_ends_the_command(
+def test_what_is_no_traces_ends_the_command(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -121,18 +133,17 @@ def test_a_folder_in_the_place_of_traces_ends_the_command(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert main(TUNE) == 0
     (file,) = tmp_path.rglob(name)
-    noise = random.Random(0).randbytes(3000) + b"\n"
-    file.write_bytes(noise)
-    # Traces that cannot be read are dropped: what was found stands beside them.
-    assert main(TUNE) == 0
-    assert not file.exists() or noise not in file.read_bytes()
-    file.unlink(missing_ok=True)
-    file.mkdir()
-    capsys.readouterr()
-    assert main(TUNE) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert f"{file}: " in problem_in(said.err, tmp_path)
+    for is_folder in (False, True):
+        if is_folder:
+            file.unlink()
+            file.mkdir()
+        else:
+            file.write_bytes(random.Random(0).randbytes(3000))
+        capsys.readouterr()
+        assert main(TUNE) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert f"{file}: " in problem_in(said.err, tmp_path)
 
 
 @needs_sandbox
