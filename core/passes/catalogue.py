@@ -20,6 +20,7 @@ from lowerscope.core.passes.databases import APPLY_DATABASE, check_database
 from lowerscope.core.passes.legalising import LEGALISE, legalise_operators
 from lowerscope.core.passes.options import NoField, Option, options_of
 from lowerscope.core.passes.own_passes import OWN_PASSES
+from lowerscope.core.passes.row_major import ATTACH, attach_layout_free_buffers
 from lowerscope.core.recipe import BIND_PARAMS
 from lowerscope.core.records.passes import PassType
 
@@ -136,6 +137,8 @@ def _pass(name: str, dialect: str, make: Callable[..., Any]) -> Pass:
         make = partial(_apply_database, make)
     elif name == LEGALISE:
         make = partial(legalise_operators, make)
+    elif name == ATTACH:
+        make = partial(attach_layout_free_buffers, make)
     return Pass(record, make, options, given)
 
 

@@ -123,6 +123,8 @@ class Outputs(nn.Module):
             "twice": (total, total, second * 2),
             "cut": (x[1:], torch.cat([x, x[:1]]), torch.cat([x, x])),
             "largest": x.max(1),
+            "sums so far": (x.cumsum(0), x.cumprod(1)),
+            "sorted": x.sort(0),
             "input": x,
         }
 

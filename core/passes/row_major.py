@@ -1,0 +1,60 @@
+"""AttachAttrLayoutFreeBuffers of functions that state the layout that their buffers have anyway.
+
+TVM copies a function there with other variables for its extents, and leaves the old ones in the
+layouts of its buffers, which then nothing defines. The functions of ``topi``'s scans have such
+layouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.tirx.buffer import BufferType
+
+ATTACH = "AttachAttrLayoutFreeBuffers"
+
+
+def attach_layout_free_buffers(make: Callable[..., Any], **given: Any) -> Any:
+    """Return the pass, which `make` makes, for modules with such functions as well."""
+    attach = make(**given)
+    return lambda module: attach(without_row_major(module))
+
+
+def without_row_major(module: tvm.IRModule) -> tvm.IRModule:
+    """Return `module` with no layout where it is row-major, as a buffer without one is."""
+    changed = {}
+    for variable, function in module.functions_items():
+        if isinstance(function, tirx.PrimFunc):
+            bare = _without_row_major(function)
+            if not bare.same_as(function):
+                changed[variable] = bare
+    if not changed:
+        return module
+    return tvm.IRModule({**dict(module.functions_items()), **changed}, attrs=module.attrs)
+
+
+def _without_row_major(function: tirx.PrimFunc) -> tirx.PrimFunc:
+    made: dict[Any, Any] = {}
+
+    def bare(buffer: Any) -> Any:
+        if not _is_row_major(buffer.ty):
+            return buffer
+        if buffer not in made:
+            names = ("dtype", "storage_scope", "shape", "strides", "elem_offset")
+            names += ("data_alignment", "offset_factor", "layout", "allocated_addr")
+            fields = {name: getattr(buffer.ty, name) for name in names} | {"layout": None}
+            made[buffer] = tirx.Var(buffer.name, BufferType(**fields))
+        return made[buffer]
+
+    return tvm_ffi.structural_map(function, (tirx.Var, bare))
+
+
+def _is_row_major(kind: Any) -> bool:
+    if not isinstance(kind, BufferType) or kind.layout is None:
+        return False
+    usual = tirx.decl_buffer(kind.shape, kind.dtype).layout
+    return bool(tvm_ffi.structural_equal(kind.layout, usual))
