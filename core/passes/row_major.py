@@ -18,6 +18,13 @@ from tvm.tirx.buffer import BufferType
 ATTACH = "AttachAttrLayoutFreeBuffers"
 
 
+_FIELDS = (
+    *("dtype", "storage_scope", "shape", "strides", "elem_offset"),
+    *("data_alignment", "offset_factor", "layout", "allocated_addr"),
+)
+"""Of the type of a buffer."""
+
+
 def attach_layout_free_buffers(make: Callable[..., Any], **given: Any) -> Any:
     """Return the pass, which `make` makes, for modules with such functions as well."""
     attach = make(**given)
@@ -44,9 +51,7 @@ def _without_row_major(function: tirx.PrimFunc) -> tirx.PrimFunc:
         if not _is_row_major(buffer.ty):
             return buffer
         if buffer not in made:
-            names = ("dtype", "storage_scope", "shape", "strides", "elem_offset")
-            names += ("data_alignment", "offset_factor", "layout", "allocated_addr")
-            fields = {name: getattr(buffer.ty, name) for name in names} | {"layout": None}
+            fields = {name: getattr(buffer.ty, name) for name in _FIELDS} | {"layout": None}
             made[buffer] = tirx.Var(buffer.name, BufferType(**fields))
         return made[buffer]
 
