@@ -1,4 +1,4 @@
-"""AttachAttrLayoutFreeBuffers of functions that state the layout that their buffers have anyway.
+"""AttachAttrLayoutFreeBuffers of functions of any size that state the layout of their buffers.
 
 TVM copies a function there with other variables for its extents, and leaves the old ones in the
 layouts of its buffers, which then nothing defines. The functions of ``topi``'s scans have such
@@ -32,7 +32,7 @@ def attach_layout_free_buffers(make: Callable[..., Any], **given: Any) -> Any:
 
 
 def without_row_major(module: tvm.IRModule) -> tvm.IRModule:
-    """Return `module` with no layout where it is row-major, as a buffer without one is."""
+    """Return `module` without layouts of named extents that are row-major, as without one."""
     changed = {}
     for variable, function in module.functions_items():
         if isinstance(function, tirx.PrimFunc):
@@ -60,6 +60,8 @@ def _without_row_major(function: tirx.PrimFunc) -> tirx.PrimFunc:
 
 def _is_row_major(kind: Any) -> bool:
     if not isinstance(kind, BufferType) or kind.layout is None:
+        return False
+    if all(isinstance(extent, tirx.IntImm) for extent in kind.shape):
         return False
     usual = tirx.decl_buffer(kind.shape, kind.dtype).layout
     return bool(tvm_ffi.structural_equal(kind.layout, usual))

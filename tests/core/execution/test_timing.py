@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from functools import partial
 
 import msgspec
@@ -26,6 +27,16 @@ from lowerscope.core.records.times import (
     times_as_fast,
 )
 from lowerscope.core.rendering.time_text import claims_text, times_text
+
+
+@pytest.fixture
+def _collecting() -> Iterator[None]:
+    """Have cycles collected, which a process that has shown a window does from its event loop."""
+    was_on = gc.isenabled()
+    gc.enable()
+    yield
+    if not was_on:
+        gc.disable()
 
 
 def sample(middle: float, spread: float, count: int = 200, threads: int = 2) -> SideTimes:
@@ -116,6 +127,7 @@ def test_nothing_is_claimed_where_the_sides_had_other_threads() -> None:
     assert times_as_fast(sample(1.0, 0.1, threads=2), sample(2.0, 0.1, threads=1)) is None
 
 
+@pytest.mark.usefixtures("_collecting")
 def test_the_sides_take_turns_and_the_first_calls_do_not_count() -> None:
     turns: list[str] = []
     collecting: list[bool] = []
@@ -145,6 +157,7 @@ def test_the_number_of_repeats_follows_from_the_budget() -> None:
     assert measure(quick, Measuring(), lambda: None, most=0).sides[0].repeats == LEAST
 
 
+@pytest.mark.usefixtures("_collecting")
 def test_measuring_can_be_stopped() -> None:
     def stop() -> None:
         raise Cancelled

@@ -161,7 +161,7 @@ def check(pipeline: Pipeline, recipe: Recipe, folder: Path) -> str:
     written = export(pipeline, recipe, folder, force=True, wanted=REPRODUCE)
     assert written.left_out == ()
     program = folder / "reproduce.py"
-    assert imports_of(program) <= {"torch", "tvm", "numpy"}
+    assert imports_of(program) <= {"torch", "tvm", "tvm_ffi", "numpy"}
     made = loaded(program)
     source = made.open_source()
     model = made.open_model(source)
