@@ -105,7 +105,7 @@ class MainWindow(QMainWindow):
 
     def __init__(self, *, welcome: bool = True) -> None:
         super().__init__()
-        self._was_painted = False
+        self._was_painted = self._is_complete = False
         self.setWindowTitle("Lowerscope")
         self.setAcceptDrops(True)
         self.settings = Settings()
@@ -148,6 +148,7 @@ class MainWindow(QMainWindow):
         self._make_parts()
         self._make_bars()
         self._connect()
+        self._is_complete = True
 
     def _make_parts(self) -> None:
         from PySide6.QtGui import QIcon
@@ -382,7 +383,12 @@ class MainWindow(QMainWindow):
         super().paintEvent(event)
         if not self._was_painted:
             self._was_painted = True
-            QTimer.singleShot(0, self.painted.emit)
+            QTimer.singleShot(0, self._tell_painted)
+
+    def _tell_painted(self) -> None:
+        # It may have been closed meanwhile.
+        if self.isVisible():
+            self.painted.emit()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if self.dropping.takes(event.mimeData()):
@@ -395,8 +401,9 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         layout = QByteArray() if self._panes is None else self._panes.state()
         self.settings.save(self.saveGeometry(), layout)
-        self.sessions.finish()
-        self.workspace.stop()
-        self.sandbox.sandboxing.finish()
-        self.help.close()
+        if self._is_complete:
+            self.sessions.finish()
+            self.workspace.stop()
+            self.sandbox.sandboxing.finish()
+            self.help.close()
         super().closeEvent(event)

@@ -144,3 +144,15 @@ def test_a_session_that_cannot_be_opened_is_said_in_the_window(
         assert window.panes.isVisible()
         assert window.panes.outcome.current() == "problems"
         assert name in window.workspace.problems[0].line()
+
+
+def test_a_window_that_is_closed_at_once_starts_nothing(qtbot: QtBot) -> None:
+    window = MainWindow()
+    qtbot.addWidget(window)
+    painted: list[bool] = []
+    window.painted.connect(lambda: painted.append(True))
+    window.show()
+    window.grab()
+    window.close()
+    qtbot.wait(50)
+    assert painted == []
