@@ -28,7 +28,14 @@ _FIELDS = (
 def attach_layout_free_buffers(make: Callable[..., Any], **given: Any) -> Any:
     """Return the pass, which `make` makes, for modules with such functions as well."""
     attach = make(**given)
-    return lambda module: attach(without_row_major(module))
+
+    @tvm.transform.module_pass(opt_level=0, name=ATTACH)  # type: ignore[untyped-decorator]
+    def apply(module: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRModule:
+        # In a context of its own: the two are one pass for those who watch.
+        with tvm.transform.PassContext(opt_level=3):
+            return attach(without_row_major(module))
+
+    return apply
 
 
 def without_row_major(module: tvm.IRModule) -> tvm.IRModule:
