@@ -1,4 +1,4 @@
-"""The ``lowerscope`` command: it opens the window, or hands over to `lowerscope.core.cli`."""
+"""The ``lowerscope`` command: opens the window, or delegates to `lowerscope.core.cli`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMMANDS = frozenset(
         *("tune", "course", "cache"),
     )
 )
-"""Those of `lowerscope.core.cli`, which the window does not import: it takes its time."""
+"""Commands of `lowerscope.core.cli`, which the window does not import because that is slow."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,7 +55,7 @@ def _command(given: Sequence[str]) -> int:
 
 
 def _painter() -> GraphPictures:
-    """Return what paints graphs for the command line; it imports Qt."""
+    """Return the painter of graphs for the command line; it imports Qt."""
     from lowerscope.app.system_libraries import explain_missing_libraries
     from lowerscope.core.errors import LowerscopeError
 

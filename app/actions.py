@@ -1,172 +1,174 @@
-"""One registry of commands: the menus, the shortcuts, their page and the palette read it."""
+"""The registry of commands, read by menus, keys, the palette and the page of shortcuts."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from string import ascii_uppercase, digits
+from dataclasses import dataclass
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QEvent, QObject, QTimer, SignalInstance
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
-
-LEADER = "Ctrl+J"
-"""A command without keys of its own has this, then the letter that is underlined in the title of
-its menu, then the one that is underlined in its own name. (Ctrl+K clears text fields on Linux.)"""
-
-_MNEMONIC = re.compile(r"&(\w)")
-_WORD = re.compile(r"\w+")
+from PySide6.QtWidgets import QMenu
 
 
 @dataclass(frozen=True)
 class Command:
-    """One thing that the user can do.
+    """A command that the user can run.
 
     Attributes
     ----------
-    key
+    id
         Name in the code.
     menu
-        Title of the menu that it stands in.
-    text
-        As it is read in the menu, with an ampersand before the letter to press.
+        Title of its menu.
+    title
+        Text in the menu, with an ampersand before the mnemonic.
     run
-        What it does.
-    shortcut
-        In Qt's portable notation; empty for the one that follows from `LEADER`.
+        Called to run it.
+    keys
+        In Qt's portable notation; empty for none.
+    enabled
+        Predicate of availability; ``None`` for a command that is always available.
+    reason
+        Tool tip while it is not available.
+    checked
+        State of a switch or of a choice; ``None`` for a command without one.
     group
-        Commands of one group are choices, one of which is on.
+        Commands of one group are exclusive choices.
     separated
-        Whether a line stands above it in the menu.
-    checkable
-        Whether it is a switch, which shows whether it is on.
+        Whether a separator precedes it in the menu.
     key_there
-        A key that does the same where the focus is on what it is about; it is said, not bound.
+        A key that a focused view handles itself; displayed, not bound.
     """
 
-    key: str
+    id: str
     menu: str
-    text: str
+    title: str
     run: Callable[..., object]
-    shortcut: str = ""
+    keys: str = ""
+    enabled: Callable[[], bool] | None = None
+    reason: Callable[[], str] | None = None
+    checked: Callable[[], bool] | None = None
     group: str = ""
     separated: bool = False
-    checkable: bool = False
     key_there: str = ""
 
 
 def keys_of(command: Command) -> str:
-    """Return the keys of a command as they are said."""
+    """Return the keys of a command as displayed text."""
     native = QKeySequence.SequenceFormat.NativeText
     return "  ·  ".join(
-        each
-        for each in (QKeySequence(command.shortcut).toString(native), command.key_there)
-        if each
+        each for each in (QKeySequence(command.keys).toString(native), command.key_there) if each
     )
 
 
 def plain(text: str) -> str:
-    """Return the name of a command, or of a menu, without the mark before a letter."""
+    """Return the name of a command, or of a menu, without the mnemonic's ampersand."""
     return text.partition("\t")[0].replace("&", "").rstrip("…")
 
 
 class Commands(QObject):
-    """The registry: each command with its action, in the order of the menus."""
+    """The registry: each command with its action, in the order of the menus.
+
+    A change arms `refresh_later`, which evaluates all predicates once, in the next turn of the
+    event loop. Whatever reads or runs a command before that evaluates them at once.
+    """
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
         self._commands: dict[str, Command] = {}
         self._actions: dict[str, QAction] = {}
         self._groups: dict[str, QActionGroup] = {}
-        # By menu, the letters that follow the leader.
-        self._letters: dict[str, set[str]] = {}
+        self._pending = QTimer(self)
+        self._pending.setSingleShot(True)
+        self._pending.timeout.connect(self.refresh)
 
-    def add(self, command: Command) -> QAction:
-        """Register a command and return its action."""
-        assert command.key not in self._commands, command.key
-        if not command.shortcut:
-            command = self._with_letter(command)
+    def add(self, command: Command) -> None:
+        """Register a command."""
+        assert command.id not in self._commands, command.id
         said = f"\t{keys_of(command)}" if command.key_there else ""
-        action = QAction(command.text + said, self)
-        action.setObjectName(command.key)
-        action.setShortcut(QKeySequence(command.shortcut))
-        action.setCheckable(bool(command.group) or command.checkable)
+        action = QAction(command.title + said, self)
+        action.setObjectName(command.id)
+        action.setShortcut(QKeySequence(command.keys))
+        action.setCheckable(command.checked is not None)
         if command.group:
             group = self._groups.setdefault(command.group, QActionGroup(self))
             group.addAction(action)
         action.triggered.connect(self._run_sender)
-        self._commands[command.key] = command
-        self._actions[command.key] = action
-        return action
+        self._commands[command.id] = command
+        self._actions[command.id] = action
+        self.refresh_later()
 
-    def _with_letter(self, command: Command) -> Command:
-        """Return a command with its keys after the leader, and their last letter underlined.
+    def follow(self, *changes: SignalInstance) -> None:
+        """Evaluate the predicates again after each of these signals."""
+        for change in changes:
+            change.connect(self.refresh_later)
 
-        It is the one that is underlined already, or a free one of its name, rather that of a word,
-        or one that is put behind the name.
+    def refresh_later(self) -> None:
+        """Evaluate the predicates in the next turn of the event loop, once."""
+        if not self._pending.isActive():
+            self._pending.start()
+
+    def refresh(self) -> None:
+        """Evaluate the predicates and update the actions."""
+        self._pending.stop()
+        for key, command in self._commands.items():
+            action = self._actions[key]
+            if command.enabled is not None:
+                action.setEnabled(command.enabled())
+            if command.reason is not None:
+                action.setToolTip("" if action.isEnabled() else command.reason())
+            if command.checked is not None:
+                action.setChecked(command.checked())
+
+    def _settle(self) -> None:
+        if self._pending.isActive():
+            self.refresh()
+
+    def take_keys(self, window: QObject) -> None:
+        """Evaluate predicates that have changed before a key pressed in `window` runs a command."""
+        window.installEventFilter(self)
+
+    def fill(self, menu: QMenu, *keys: str) -> None:
+        """Add commands to a menu, and a separator for ``""``; predicates are evaluated on
+        opening.
         """
-        taken = self._letters.setdefault(command.menu, set())
-        marked = _MNEMONIC.search(command.text)
-        name = _MNEMONIC.sub(r"\1", command.text)
-        places = [] if marked is None else [marked.start()]
-        # What tells names apart that begin with the same words stands at their end.
-        places += [word.start() for word in reversed(list(_WORD.finditer(name)))]
-        places += [place for place, letter in enumerate(name) if letter.isalnum()]
-        place = next((each for each in places if name[each].upper() not in taken), None)
-        if place is None:
-            # As in languages whose names have no letters to press.
-            free = next(each for each in ascii_uppercase + digits if each not in taken)
-            head, dots, _ = name.partition("…")
-            name, place = f"{head} ({free}){dots}", len(head) + 2
-        letter, menu = name[place].upper(), _MNEMONIC.search(command.menu)
-        assert menu is not None, command.menu
-        taken.add(letter)
-        return replace(
-            command,
-            text=f"{name[:place]}&{name[place:]}",
-            shortcut=f"{LEADER}, {menu[1].upper()}, {letter}",
-        )
-
-    def part_letters(self) -> None:
-        """Underline another letter where two commands of a menu have the same one, or none.
-
-        Those that are typed after the leader stay.
-        """
-        for command, action in self:
-            if command.shortcut.startswith(LEADER):
-                continue
-            taken = self._letters.setdefault(command.menu, set())
-            name, tab, keys = action.text().partition("\t")
-            marked = _MNEMONIC.search(name)
-            bare = _MNEMONIC.sub(r"\1", name)
-            places = [] if marked is None else [marked.start()]
-            places += [place for place, letter in enumerate(bare) if letter.isalnum()]
-            place = next((each for each in places if bare[each].upper() not in taken), None)
-            if place is None:
-                action.setText(bare + tab + keys)
+        for key in keys:
+            if key:
+                menu.addAction(self._actions[key])
             else:
-                taken.add(bare[place].upper())
-                action.setText(f"{bare[:place]}&{bare[place:]}{tab}{keys}")
-
-    def _run_sender(self) -> None:
-        # One slot of our own for all: a function that refers to the window would keep it alive.
-        action = self.sender()
-        if isinstance(action, QAction):
-            self._commands[action.objectName()].run()
+                menu.addSeparator()
+        menu.aboutToShow.connect(self.refresh)
 
     def action(self, key: str) -> QAction:
-        """Return the action of a command."""
+        """Return the action of a command, in its current state."""
+        self._settle()
         return self._actions[key]
 
-    def enable(self, key: str, enabled: bool) -> None:
-        """Let a command be available, or not."""
-        self._actions[key].setEnabled(enabled)
-
-    def check(self, key: str, checked: bool = True) -> None:
-        """Show a switch or a choice as on, without carrying it out."""
-        self._actions[key].setChecked(checked)
-
     def __iter__(self) -> Iterator[tuple[Command, QAction]]:
-        """Yield each command with its action."""
+        """Yield each command with its action, in its current state."""
+        self._settle()
         for key, command in self._commands.items():
             yield command, self._actions[key]
+
+    def _run_sender(self) -> None:
+        # A slot of this object for all actions: a function that refers to the window would keep it
+        # alive.
+        action = self.sender()
+        assert isinstance(action, QAction)
+        command = self._commands[action.objectName()]
+        self._settle()
+        try:
+            if action.isEnabled():
+                command.run()
+        finally:
+            if command.checked is not None:
+                # Qt has toggled the mark, whatever the command did.
+                action.setChecked(command.checked())
+            self.refresh_later()
+
+    # Qt overrides
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ShortcutOverride:
+            self._settle()
+        return False

@@ -1,4 +1,4 @@
-"""What is under way, as the status line says it: of several things, the one that was said last."""
+"""Activities in progress; of several, the status bar shows the one reported last."""
 
 from __future__ import annotations
 
@@ -6,31 +6,30 @@ from dataclasses import dataclass
 from typing import Literal
 
 Of = Literal["change", "replay", "run", "set", "fault", "schedule", "values", "export", "asked"]
-"""Whose work it is: each says when its own is over, and nothing of the others."""
+"""Owner of an activity. Each owner ends its own activity only."""
 
 
 @dataclass(frozen=True)
 class Activity:
-    """What is under way: ``fraction`` is ``None`` where it is not known; idle when ``text`` is
-    empty."""
+    """An activity; ``fraction`` is ``None`` if unknown, and an empty ``text`` means idle."""
 
     text: str = ""
     fraction: float | None = None
 
 
 class Activities:
-    """All that is under way."""
+    """All activities in progress."""
 
     def __init__(self) -> None:
         self._said: dict[Of, Activity] = {}
 
     @property
     def shown(self) -> Activity:
-        """What was said last, of what is not over."""
+        """The most recently reported activity that is still in progress."""
         return next(reversed(self._said.values()), Activity())
 
     def say(self, of: Of, activity: Activity) -> None:
-        """Take what somebody is at; with an empty text, that it is over."""
+        """Set the activity of an owner; an empty text ends it."""
         self._said.pop(of, None)
         if activity.text:
             self._said[of] = activity

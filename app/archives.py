@@ -1,4 +1,4 @@
-"""Archives of sessions: looked at, unpacked where the user says, and then opened like a session."""
+"""Archives of sessions: inspected, unpacked to a selected folder, and opened as sessions."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 
 class Archives(QObject):
-    """Asks where to unpack an archive, and does so in a thread.
+    """Selects the folder for an archive in a dialog, and unpacks it in a thread.
 
     Signals
     -------
     unpacked
-        The session's file, which is there now.
+        Path of the unpacked session file.
 
     Attributes
     ----------
     dialog
-        The question that was asked last.
+        The last dialog shown.
     """
 
     unpacked = Signal(str)
@@ -51,11 +51,11 @@ class Archives(QObject):
         self.dialog: UnpackDialog | None = None
 
     def is_file(self, source: str) -> bool:
-        """Return whether a source is named as an archive."""
+        """Return whether a source has the name of an archive."""
         return is_archive(source)
 
     def open(self, path: str) -> None:
-        """Look at an archive, and ask where it is to be unpacked; nothing in it runs."""
+        """Inspect an archive and show the dialog for its folder; nothing in it runs."""
         from lowerscope.app.views.unpack_dialog import UnpackDialog
 
         try:
@@ -65,7 +65,7 @@ class Archives(QObject):
             self._workspace.report(error.problem)
             return
         if folder.exists():
-            # It is there as it came.
+            # Unpacked unchanged.
             self.unpacked.emit(str(folder / archive.session))
             return
         self._archive = archive

@@ -1,8 +1,8 @@
-"""Work in threads, and the collection of cycles, which both leave Qt to the window's thread.
+"""Work in threads, and garbage collection of cycles in the GUI thread only.
 
-Qt's objects belong to the thread of the window: where another thread drops the last reference to
-one, or Python's collector happens to run in it, the process crashes. So a thread is given work that
-knows no such object, its answer comes in the window's thread, and cycles are collected there alone.
+Qt's objects belong to the GUI thread: where another thread drops the last reference to one, or
+Python's collector happens to run in it, the process crashes. So work given to a thread refers to no
+such object, its result is delivered in the GUI thread, and cycles are collected there alone.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 T = TypeVar("T")
 
 COLLECTION_MS = 250
-"""Between looks at how much there is to collect."""
+"""Interval between checks of the collection thresholds."""
 
 FULL_COLLECTION_SHARE = 0.01
-"""The most of the time that collections of all generations take."""
+"""Largest share of time spent in collections of all generations."""
 
 
 def in_thread(name: str, work: Callable[[], T]) -> Future[T]:
-    """Start work in a thread of its own, which the process waits for before it ends.
+    """Start work in a thread of its own; the process waits for it before exiting.
 
     Parameters
     ----------
     name
-        Of the thread.
+        Name of the thread.
     work
-        Refers to no object of Qt's.
+        The function to run; must not refer to any Qt object.
     """
     thread = ThreadPoolExecutor(1, name)
     future = thread.submit(work)
@@ -44,12 +44,12 @@ def in_thread(name: str, work: Callable[[], T]) -> Future[T]:
 
 
 def when_done(future: Future[T], owner: QObject, then: Callable[[Future[T]], None]) -> None:
-    """Call `then` with a future that is done, in this thread, unless `owner` is deleted by then."""
+    """Call `then` in this thread once a future is done, unless `owner` is deleted by then."""
     _deliveries().add(future, owner, then)
 
 
 class _Deliveries(QObject):
-    """The futures that somebody waits for. It lives as long as the process."""
+    """Delivers futures to their callbacks. It lives as long as the process."""
 
     _done = Signal(int)
 
@@ -62,7 +62,7 @@ class _Deliveries(QObject):
     def add(self, future: Future[Any], owner: QObject, then: Callable[[Future[Any]], None]) -> None:
         number = next(self._numbers)
         self._waiting[number] = future, owner, then
-        # What the thread holds on to is a number, and this object.
+        # The thread holds references to a number and this object only.
         future.add_done_callback(lambda _: self._done.emit(number))
 
     def _deliver(self, number: int) -> None:

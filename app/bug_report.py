@@ -1,6 +1,7 @@
-"""What a report of a problem needs to say: versions, platform, settings, state, and what is wrong.
+"""Bug reports: versions, platform, settings, state and problems.
 
-No more of the user's own than that: of paths the last name stands alone, and of the model its kind.
+Nothing else of the user's is included: paths are reduced to their last component, and the model to
+its kind.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from PySide6.QtGui import QGuiApplication
 from lowerscope.app import theme
 from lowerscope.app.preferences import preferences_of
 from lowerscope.app.widgets.typefaces import CODE_PIXELS, ui_family
-from lowerscope.core.memory_limit import bytes_text, usual_limit
+from lowerscope.core.memory_limit import usual_limit
+from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.sources.samples import PREFIX
 
 if TYPE_CHECKING:
@@ -28,16 +30,16 @@ if TYPE_CHECKING:
 PARTS = ("lowerscope", "torch", "apache-tvm", "apache-tvm-ffi", "PySide6-Essentials")
 
 MOST_DETAILS = 40
-"""So many last lines of a problem's details are taken."""
+"""Number of trailing lines kept of a problem's details."""
 
 _PATH = re.compile(
     r"(?<![\w.:/\\~])(?:~|[A-Za-z]:)?(?:[/\\][^/\\:\"'<>|\n]+)+[/\\]([^/\\\s:\"'<>|]+)"
 )
-"""A folder of a path may have spaces in its name."""
+"""Folders in a path may have spaces in their names."""
 
 
 def versions() -> list[str]:
-    """Return what this is, a line each."""
+    """Return the versions of Lowerscope and its dependencies, a line each."""
     from importlib.metadata import version
 
     lines = [f"{name} {version(name)}" for name in PARTS]
@@ -46,7 +48,7 @@ def versions() -> list[str]:
 
 
 def details(window: MainWindow) -> str:
-    """Return all that a report needs, as text to be pasted."""
+    """Return a bug report, as text to paste."""
     sections = (
         ("Versions", versions()),
         ("Platform", list(_platform(window))),
@@ -60,7 +62,7 @@ def details(window: MainWindow) -> str:
 
 
 def without_paths(text: str) -> str:
-    """Return a text with the last name alone of each absolute path in it."""
+    """Return a text with each absolute path in it reduced to its last component."""
     home = str(Path.home())
     if len(home) > 1:
         text = text.replace(home, "~")

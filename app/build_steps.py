@@ -1,4 +1,4 @@
-"""The passes of TVM's own build, which the worker lists when they are looked at."""
+"""The passes of TVM's own build, listed by the worker while they are shown."""
 
 from __future__ import annotations
 
@@ -6,75 +6,72 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.engine_client import EngineClient
+from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.stepping import Stepping
-from lowerscope.core.engine.protocol import BuildParams
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import BuildStepsQuery
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.steps import PassRecord
 
 
 class BuildSteps(QObject):
-    """Asks for the list of the clock ``"build"``, and puts it into the stepping.
+    """Requests the passes of the timeline ``"build"`` and puts them into the stepping.
 
     Parameters
     ----------
-    worker
-        Who builds.
+    queries
+        Sends the query.
     shown
-        Returns the recipe that is shown, if there is one.
+        Returns the recipe shown, if any.
 
     Signals
     -------
     changed
-        `busy` or `problem` is new.
+        `busy` or `problem` changed.
     """
 
     changed = Signal()
 
     def __init__(
         self,
-        worker: EngineClient,
+        queries: Queries,
         shown: Callable[[], Recipe | None],
         stepping: Stepping,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._worker = worker
         self._shown = shown
         self._stepping = stepping
         self._looked_at = False
         self._is_built = False
-        self._request: int | None = None
+        self._slot = Slot(queries)
         self._problem: Problem | None = None
         stepping.list_changed.connect(self._note_clock)
 
     @property
     def busy(self) -> bool:
-        """Whether the list is on its way."""
-        return self._request is not None
+        """Return whether the list is being requested."""
+        return self._slot.is_busy
 
     @property
     def problem(self) -> Problem | None:
-        """Why there is no list."""
+        """The problem that prevented the list, if any."""
         return self._problem
 
     def look(self, looked_at: bool) -> None:
-        """Say whether the list is looked at: while it is, it is that of what is shown."""
+        """Set whether the list is shown; while it is, it is updated with the recipe."""
         self._looked_at = looked_at
         self._ask()
 
     def note_built(self) -> None:
-        """Say that the worker has built what is shown, for something else: its list is there."""
+        """Note that the worker has built the recipe for another request, so its list is cached."""
         self._is_built = True
         self._ask()
 
     def take(self) -> None:
-        """Go over to another recipe that is shown: its build is another one."""
+        """Reset after the recipe changed: its build is another one."""
         self._is_built = False
-        if self._request is not None:
-            self._worker.drop(self._request)
-            self._request = None
+        self._slot.drop()
         self._problem = None
         self.changed.emit()
         self._ask()
@@ -88,16 +85,13 @@ class BuildSteps(QObject):
         there = self.busy or self._problem is not None or self._stepping.lines("build")
         if recipe is None or not looked_at or there:
             return
-        self._request = self._worker.request(
-            "build_steps", BuildParams(recipe=recipe), self._accept, self._refuse
-        )
+        self._slot.ask(BuildStepsQuery(recipe), self._accept, self._refuse)
         self.changed.emit()
 
     def _accept(self, records: tuple[PassRecord, ...]) -> None:
-        self._request = None
         self._stepping.take_build(records)
         self.changed.emit()
 
     def _refuse(self, problem: Problem) -> None:
-        self._request, self._problem = None, problem
+        self._problem = problem
         self.changed.emit()

@@ -1,4 +1,4 @@
-"""The way from one recipe to another: what is on its way, what is taken back, what is refused."""
+"""Pending recipe change, undo/redo and rejected changes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from lowerscope.app.document.queries import Slot
 from lowerscope.app.history import Change, History, history_after
-from lowerscope.core.engine.protocol import SnapshotParams
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.recipe import Recipe, applies_schedules, without_schedules
 from lowerscope.core.records.snapshot import Snapshot
 
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Changes(QObject):
-    """The recipe that is shown, the one on its way, and those before and after.
+    """The recipe shown, the pending one, and those before and after.
 
     Signals
     -------
     wanted_changed
-        `wanted` is another recipe, or it has become the one that is shown.
+        `wanted` changed, or became the recipe shown.
     opening(object)
-        The recipe of another source is about to be asked for.
+        The recipe of another source is about to be requested.
     reloading
         The files are about to be read again.
 
@@ -33,7 +34,7 @@ class Changes(QObject):
     recipe
         The recipe whose records are shown.
     under_way
-        The change that the engine is asked for.
+        The change requested from the engine.
     """
 
     wanted_changed = Signal()
@@ -45,25 +46,26 @@ class Changes(QObject):
         self._workspace = workspace
         self.recipe: Recipe | None = None
         self.under_way: Change | None = None
+        self._slot = Slot(workspace.queries)
         self._history = History()
 
     @property
     def wanted(self) -> Recipe | None:
-        """The recipe that the user asked for last: the one on its way, or the one shown."""
+        """The recipe that the user requested last: the pending one, or the one shown."""
         return self.recipe if self.under_way is None else self.under_way.recipe
 
     @property
     def history(self) -> History:
-        """What is before and after `wanted`."""
+        """The recipes before and after `wanted`."""
         return self._history if self.under_way is None else self.under_way.history
 
     def open(self, recipe: Recipe) -> None:
-        """Open another source. What is open stays until the new one's records are there."""
+        """Open another source. The current document stays until the new one's records arrive."""
         self.opening.emit(recipe)
         self._want(recipe, History())
 
     def change(self, recipe: Recipe) -> None:
-        """Go over to a changed recipe of the same source, as one step of undo."""
+        """Request a changed recipe of the same source, as one undo step."""
         if self.recipe is None:
             self.open(recipe)
         elif recipe == self.recipe:
@@ -72,19 +74,21 @@ class Changes(QObject):
             self._go_over(recipe, history_after(self.recipe, self._history, self.under_way))
 
     def amend(self, recipe: Recipe) -> None:
-        """Go over to a recipe in place of the one that is wanted: no step of undo of its own."""
+        """Request a recipe in place of the wanted one, without an undo step of its own."""
         if self.recipe is not None and recipe != self.wanted:
             self._go_over(recipe, self.history)
 
     def retry(self, recipe: Recipe) -> None:
-        """Ask again for what was refused, mended; it counts as the same step of undo."""
+        """Resubmit a rejected recipe, corrected; it counts as the same undo step."""
         refused = self._workspace.trouble.refused
         assert refused is not None
         self._want(recipe, refused.history)
 
     def reload(self) -> None:
-        """Derive everything anew from the files as they are now: what is on its way, if anything
-        is, or else what was refused, or what is shown."""
+        """Derive everything anew from the current files.
+
+        That is the pending change if there is one, or else the rejected one, or the recipe shown.
+        """
         self.reloading.emit()
         refused = self._workspace.trouble.refused
         if self.under_way is None and refused is not None:
@@ -94,21 +98,21 @@ class Changes(QObject):
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a step to take back."""
+        """Return whether there is a step to undo."""
         return bool(self.history.undo) or (self.under_way is not None and self.under_way.opens)
 
     @property
     def can_redo(self) -> bool:
-        """Whether a step was taken back."""
+        """Return whether there is a step to redo."""
         return bool(self.history.redo)
 
     @property
     def before(self) -> Recipe | None:
-        """The recipe that `undo` goes back to from the one that is shown."""
+        """The recipe that `undo` returns to from the one shown."""
         return self._history.undo[-1] if self._history.undo else None
 
     def undo(self) -> None:
-        """Take the last change of the recipe back, be it on its way still."""
+        """Undo the last change of the recipe, pending or not."""
         recipe, history = self.wanted, self.history
         if recipe is not None and history.undo:
             self._go_over(*history.back_from(recipe))
@@ -116,22 +120,22 @@ class Changes(QObject):
             self._give_up()
 
     def redo(self) -> None:
-        """Make the change again that was taken back last."""
+        """Redo the change that was undone last."""
         recipe, history = self.wanted, self.history
         if recipe is not None and history.redo:
             self._go_over(*history.forward_from(recipe))
 
     def settle(self, change: Change) -> None:
-        """Count a change as done: its recipe is the one that is shown."""
+        """Complete a change: its recipe is now the one shown."""
         self.recipe, self._history = change.recipe, change.history
 
     def refuse_shown(self, problem: Problem) -> None:
-        """Show why what is shown cannot be derived any more."""
+        """Show why the recipe shown can no longer be derived."""
         if self.recipe is not None:
-            self._workspace.trouble.show(problem, Change(self.recipe, self._history, 0))
+            self._workspace.trouble.show(problem, Change(self.recipe, self._history))
 
     def accept_shown(self) -> None:
-        """Note that what is shown has been derived anew, after it could not be."""
+        """Note that the recipe shown has been derived again after a failure."""
         trouble = self._workspace.trouble
         if trouble.refused is not None and trouble.refused.recipe == self.recipe:
             trouble.clear()
@@ -142,7 +146,7 @@ class Changes(QObject):
         if recipe != shown and (not same_model or applies_schedules(recipe)):
             self._want(recipe, history)
             return
-        # The model is what it was: there is nothing to derive.
+        # The model is unchanged: there is nothing to derive.
         self._give_up()
         self.recipe, self._history = recipe, history
         self._workspace.trouble.clear()
@@ -154,18 +158,17 @@ class Changes(QObject):
         workspace.runs.abandon()
         workspace.recovering.abandon()
         workspace.say(self.tr("Opening"))
-        request = workspace.engine.request(
-            "snapshot",
-            SnapshotParams(recipe=recipe, metrics=workspace.metrics),
+        self._slot.ask(
+            SnapshotQuery(recipe=recipe, metrics=workspace.metrics),
             self._accept,
             self._refuse,
             workspace.say,
         )
-        self.under_way = Change(recipe, history, request)
+        self.under_way = Change(recipe, history)
         self.wanted_changed.emit()
 
     def _give_up(self) -> None:
-        """Forget the recipe that is on its way; what is shown stays."""
+        """Discard the pending recipe; the document stays as shown."""
         if self._abandon():
             self._workspace.say("")
             self.wanted_changed.emit()
@@ -175,8 +178,7 @@ class Changes(QObject):
 
     def _abandon(self) -> bool:
         change, self.under_way = self.under_way, None
-        if change is not None:
-            self._workspace.abandon(self._workspace.engine, change.request)
+        self._slot.supersede()
         return change is not None
 
     def _accept(self, snapshot: Snapshot) -> None:
@@ -200,9 +202,9 @@ class Changes(QObject):
         self.wanted_changed.emit()
 
     def _want_again(self, recipe: Recipe, lost: Change) -> None:
-        """Ask the next engine for what was on its way, whole or without what was deadly."""
+        """Resubmit the lost change to the restarted engine, without the part that crashed it."""
         history = lost.history
         if self.recipe is None and recipe != lost.recipe:
-            # Undo goes back to what was opened; otherwise to what is shown.
+            # Undo returns to the recipe that was opened; otherwise to the one shown.
             history = history.changed_from(lost.recipe)
         self._want(recipe, history)

@@ -1,4 +1,4 @@
-"""Which colour the lines of each FX node have in all panes of code, while that is switched on."""
+"""Colours of the lines of each FX node, in all code panes, while switched on."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lowerscope.core.records.snapshot import FxNode, Snapshot
 
 
 class Colouring(QObject):
-    """The switch, and the colour of each entity: that of the first node that it belongs to.
+    """The switch, and the colour of each entity: that of the first node it belongs to.
 
     Signals
     -------
     changed
-        It was switched on or off, or other functions have the names.
+        Switched on or off, or the names refer to other functions.
     """
 
     changed = Signal()
@@ -35,22 +35,22 @@ class Colouring(QObject):
         self._nodes: dict[str, tuple[int, FxNode]] = {}
 
     def toggle(self) -> None:
-        """Switch it on, or off."""
+        """Toggle the colouring."""
         self.on = not self.on
         self.changed.emit()
 
     def renew(self) -> None:
-        """Let what is coloured be drawn anew: its links are others."""
+        """Redraw the coloured lines after the links changed."""
         if self.on:
             self.changed.emit()
 
     def number_of(self, entity: str) -> int | None:
-        """Return the number of the colour that an entity's lines have; ``None`` for none."""
+        """Return the colour number of an entity's lines, or ``None``."""
         found = self._found(entity)
         return None if found is None else found[0]
 
     def node_of(self, entity: str) -> FxNode | None:
-        """Return the node that an entity has its colour of."""
+        """Return the node that determines an entity's colour."""
         found = self._found(entity)
         return None if found is None else found[1]
 
@@ -63,7 +63,7 @@ class Colouring(QObject):
 
 
 def _numbered(snapshot: Snapshot) -> dict[str, tuple[int, FxNode]]:
-    """Number the nodes that make something, so that neighbours have colours of their own."""
+    """Number the nodes that produce values, so that neighbours have different colours."""
     result: dict[str, tuple[int, FxNode]] = {}
     number = 0
     for node in snapshot.fx:

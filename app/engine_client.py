@@ -1,13 +1,13 @@
-"""The engine, or the worker, as the window knows it: requests with answers by callback.
+"""Client of the engine or the worker: requests with answers by callback.
 
-Nothing here waits for the child: a call sends or queues, and what comes of it comes later.
+No call blocks on the child: it sends or queues a request, and the answer arrives later.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -17,14 +17,12 @@ from lowerscope.app.children.outstanding import (
     CANCELLED,
     OnProblem,
     OnProgress,
-    OnResult,
     Outstanding,
     Unanswered,
     doing,
 )
 from lowerscope.app.children.restarting import Restarting
 from lowerscope.app.children.starting import new_child
-from lowerscope.core.engine.methods import METHODS, MethodType
 from lowerscope.core.engine.protocol import (
     Approved,
     Cancel,
@@ -35,12 +33,12 @@ from lowerscope.core.engine.protocol import (
     Ready,
     Reply,
     Request,
-    Role,
     ToWindow,
     to_raw,
 )
 from lowerscope.core.errors import Problem
 from lowerscope.core.memory_limit import usual_limit
+from lowerscope.core.model.queries import Query, Role
 from lowerscope.core.running.running_call import RunningCall
 from lowerscope.core.sandbox import NoSandbox
 from lowerscope.core.sources.approved_files import CODE
@@ -49,13 +47,14 @@ if TYPE_CHECKING:
     from lowerscope.app.children.sandboxing import Sandboxing
 
 CANCEL_MS = 700
-"""A child that has not answered a cancel by then is killed."""
+"""Time in which a child must answer a cancellation before it is killed."""
 
+A = TypeVar("A")
 State = Literal["starting", "ready", "busy", "stopped", "failed"]
 
 
 class EngineClient(QObject):
-    """One child of the window, started anew whenever it dies.
+    """A child process of the window, restarted whenever it crashes.
 
     Signals
     -------
@@ -64,15 +63,15 @@ class EngineClient(QObject):
     log(str)
         Text that the child printed, as much of it as a window can show.
     printed(object)
-        All that the child printed, as bytes.
+        Everything that the child printed, as bytes.
     unseen(object)
-        The `Problem` of a request that would run a file that is not approved; the request is told
-        next.
+        The `Problem` of a request that would run an unapproved file; emitted before the request's
+        own callback.
     killed()
-        The child was killed because it did not stop for a cancel; the next one is starting, and
-        has nothing of what this one kept.
+        The child was killed because it did not respond to a cancellation; the next one is starting,
+        with empty caches.
     crashed(object)
-        The `Ending` of a child that died by itself. It is being started anew, unless the state is
+        The `Ending` of a child that crashed. It is being restarted, unless the state is
         ``"failed"``.
 
     Attributes
@@ -80,29 +79,27 @@ class EngineClient(QObject):
     role
         ``"engine"`` or ``"worker"``.
     state
-        ``"starting"``: not yet ready for requests; ``"ready"``: idle; ``"busy"``: at work;
-        ``"stopped"``: not started, or stopped, or held until the user has decided what happens
-        without a sandbox; ``"failed"``: died so often that it was given up, or kept stopped by the
-        user, `failure` says why and `restart` tries again.
+        ``"starting"``: not yet ready for requests; ``"ready"``: idle; ``"busy"``: handling a
+        request; ``"stopped"``: not started, or stopped, or held until the user has decided what
+        happens without a sandbox; ``"failed"``: crashed too often, or kept stopped by the user;
+        `failure` says why, and `restart` tries again.
     failure
         Why the state is ``"failed"``; ``None`` otherwise.
     memory_limit
-        Bytes that the next child may have, and all that it starts together; ``None`` for any
-        number. The engine, too, opens files that ask for more than there is.
+        Bytes that the next child and its subprocesses may use in total; ``None`` for no limit. It
+        applies to the engine too, since opening a file can exhaust memory.
     approved
-        Returns the table of files that may run, which the child is to have before each request;
-        the same object as long as it says the same. ``None`` where any may.
+        Returns the table of files that may run, sent to the child before a request; the same object
+        as long as its content is the same. ``None`` if any file may run.
     sandbox
-        What the next child runs in, if it is on; ``None`` for none.
+        The sandbox that the next child runs in, if enabled; ``None`` for none.
 
     Parameters
     ----------
     role
-        Which child.
+        Role of the child.
     command
         Program and arguments; by default this installation's own server, within `memory_limit`.
-    methods
-        What the child can be asked for.
     """
 
     state_changed = Signal(str)
@@ -117,7 +114,6 @@ class EngineClient(QObject):
         role: Role,
         *,
         command: Sequence[str] | None = None,
-        methods: Mapping[str, MethodType] = METHODS,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
@@ -128,16 +124,15 @@ class EngineClient(QObject):
         self.approved: Callable[[], Mapping[str, str] | None] | None = None
         self.sandbox: Sandboxing | None = None
         self._told: Mapping[str, str] | None = None
-        """The table that the child has."""
+        """The table of approved files that the child has."""
         self._command = command
-        self._methods = methods
         self._child: ChildProcess | None = None
         self._children = 0
         self._ready = False
         self._fatal: Problem | None = None
-        self._outstanding = Unanswered(role, methods, self)
+        self._outstanding = Unanswered(role, self)
         self._outstanding.answered.connect(self._update_state)
-        # Whether it is not started because there is no sandbox, and the user has not decided yet.
+        # Whether the start is on hold: there is no sandbox, and the user has not decided yet.
         self._held = False
         self._decisions = 0
         self._restarting = Restarting()
@@ -146,29 +141,29 @@ class EngineClient(QObject):
 
     @property
     def pid(self) -> int | None:
-        """The child's process, which is also its process group; ``None`` when there is none."""
+        """Process id of the child, which is also its process group; ``None`` if there is none."""
         return None if self._child is None else self._child.pid
 
     @property
     def call(self) -> RunningCall:
-        """Which call of a run the child is in."""
+        """The call of a run that the child is executing."""
         return RunningCall() if self._child is None else self._child.call
 
     @property
     def hands_over(self) -> bool:
-        """Whether the child may not write into folders of the user: see `children.handing_over`."""
+        """Return whether the child cannot write to user folders: see `children.handing_over`."""
         return self.sandbox is not None and self.sandbox.is_on
 
     # --- the child ------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the child, unless it runs, or the user is to decide about its sandbox."""
+        """Start the child, unless it runs or the user has to decide about its sandbox."""
         if self.state in ("stopped", "failed") and not self._held:
             self._restarting.forget()
             self._start_child()
 
     def stop(self) -> None:
-        """End the child and all that it started, within half a second; forget all requests."""
+        """Stop the child and its subprocesses within half a second; drop all requests."""
         self._restart_timer.stop()
         self._outstanding.clear()
         if self._child is not None:
@@ -179,7 +174,7 @@ class EngineClient(QObject):
         self._set_state("stopped")
 
     def dismiss(self) -> None:
-        """Kill the child and all that it started, and wait for nothing; forget all requests."""
+        """Kill the child and its subprocesses without waiting; drop all requests."""
         self._restart_timer.stop()
         self._outstanding.clear()
         if self._child is not None:
@@ -190,7 +185,7 @@ class EngineClient(QObject):
         self._set_state("stopped")
 
     def restart(self) -> None:
-        """Kill the child and start anew; requests that were sent are reported as cancelled."""
+        """Restart the child; requests that were sent are reported as cancelled."""
         self._restart_timer.stop()
         self._restarting.forget()
         self._abandon_child()
@@ -229,7 +224,7 @@ class EngineClient(QObject):
         child.start()
 
     def _hold(self, reason: str = "") -> None:
-        """Start no child until the user has decided: there is no sandbox, for `reason`.
+        """Hold the start until the user has decided: there is no sandbox, for `reason`.
 
         Requests wait until then.
         """
@@ -242,7 +237,7 @@ class EngineClient(QObject):
             self.sandbox.hold(reason)
 
     def _go_on(self) -> None:
-        """Start the child as the user has decided, or fail."""
+        """Start the child as the user decided, or fail."""
         assert self.sandbox is not None
         self._let_go()
         if self.sandbox.state != "held":
@@ -254,7 +249,7 @@ class EngineClient(QObject):
         self._set_state("failed")
 
     def _let_go(self) -> None:
-        """Wait for no decision any more."""
+        """Stop waiting for a decision."""
         if self._held:
             self._held = False
             assert self.sandbox is not None
@@ -270,35 +265,32 @@ class EngineClient(QObject):
 
     def request(
         self,
-        method: str,
-        params: msgspec.Struct,
-        on_result: OnResult,
+        query: Query[A],
+        on_result: Callable[[A], None],
         on_problem: OnProblem,
         on_progress: OnProgress | None = None,
     ) -> int:
-        """Ask for `method`; it waits until there is a child that is ready for it.
+        """Send a query; it is queued until a child is ready for it.
 
         Parameters
         ----------
-        method, params
-            A name in the table of methods, and the struct that it takes.
         on_result
-            Called with the result.
+            Called with the answer.
         on_problem
             Called instead, with the problem; its code is ``"cancelled"`` after a cancel and
-            ``"crashed"`` when the child died. Where the child was killed in a call of a run,
+            ``"crashed"`` when the child crashed. If the child was killed in a call of a run,
             ``where`` of the cancelled problem is that call. Neither is ever called before this
             returns.
         on_progress
-            Called with what is being done and the share of it that is done, or ``None``.
+            Called with a description of the current work and the fraction done, or ``None``.
 
         Returns
         -------
         int
             The request's id, for `cancel` and `drop`.
         """
-        assert isinstance(params, self._methods[method].params)
-        request = self._outstanding.add(method, params, on_result, on_problem, on_progress)
+        assert query.child == self.role
+        request = self._outstanding.add(query, on_result, on_problem, on_progress)
         if self.failure is not None:
             self._outstanding.fail_soon(request, self.failure)
         elif self._ready:
@@ -306,15 +298,15 @@ class EngineClient(QObject):
         return request.id
 
     def cancel(self, request_id: int, grace_ms: int = CANCEL_MS) -> None:
-        """Stop a request: its problem, with the code ``"cancelled"``, comes within a second.
+        """Cancel a request: its problem, with the code ``"cancelled"``, arrives within a second.
 
-        A child that does not stop by itself is killed; the other requests are sent to the next.
+        A child that does not stop in time is killed; the other requests are sent to the next.
         Nothing happens if the request has been answered, cancelled or dropped.
 
         Parameters
         ----------
         grace_ms
-            Time that the child has to stop by itself.
+            Time for the child to stop by itself.
         """
         request = self._outstanding.get(request_id)
         if request is None or request.cancelled or request.dropped:
@@ -326,18 +318,23 @@ class EngineClient(QObject):
         self._ask_to_stop(request)
         QTimer.singleShot(grace_ms, self, lambda: self._kill_for(request))
 
-    def under_way(self) -> dict[int, str]:
-        """Return the methods of the requests whose answers are still wanted, by id."""
+    @property
+    def received_bytes(self) -> int:
+        """Encoded size of the answer that is being delivered, in bytes."""
+        return self._outstanding.received_bytes
+
+    def under_way(self) -> dict[int, Query[Any]]:
+        """Return the pending queries by request id."""
         return {
-            each.id: each.method
+            each.id: each.query
             for each in self._outstanding.all()
             if not (each.cancelled or each.dropped or each.settled)
         }
 
     def drop(self, request_id: int) -> None:
-        """Forget a request: none of its callbacks is called any more.
+        """Drop a request: none of its callbacks is called any more.
 
-        The child is asked to stop it, and is not killed if it does not.
+        The child is sent a cancellation, but is not killed if it does not stop.
         """
         request = self._outstanding.get(request_id)
         if request is None or request.dropped:
@@ -349,17 +346,17 @@ class EngineClient(QObject):
             self._ask_to_stop(request)
 
     def abandon(self, request_id: int, grace_ms: int) -> None:
-        """Forget a request: none of its callbacks is called any more.
+        """Drop a request and kill a child that does not stop: no callback is called any more.
 
-        A child that is still at it after `grace_ms` is killed.
+        A child that is still handling it after `grace_ms` is killed.
         """
-        # In this order: what was dropped cannot be cancelled any more.
+        # In this order: a dropped request can no longer be cancelled.
         self.cancel(request_id, grace_ms)
         self.drop(request_id)
 
     def _send_waiting(self) -> None:
         for request in self._outstanding.all():
-            # A slot that hears of the new state may have sent some, or stopped the child.
+            # A slot connected to the state change may have sent some, or stopped the child.
             if self._ready and not (request.sent or request.settled):
                 self._send(request)
         self._update_state()
@@ -372,7 +369,9 @@ class EngineClient(QObject):
             if approved is not self._told:
                 self._child.send(Approved(None if approved is None else dict(approved)))
                 self._told = approved
-            self._child.send(Request(request.id, request.method, to_raw(request.params)))
+            self._child.send(
+                Request(request.id, type(request.query).__name__, to_raw(request.query))
+            )
         except ProtocolError as error:
             self._outstanding.fail_soon(
                 request, Problem(what=f"The request cannot be sent: {error}")
@@ -386,7 +385,7 @@ class EngineClient(QObject):
         self._child.send(Cancel(request.id))
 
     def _kill_for(self, request: Outstanding) -> None:
-        """Kill the child, if it is still at work on what was cancelled."""
+        """Kill the child if it is still handling the cancelled request."""
         if self._outstanding.get(request.id) is not request or not request.sent:
             return
         call = self.call
@@ -394,8 +393,8 @@ class EngineClient(QObject):
             if each.sent and (each.cancelled or each.dropped):
                 stopped = msgspec.structs.replace(CANCELLED, where=call.text, calls=call.names)
                 self._outstanding.fail_soon(each, stopped)
-            each.sent = False  # what was not cancelled is sent again, to the next child
-        doing = request.at or self._methods[request.method].doing
+            each.sent = False  # resend to the next child what was not cancelled
+        doing = request.at or request.query.doing
         text = (
             f"Cancelled: {doing}. The {self.role} did not stop by itself and was killed. It is"
             " started anew, and what is open is derived once more.\n"
@@ -447,7 +446,7 @@ class EngineClient(QObject):
                 self._go_on()  # the user has decided since it was started
             return
         lost = self._outstanding.sent()
-        ending = dataclasses.replace(ending, during=doing(lost, self._methods, ready=self._ready))
+        ending = dataclasses.replace(ending, during=doing(lost, ready=self._ready))
         was_ready = self._ready
         self._abandon_child()
         delay = self._restarting.note_death(was_ready)

@@ -1,4 +1,4 @@
-"""Exports: what is asked of the worker, and the pictures of graphs that the window paints."""
+"""Exports: requests to the worker, and pictures of graphs painted by the window."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.children.handing_over import HandingOver, cannot_write
-from lowerscope.core.engine.protocol import GraphParams
-from lowerscope.core.engine.run_params import ExportParams
+from lowerscope.app.document.queries import Slot
 from lowerscope.core.errors import Problem
 from lowerscope.core.export.catalogue import (
     EXISTS,
     GRAPHS,
+    PAINTED,
     ExportRecord,
     Wanted,
     announced,
 )
+from lowerscope.core.files.atomic_write import atomic_file
+from lowerscope.core.model.graph import FITS, WHOLE, GraphName, GraphRecord
+from lowerscope.core.model.queries import ExportQuery, GraphQuery
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records.graph import FITS, WHOLE, GraphName, GraphRecord
 from lowerscope.core.session_files import Layout
-from lowerscope.core.unfinished import whole_file
 from lowerscope.core.user_paths import user_path
 
 if TYPE_CHECKING:
@@ -35,20 +36,19 @@ LEVELS: dict[str, tuple[tuple[str, ...] | None, tuple[float, float]]] = {
     "all": (None, WHOLE),
     "none": ((), FITS),
 }
-"""How many modules are expanded in a picture: what is expanded, and what it has to fit."""
+"""Expanded modules of a picture by level: the modules, and the size that it has to fit."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be exported.
+    """An order for an export.
 
     Attributes
     ----------
     kinds, level
-        Of pictures.
+        Kinds and level of pictures.
     replacing
-        The files in the folder that may be replaced, as a `Problem` of the code `EXISTS` has named
-        them.
+        The existing files that may be replaced, as listed by a `Problem` of the code `EXISTS`.
     """
 
     wanted: tuple[Wanted, ...]
@@ -59,23 +59,23 @@ class Order:
 
 
 class Exporting(QObject):
-    """One export at a time, of the recipe that is shown.
+    """Exports of the recipe shown, one at a time.
 
     Parameters
     ----------
     workspace
-        What is exported.
+        The document to export.
     layout
-        Returns how the window is laid out, for a session.
+        Returns the window's layout, for a session.
 
     Signals
     -------
     progressed
-        What is being done, and how much of it is, or ``None``.
+        Description of the current work and the fraction done, or ``None``.
     done
         An `ExportRecord`.
     refused
-        A `Problem`; with the code `EXISTS` where files are there already, which are its choices.
+        A `Problem`; with the code `EXISTS` if files exist already, which are its choices.
     """
 
     progressed = Signal(str, object)
@@ -88,8 +88,7 @@ class Exporting(QObject):
         super().__init__(parent)
         self._workspace = workspace
         self._layout = layout
-        self._request: int | None = None
-        self._on_engine = False
+        self._slot = Slot(workspace.queries)
         self._order: Order | None = None
         self._recipe: Recipe | None = None
         self._graphs: list[str] = []
@@ -99,22 +98,21 @@ class Exporting(QObject):
 
     @property
     def is_busy(self) -> bool:
-        """Whether an export is under way."""
+        """Return whether an export is in progress."""
         return self._order is not None
 
     def begin(self, order: Order) -> None:
-        """Write what is ordered; the answer is a signal."""
+        """Start an export; the result is a signal."""
         recipe = self._workspace.recipe
         if recipe is None or self.is_busy:
             return
         self._order, self._recipe = order, recipe
         self._found = ExportRecord(paths=())
-        painted = [kind for kind in order.kinds if kind != "dot"]
+        painted = [kind for kind in order.kinds if kind in PAINTED]
+        texts = tuple(kind for kind in order.kinds if kind not in PAINTED)
         self._graphs = [each.name for each in order.wanted if each.name in GRAPHS and painted]
         self._painted = tuple(f"{GRAPHS[name]}.{kind}" for name in self._graphs for kind in painted)
-        written = tuple(
-            each for each in order.wanted if each.name not in GRAPHS or "dot" in order.kinds
-        )
+        written = tuple(each for each in order.wanted if each.name not in GRAPHS or texts)
         if not written:
             there = self._there(self._painted)
             if there:
@@ -122,12 +120,11 @@ class Exporting(QObject):
             else:
                 self._next_graph()
             return
-        self._on_engine = False
         folder = order.folder
         if self._workspace.worker.hands_over:
             try:
                 takes = announced(
-                    written, ("dot",), [user_path(each.path) for each in recipe.extensions]
+                    written, texts, [user_path(each.path) for each in recipe.extensions]
                 )
                 self._handing = HandingOver(user_path(folder).absolute(), self, takes)
             except OSError as error:
@@ -135,35 +132,32 @@ class Exporting(QObject):
                 return
             self._handing.done.connect(self._take_handed)
             folder = str(self._handing.folder)
-        params = ExportParams(
+        params = ExportQuery(
             recipe=recipe,
             wanted=written,
             folder=folder,
             replacing=order.replacing,
             painted=self._painted,
+            kinds=texts,
+            level=order.level,
             record=self._workspace.run_record,
             layout=self._layout(),
         )
-        self._request = self._workspace.worker.request(
-            "export", params, self._take_written, self._end_with, self.progressed.emit
-        )
+        self._slot.ask(params, self._take_written, self._end_with, self.progressed.emit)
 
     def cancel(self) -> None:
-        """Stop what is under way; what is written stays."""
-        if self._request is not None:
-            client = self._workspace.engine if self._on_engine else self._workspace.worker
-            client.cancel(self._request)
+        """Cancel the export; files already written stay."""
+        self._slot.cancel()
 
     def give_up(self) -> None:
-        """Stop what is under way, and tell nobody any more; what is written stays."""
-        client = self._workspace.engine if self._on_engine else self._workspace.worker
-        self._workspace.abandon(client, self._request)
-        if self._handing is not None and self._request is not None:
+        """Cancel the export without emitting signals; files already written stay."""
+        if self._handing is not None and self._slot.is_busy:
             self._handing.give_up()
-        self._request = self._order = self._handing = None
+        self._slot.supersede()
+        self._order = self._handing = None
 
     def _take_written(self, record: ExportRecord) -> None:
-        self._request, self._found = None, record
+        self._found = record
         handing, order = self._handing, self._order
         if handing is None:
             self._next_graph()
@@ -191,7 +185,7 @@ class Exporting(QObject):
             self._next_graph()
 
     def _there(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return all those that are in the folder, if one of them may not be replaced."""
+        """Return all files that exist in the folder, if one of them may not be replaced."""
         order = self._order
         assert order is not None
         folder = user_path(order.folder)
@@ -207,7 +201,6 @@ class Exporting(QObject):
         )
 
     def _next_graph(self) -> None:
-        self._request = None
         order, recipe = self._order, self._recipe
         assert order is not None
         assert recipe is not None
@@ -217,25 +210,22 @@ class Exporting(QObject):
             return
         graph: GraphName = "fx" if GRAPHS[self._graphs[0]] == "fx" else "relax"
         expanded, fits = LEVELS[order.level]
-        params = GraphParams(
+        params = GraphQuery(
             recipe=recipe,
             metrics=self._workspace.metrics,
             graph=graph,
             expanded=expanded,
             fits=fits,
         )
-        self._on_engine = True
         self.progressed.emit(self.tr("Drawing"), None)
-        self._request = self._workspace.engine.request(
-            "derived_graph", params, self._take_graph, self._leave_graph_out
-        )
+        self._slot.ask(params, self._take_graph, self._leave_graph_out)
 
     def _take_graph(self, record: GraphRecord) -> None:
         from lowerscope.app.pictures import GraphPictures
 
         order, name = self._order, self._graphs[0]
         assert order is not None
-        painted = [kind for kind in order.kinds if kind != "dot"]
+        painted = [kind for kind in order.kinds if kind in PAINTED]
         paths = [Path(order.folder) / f"{GRAPHS[name]}.{kind}" for kind in painted]
         pictures = GraphPictures()
         snapshot = self._workspace.snapshot
@@ -243,7 +233,7 @@ class Exporting(QObject):
         try:
             for path, kind in zip(paths, painted, strict=True):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                with whole_file(path) as made:
+                with atomic_file(path) as made:
                     pictures.paint(record, made, kind, f"{title}: {GRAPHS[name]}")
         except OSError as error:
             self._end_with(cannot_write(error, paths[0]))
@@ -269,7 +259,7 @@ class Exporting(QObject):
         )
 
     def _end_with(self, problem: Problem) -> None:
-        self._request = self._order = None
+        self._order = None
         handing, self._handing = self._handing, None
         if handing is not None:
             handing.give_up()

@@ -1,4 +1,4 @@
-"""Rule and library files from the window: adding them, writing rules, going to where a rule is."""
+"""Rule and library files in the window: adding files, writing rules, opening a rule's source."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from PySide6.QtCore import QObject, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from lowerscope.app.children.handing_over import ask_for_file
 from lowerscope.app.trusting import Trusting
 from lowerscope.app.views.descriptions import find_node, line_text
 from lowerscope.app.views.extensions_dialog import ExtensionsDialog
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.queries import WriteRuleQuery
 from lowerscope.core.recipe import Extension, ExtensionKind, Recipe
 from lowerscope.core.records.snapshot import FxNode, SourceLine
 from lowerscope.core.sources.spec import is_file
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def with_extension(recipe: Recipe, path: str, kind: ExtensionKind) -> Recipe:
-    """Return `recipe` with a file at the end of the list, or switched on where it stands."""
+    """Return `recipe` with a file appended, or enabled if it is already listed."""
     listed = [each for each in recipe.extensions if (each.path, each.kind) == (path, kind)]
     if not listed:
         added = (*recipe.extensions, Extension(path=path, kind=kind))
@@ -37,7 +39,7 @@ def with_extension(recipe: Recipe, path: str, kind: ExtensionKind) -> Recipe:
 
 
 class Extensions(QObject):
-    """What the user can do with rule and library files."""
+    """Commands about rule and library files."""
 
     def __init__(self, workspace: Workspace, trusting: Trusting, window: QWidget) -> None:
         super().__init__(window)
@@ -48,14 +50,14 @@ class Extensions(QObject):
         self._dialog: ExtensionsDialog | None = None
 
     def watch(self, panes: Panes) -> None:
-        """Do what the panes ask for."""
+        """Connect to the signals of the panes."""
         panes.problems.library_wanted.connect(self.choose_library)
         panes.translation.rule.place_wanted.connect(self.open_file)
         panes.details.rule_wanted.connect(self.open_rule)
         panes.fx.graph.rule_wanted.connect(self.write_rule)
 
     def show_list(self) -> None:
-        """Show the list of rule and library files, beside the window."""
+        """Show the list of rule and library files in a modeless dialog."""
         if self._dialog is None:
             self._dialog = ExtensionsDialog(self._workspace, self._window)
             self._dialog.file_wanted.connect(self.choose)
@@ -65,11 +67,11 @@ class Extensions(QObject):
 
     @property
     def dialog(self) -> ExtensionsDialog | None:
-        """The list, if it has been shown."""
+        """The list's dialog, if it has been shown."""
         return self._dialog
 
     def choose(self, kind: ExtensionKind) -> None:
-        """Ask for a file with rules, with library functions or with passes, and add it."""
+        """Select a file with rules, library functions or passes in a dialog, and add it."""
         titles = {
             "rules": self.tr("Add lowering rules"),
             "library": self.tr("Add a library file"),
@@ -83,11 +85,11 @@ class Extensions(QObject):
             self.add(path, kind)
 
     def choose_library(self) -> None:
-        """Ask for a file with library functions, and add it."""
+        """Select a file with library functions in a dialog, and add it."""
         self.choose("library")
 
     def choose_passes(self) -> None:
-        """Ask for a file with passes, and add it: they are in the catalogue then."""
+        """Select a file with passes in a dialog, and add it: they then appear in the catalogue."""
         self.choose("passes")
 
     def add(self, path: str, kind: ExtensionKind) -> None:
@@ -98,12 +100,12 @@ class Extensions(QObject):
             self._trusting.ask(changed, self._workspace.change)
 
     def write_rule(self, entity: str = "") -> None:
-        """Ask for a file, and write a working rule for a node into it.
+        """Select a file in a dialog, and write a working rule for a node into it.
 
         Parameters
         ----------
         entity
-            The node's id; empty for the one that was selected last.
+            The node's id; empty for the last selected one.
         """
         node = self.selected() if not entity else self._node(entity)
         if node is None:
@@ -121,18 +123,21 @@ class Extensions(QObject):
             path = path if path.endswith(".py") else f"{path}.py"
             self._folder = str(Path(path).parent)
             taken = partial(self._take_rule, node.name)
-            self._workspace.fetches.write_rule(node.id, path, taken, self._workspace.report)
+            workspace = self._workspace
+            assert workspace.recipe is not None
+            query = WriteRuleQuery(workspace.recipe, node.id, path)
+            ask_for_file(workspace.engine, query, taken, workspace.report)
 
     def open_rule(self) -> None:
-        """Open the file of the rule that lowered the node that was selected last."""
+        """Open the file of the rule that lowered the last selected node."""
         node = self.selected()
         if node is not None and node.rule_line is not None:
             self.open_file(node.rule_line)
 
     def open_file(self, line: SourceLine) -> None:
-        """Open a file in the program that the desktop has for it; its place can be pasted."""
+        """Open a file in the desktop's default program for it; its location can be pasted."""
         QGuiApplication.clipboard().setText(f"{line.file}:{line.line}")
-        # What is no program's text could be run by the desktop, and the name comes from the engine.
+        # The desktop could execute a file that is not text, and the name comes from the engine.
         is_text = line.file.lower().endswith(".py")
         opened = is_text and QDesktopServices.openUrl(QUrl.fromLocalFile(line.file))
         text = (
@@ -143,7 +148,7 @@ class Extensions(QObject):
         self._workspace.announced.emit(text.format(line_text(line)), "info")
 
     def selected(self) -> FxNode | None:
-        """Return the node that was selected last, or the only one that is linked to that."""
+        """Return the last selected node, or the only one linked to the selection."""
         selection = self._workspace.selection
         chosen = [each for each in selection.chosen if each.startswith("fx:")]
         linked = selection.of_kind("fx")
@@ -162,7 +167,7 @@ class Extensions(QObject):
         )
 
     def _start(self) -> str:
-        """Return the folder where the dialog starts: the last one, or that of the model."""
+        """Return the initial folder of the dialog: the last one used, or the model's."""
         if self._folder:
             return f"{self._folder}/"
         recipe = self._workspace.recipe
@@ -177,7 +182,7 @@ class Extensions(QObject):
         if recipe is None:
             return
         changed = with_extension(recipe, line.file, "rules")
-        # A rule may have been added to a file that holds more than it.
+        # A rule may have been added to a file that contains others.
         if changed == recipe:
             self._trusting.ask(changed, self._reload)
         else:

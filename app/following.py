@@ -1,4 +1,4 @@
-"""The selection goes along while the translation is stepped through."""
+"""Selection of the current node while stepping through the translation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lowerscope.app.workspace import Workspace
 
 
 class Following(QObject):
-    """Selects the node of each step of the translation, so that all panes mark what it made."""
+    """Selects the node of each translation step, so that all panes mark its results."""
 
     def __init__(self, workspace: Workspace, parent: QObject | None = None) -> None:
         super().__init__(parent)

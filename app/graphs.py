@@ -1,24 +1,22 @@
-"""The graph that a command is about: the one with the focus, or the one that can be seen."""
+"""The graph that a command applies to: the focused one, or the first visible one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
-from PySide6.QtWidgets import QApplication, QMenu, QMenuBar, QWidget
+from PySide6.QtWidgets import QApplication, QMenuBar, QWidget
 from shiboken6 import isValid
 
 from lowerscope.app.actions import Command
-from lowerscope.app.widgets.canvas.colours import FIGURES
+from lowerscope.app.widgets.canvas.colours import Colouring
 
 if TYPE_CHECKING:
     from lowerscope.app.views.graph_page import GraphPage
     from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
     from lowerscope.app.window import MainWindow
-
-
-SWITCHES = ("edge-labels", "graph-overview")
 
 
 class Graphs(QObject):
@@ -33,14 +31,9 @@ class Graphs(QObject):
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
-        # What the menu bar has taken the keyboard from.
+        # The widget that the menu bar took the keyboard focus from.
         self._before: QWidget | None = None
 
-    def watch(self) -> None:
-        """Have the menu show what is on in the graph that it is about, whenever it is opened."""
-        for each in self._window.commands.action(SWITCHES[0]).associatedObjects():
-            if isinstance(each, QMenu):
-                each.aboutToShow.connect(self._show_switches)
         application = QApplication.instance()
         assert isinstance(application, QApplication)
         application.focusChanged.connect(self._note_focus)
@@ -49,14 +42,8 @@ class Graphs(QObject):
         if isinstance(new, QMenuBar):
             self._before = old
 
-    def _show_switches(self) -> None:
-        canvas = None if self._window.made_panes is None else self.canvas()
-        on = (False, False) if canvas is None else (canvas.labels(), canvas.wants_minimap())
-        for key, is_on in zip(SWITCHES, on, strict=True):
-            self._window.commands.check(key, is_on)
-
     def current(self) -> GraphPage | None:
-        """Return the graph that the focus is in, or else the first that can be seen."""
+        """Return the focused graph, or else the first visible one."""
         panes = self._window.panes
         pages = [panes.fx.graph, panes.relax.graph]
         focus = self._focus()
@@ -66,7 +53,7 @@ class Graphs(QObject):
         return next((page for page in pages if page.isVisible()), None)
 
     def canvas(self) -> GraphCanvas | None:
-        """Return the canvas that the focus is in, be it that of a difference, or of `current`."""
+        """Return the focused canvas, including that of a difference, or else that of `current`."""
         from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
 
         widget = self._focus()
@@ -78,14 +65,14 @@ class Graphs(QObject):
         return None if page is None else page.canvas
 
     def _focus(self) -> QWidget | None:
-        """Return what has the focus; or has it in the window, where another one is in front."""
+        """Return the focus widget, or that of this window while another window is in front."""
         focus = QApplication.focusWidget()
         if isinstance(focus, QMenuBar) and self._before is not None and isValid(self._before):
             return self._before
         return focus or self._window.focusWidget()
 
     def commands(self) -> list[Command]:
-        """Return the commands about a graph, in the order of the menu."""
+        """Return the graph commands, in the order of the menu."""
         tr = self._window.tr
         menu = tr("&Graph")
 
@@ -104,6 +91,18 @@ class Graphs(QObject):
                     act(canvas)
 
             return run
+
+        def is_on(switch: Callable[[GraphCanvas], bool]) -> Callable[[], bool]:
+            def checked() -> bool:
+                canvas = None if self._window.made_panes is None else self.canvas()
+                return canvas is not None and switch(canvas)
+
+            return checked
+
+        def why_not(colouring: Colouring) -> str:
+            from lowerscope.app.views.node_figures import why_no_figures
+
+            return why_no_figures(self._window.workspace.run_record, colouring)
 
         return [
             Command(
@@ -158,7 +157,7 @@ class Graphs(QObject):
             Command(
                 "fitting-level",
                 menu,
-                tr("Modules that &fit"),
+                tr("Modules &that fit"),
                 of_page(lambda page: page.show_fitting_level()),
             ),
             Command(
@@ -166,8 +165,8 @@ class Graphs(QObject):
                 menu,
                 tr("&Values beside all edges"),
                 of_canvas(lambda canvas: canvas.switch_labels()),
+                checked=is_on(lambda canvas: canvas.labels()),
                 key_there="L",
-                checkable=True,
                 separated=True,
             ),
             Command(
@@ -175,8 +174,8 @@ class Graphs(QObject):
                 menu,
                 tr("&Overview"),
                 of_canvas(lambda canvas: canvas.switch_minimap()),
+                checked=is_on(lambda canvas: canvas.wants_minimap()),
                 key_there="M",
-                checkable=True,
             ),
             Command(
                 "node-colours",
@@ -188,24 +187,17 @@ class Graphs(QObject):
             Command(
                 "colours-time",
                 menu,
-                tr("Colours of nodes: by &time"),
+                tr("Colours of nodes: &by time"),
                 of_canvas(lambda canvas: canvas.set_colouring("time")),
+                enabled=lambda: not why_not("time"),
+                reason=partial(why_not, "time"),
             ),
             Command(
                 "colours-error",
                 menu,
                 tr("Colours of nodes: by e&rror"),
                 of_canvas(lambda canvas: canvas.set_colouring("error")),
+                enabled=lambda: not why_not("error"),
+                reason=partial(why_not, "error"),
             ),
         ]
-
-    def enable_figures(self) -> None:
-        """Let nodes have colours by time and by error where the run has these, or say why not."""
-        from lowerscope.app.views.node_figures import why_no_figures
-
-        record = self._window.workspace.run_record
-        for colouring in FIGURES:
-            action = self._window.commands.action(f"colours-{colouring}")
-            why_not = why_no_figures(record, colouring)
-            action.setEnabled(not why_not)
-            action.setToolTip(why_not)

@@ -1,4 +1,4 @@
-"""The start of a window that a Python process opens on a model in its memory."""
+"""Start of a window that a Python process opens on a model in its memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lowerscope.core.sources.handed_over import Order, take
 
 
 def take_model() -> Recipe | None:
-    """Take the model that stdin says, before anything else; ``None`` where there is none."""
+    """Read the model described on stdin, before anything else; ``None`` if there is none."""
     try:
         if sys.stdin.isatty():
             raise LowerscopeError(
@@ -38,7 +38,7 @@ def take_model() -> Recipe | None:
 
 
 def say_shown() -> None:
-    """Say that the window is there; who opened it listens no longer."""
+    """Report that the window is shown; the parent process stops listening then."""
     _answer(SHOWN)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -46,6 +46,6 @@ def say_shown() -> None:
 
 
 def _answer(words: bytes) -> None:
-    # Who opened it may have ended; the window stays.
+    # The parent process may have exited; the window stays.
     with contextlib.suppress(BrokenPipeError):
         os.write(1, words)

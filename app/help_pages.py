@@ -1,4 +1,4 @@
-"""The pages of the help: their list, their sections, and the search in them."""
+"""Help pages: their list, their sections, and full-text search."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ CONTENTS = "README"
 MOST_HITS = 40
 
 _SHARE = 0.5
-"""Of what the words weigh together, how much a section has to have."""
+"""Minimum share of the words' total weight that a section must contain."""
 
 _SATURATION = 1.2
-"""How fast a word that is there again counts less."""
+"""Saturation of repeated words (BM25's k1)."""
 
 _HEADING_COUNTS = 8
-"""How often a word of a heading counts."""
+"""Weight of a word in a heading, in occurrences."""
 
 _LITTLE = re.compile(
     r"a|an|and|are|at|be|by|can|do|does|for|from|get|have|how|i|in|into|is|it|its|me|my|"
     r"not|of|on|or|own|so|than|that|the|their|them|there|this|to|use|want|was|what|when|where|"
     r"which|why|will|with|would|you|your"
 )
-"""Words of a question that are on every page."""
+"""Stop words."""
 
 _ENDING = re.compile(r"(?<=\w{4})(ing|ed|es|s|e)$")
 
@@ -50,18 +50,18 @@ class PageEntry:
 
 @dataclass(frozen=True)
 class Hit:
-    """A section that has the words of a search, or most of them.
+    """A section that contains the words of a search, or most of them.
 
     Attributes
     ----------
     name, title
-        Of the page.
+        Name and title of the page.
     heading
-        Of the section; empty for what stands above the first one.
+        Heading of the section; empty for text above the first one.
     line
-        Where the words stand, in words without marks.
+        The line that contains the words, as plain text.
     whole
-        Whether it has all words.
+        Whether it contains all words.
     """
 
     name: str
@@ -90,25 +90,25 @@ def text_of(name: str) -> str:
 
 
 def is_page(name: str) -> bool:
-    """Whether there is a page of this name."""
+    """Return whether there is a page of this name."""
     return (HELP / f"{name}.md").is_file()
 
 
 def anchor_of(heading: str) -> str:
-    """Return what links call a heading: ``Optimise for CPU`` is ``optimise-for-cpu``."""
+    """Return the anchor of a heading: ``Optimise for CPU`` is ``optimise-for-cpu``."""
     kept = re.sub(r"[^\w\- ]", "", heading.lower())
     return kept.strip().replace(" ", "-")
 
 
 def words_of(question: str) -> tuple[str, ...]:
-    """Return what to search for: the words that say something, without their endings."""
+    """Return the words to search for: without stop words and endings."""
     typed = question.lower().replace("?", " ").split()
     telling = [word for word in typed if not _LITTLE.fullmatch(word)] or typed
     return tuple(dict.fromkeys(_ENDING.sub("", word) for word in telling))
 
 
 def search(words: Sequence[str]) -> list[Hit]:
-    """Return the sections that `words` are about, the best first.
+    """Return the sections that match `words`, the best first.
 
     First come those with all words in title and heading. The others are ranked by BM25 (Robertson
     and Zaragoza 2009): by how often they have the words that few others have, for their length.
@@ -152,7 +152,7 @@ def search(words: Sequence[str]) -> list[Hit]:
 def _sections(name: str) -> tuple[tuple[str, str], ...]:
     """Return the headings of a page, below its title, each with the plain text under it."""
     text = text_of(name)
-    # A comment in a block of code is no heading; what a block says is searched as well.
+    # A comment in a code block is no heading; the block's text is searched as well.
     hidden = _FENCE.sub(lambda block: block[0].replace("#", " "), text)
     marks = [(each.start(), each.end(), each[1], each[2]) for each in _HEADING.finditer(hidden)]
     found = []
@@ -164,7 +164,7 @@ def _sections(name: str) -> tuple[tuple[str, str], ...]:
 
 
 def _line_with(body: str, wanted: Sequence[str]) -> str:
-    """Return the line of a text that has the most of the words."""
+    """Return the line of a text that contains the most of the words."""
     lines = [" ".join(line.split()) for line in body.splitlines()]
     return max(
         (line for line in lines if line),

@@ -1,4 +1,4 @@
-"""Changing the inputs of what is open: random, from a file, drawn by hand; and running again."""
+"""Changes of the open model's inputs (random, from a file, drawn by hand) and live runs."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
 
 SETTLE_MS = 150
-"""A run waits so long for the next stroke."""
+"""Delay of a run after a stroke, in case another one follows."""
 
 DRAWN_SIDE = 64
-"""A picture with more pixels on a side is not drawn by hand."""
+"""Largest side, in pixels, of a picture that can be drawn by hand."""
 
 
 class Inputs(QObject):
-    """The inputs of the recipe that is open.
+    """The inputs of the open recipe.
 
     Signals
     -------
     changed
-        `live`, `problem` or `waits` is new.
+        `live`, `problem` or `waits` changed.
 
     Attributes
     ----------
@@ -56,19 +56,19 @@ class Inputs(QObject):
         self._settling.timeout.connect(self._run)
         self._source: Source | None = None
         workspace.recipe_wanted.connect(self._note_source)
-        # Later, as a change that is made in the middle of another one would be mixed up with it.
+        # Queued: a change made in the middle of another one would be mixed up with it.
         workspace.recipe_wanted.connect(self._go_on, Qt.ConnectionType.QueuedConnection)
         workspace.problems_changed.connect(self._note_problem)
 
     @property
     def records(self) -> tuple[InputRecord, ...]:
-        """The inputs as they are used."""
+        """The inputs as used."""
         snapshot = self._workspace.snapshot
         return () if snapshot is None else snapshot.model.inputs
 
     @property
     def drawable(self) -> InputRecord | None:
-        """The input that can be drawn by hand: the only one, if it is a small grey picture."""
+        """The input that can be drawn by hand: the only one, if it is a small greyscale picture."""
         records = self.records
         if len(records) != 1 or records[0].picture is None:
             return None
@@ -83,12 +83,12 @@ class Inputs(QObject):
 
     @property
     def waits(self) -> bool:
-        """Whether there are strokes that the engine has not seen."""
+        """Return whether there are strokes not yet sent to the engine."""
         return bool(self._strokes) or self._workspace.changing
 
     @property
     def problem(self) -> Problem | None:
-        """What is wrong with the inputs that were asked for last; the ones before are shown."""
+        """The problem with the inputs requested last; the previous ones are shown."""
         workspace = self._workspace
         refused, shown = workspace.refused, workspace.recipe
         if refused is None or shown is None or not workspace.problems:
@@ -97,18 +97,18 @@ class Inputs(QObject):
         return workspace.problems[0] if same else None
 
     def spec_of(self, name: str) -> InputSpec | None:
-        """Return what the user said of an input; ``None`` for the file's own example."""
+        """Return the user's specification of an input; ``None`` for the file's own example."""
         recipe = self._workspace.wanted
         return None if recipe is None else said_by_name(recipe, self._names()).get(name)
 
     def set_live(self, live: bool) -> None:
-        """Run a changed input at once, or when the user asks for it."""
+        """Set whether a changed input runs at once or on request."""
         if live != self.live:
             self.live = live
             self.changed.emit()
 
     def draw(self, pixels: bytes) -> None:
-        """Take a drawing as the value of the input that can be drawn, as one step of undo."""
+        """Use a drawing as the value of the drawable input, as one undo step."""
         record = self.drawable
         if record is None or record.picture is None:
             return
@@ -119,7 +119,7 @@ class Inputs(QObject):
         self.changed.emit()
 
     def randomise(self, name: str, seed: int) -> None:
-        """Draw random values for an input, with a seed of its own: the weights stay."""
+        """Use random values for an input, with a seed of its own: the weights stay."""
         record, said = self._record(name), self.spec_of(name)
         if record is None:
             return
@@ -129,33 +129,33 @@ class Inputs(QObject):
         self._change({name: self._formed(record, seed=seed, low=low, high=high)})
 
     def take_file(self, name: str, path: str) -> None:
-        """Read an input from a file, and make it fit."""
+        """Read an input from a file, and resize it to fit."""
         record = self._record(name)
         if record is not None:
             self._dropped = path
             self._change({name: self._formed(record, file=path, fit=True)})
 
     def reset(self, name: str) -> None:
-        """Go back to the file's own example."""
+        """Restore the file's own example."""
         self._change({name: None})
 
     def take_sample(self, inputs: Sequence[InputSpec]) -> None:
-        """Take a sample of a set as the inputs."""
+        """Use a sample of a set as the inputs."""
         self._change({each.name: each for each in inputs})
 
     def droppable(self, data: QMimeData) -> str:
-        """Return the path of what is being dropped and can be an input; empty otherwise."""
+        """Return the path of dragged data that can be an input; empty otherwise."""
         if not self.records:
             return ""
         paths = [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
         return next((each for each in paths if is_input_file(each)), "")
 
     def is_set(self, path: str) -> bool:
-        """Return whether a path is a set of inputs, as far as can be told by itself."""
+        """Return whether a path is a set of inputs, judging by the path alone."""
         return Path(path).is_dir()
 
     def drop(self, path: str, name: str) -> None:
-        """Take a file as an input, or a folder as a set of them.
+        """Use a dropped file as an input, or a folder as a set of them.
 
         An archive has arrays for the inputs by name, or for the only one.
         """
@@ -165,7 +165,7 @@ class Inputs(QObject):
             self.take_file(name, path)
 
     def cancel(self) -> None:
-        """Stop what is under way."""
+        """Cancel the current run."""
         self._settling.stop()
         self.sets.cancel()
 
@@ -173,13 +173,13 @@ class Inputs(QObject):
         return [each.name for each in self.records]
 
     def _record(self, name: str) -> InputRecord | None:
-        # While a dialog was open, another model may have come.
+        # Another model may have been opened while a dialog was open.
         return next((each for each in self.records if each.name == name), None)
 
     def _formed(self, record: InputRecord, **fields: object) -> InputSpec:
-        """Return what gives an input a value of the form that it has, so that nothing is rebuilt.
+        """Return a specification with the input's current form, so that nothing is rebuilt.
 
-        A file cannot have any size of a dimension, and says of which shape it is.
+        A file has fixed sizes, not dynamic dimensions, and states its shape.
         """
         spec = InputSpec(name=record.name, shape=record.shape, dtype=record.dtype)
         if fields.get("file") and not all(isinstance(each, int) for each in record.shape):
@@ -196,7 +196,7 @@ class Inputs(QObject):
         self._run_soon()
 
     def _note_source(self) -> None:
-        """Forget strokes, and the run that was to follow them, where another source is wanted."""
+        """Discard strokes, and the run that was to follow them, if another source is requested."""
         wanted = self._workspace.wanted
         source = None if wanted is None else wanted.source
         if source != self._source:
@@ -205,7 +205,7 @@ class Inputs(QObject):
             self._settling.stop()
 
     def _go_on(self) -> None:
-        """Let the next stroke follow: each is a step of undo, so none overtakes another."""
+        """Apply the next stroke: each is an undo step, so none overtakes another."""
         workspace = self._workspace
         if not self._strokes or workspace.changing or workspace.recipe is None:
             return
@@ -236,12 +236,12 @@ class Inputs(QObject):
 
 
 def is_input_file(path: str) -> bool:
-    """Return whether a file can be an input by its name; a folder can be a set of them."""
+    """Return whether a file's name is that of an input file; a folder can be a set of them."""
     return Path(path).suffix.lower() in (*ARRAYS, *IMAGES) or Path(path).is_dir()
 
 
 def said_by_name(recipe: Recipe, names: Sequence[str]) -> dict[str, InputSpec]:
-    """Return what the user said of inputs; what has no name is of the next that nothing names."""
+    """Return the user's specifications by name; an unnamed one is of the next unnamed input."""
     said = {spec.name: spec for spec in recipe.inputs if spec.name}
     free = [name for name in names if name not in said]
     nameless = [spec for spec in recipe.inputs if not spec.name]

@@ -1,6 +1,7 @@
-"""Ctrl+C in the terminal closes the window, as it does with other programs, and so does a log-out.
+"""Closing the window on Ctrl+C in the terminal and on log-out.
 
-What is open is saved then, as always when a window is closed."""
+The document is saved then, as always when a window is closed.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, *_CLOSED)
 def end_on_interrupt(application: QApplication) -> None:
     """Close the windows when the process gets SIGINT or SIGTERM, or its terminal is closed.
 
-    Python runs its signal handlers between two steps of its own, in the middle of whatever is
-    under way, and not while Qt waits. So the signal is left to write to a socket that Qt watches.
+    Python runs its signal handlers between two bytecode instructions, whatever is running, and not
+    while Qt waits. So the signal only writes to a socket that Qt watches.
     """
     reader, writer = socket.socketpair()
     reader.setblocking(False)
@@ -31,12 +32,12 @@ def end_on_interrupt(application: QApplication) -> None:
             application.closeAllWindows()
 
     notifier.activated.connect(end)
-    # Both ends live as long as the notifier.
+    # Both ends must live as long as the notifier.
     notifier.setProperty("sockets", (reader, writer))
     signal.set_wakeup_fd(writer.fileno())
 
     def leave_to_qt(_number: int, _frame: object) -> None:
-        """Do nothing: the socket has it."""
+        """Do nothing: the wakeup socket carries the signal."""
 
     for number in _ENDING:
         signal.signal(number, leave_to_qt)

@@ -1,8 +1,8 @@
-"""Checks of the layout in a session, before Qt reads it.
+"""Validation of the layout in a session, before Qt reads it.
 
-Qt keeps the places of panes and of the window as bytes, and takes these for its own when it reads
-them: others make it write beside its memory. A session may have been written by anybody. So only
-what Qt itself would have written for these panes is passed on to it, see ``saveState`` in Qt's
+Qt stores the places of panes and of the window as bytes, and trusts these when it reads them:
+malformed data makes it write out of bounds. A session may come from anybody. So only bytes that Qt
+itself would have written for these panes are passed on to it; see ``saveState`` in Qt's
 ``qdockarealayout.cpp`` and ``saveGeometry`` in its ``qwidget.cpp``.
 """
 
@@ -12,23 +12,23 @@ import struct
 from collections.abc import Callable, Collection
 
 _MOST = 1 << 16
-"""Bytes of a layout: that of all panes has some hundred."""
+"""Bound on the size of a layout, in bytes: one of all panes has some hundred."""
 _DEPTH = 12
 _LARGEST = 1 << 28
-"""The largest sizes of many widgets, each of which may have any, together."""
+"""Bound on a size: the largest sizes of many widgets, each possibly unlimited, added up."""
 _SCREENS = 1 << 14
-"""Pixels that the screens of a machine may have side by side."""
+"""Bound on the width of all screens of a machine side by side, in pixels."""
 
 _STATE, _DOCKS, _SEQUENCE, _TABS, _PANE, _BARS = 0xFF, 0xFD, 0xFC, 0xFA, 0xFB, 0xFC
 _FLOATING = 2
 _FLAGS = (0, 1, 2, 3, 8, 10)
-"""Of a pane: visible (1), floating (2), or closed by the user (8)."""
+"""Flags of a pane: visible (1), floating (2), or closed by the user (8)."""
 _AREAS = (1, 2, 4, 8)
 _GEOMETRY = 0x01D9D0CB
 
 
 class _Malformed(Exception):
-    """The bytes are not what Qt would have written."""
+    """Raised for bytes that Qt would not have written."""
 
 
 class _Reader:
@@ -68,12 +68,12 @@ def _within(value: int, least: int, most: int) -> int:
 
 
 def is_state(data: bytes, panes: Collection[str]) -> bool:
-    """Return whether Qt would write this for a window of these docks, named once at most."""
+    """Return whether Qt would write these bytes for a window of these docks, each at most once."""
     return _reads(data, lambda reader: _read_state(reader, set(panes)))
 
 
 def is_geometry(data: bytes) -> bool:
-    """Return whether Qt would write this for a window on a screen."""
+    """Return whether Qt would write these bytes for a window on a screen."""
     return _reads(data, _read_geometry)
 
 
@@ -108,7 +108,7 @@ def _read_state(reader: _Reader, panes: set[str]) -> None:
 
 
 def _read_area(reader: _Reader, panes: set[str], marker: int, depth: int) -> None:
-    """Read panes side by side, one above the other, or as tabs."""
+    """Read panes side by side, stacked vertically, or as tabs."""
     if depth > _DEPTH or marker not in (_SEQUENCE, _TABS):
         raise _Malformed
     front = reader.number(-1) if marker == _TABS else -1
@@ -141,7 +141,7 @@ def _read_pane(reader: _Reader, panes: set[str]) -> None:
 
 
 def _read_lengths(reader: _Reader) -> None:
-    """Read place, size, least size and largest size of a part, along its row or column."""
+    """Read position, size, minimum and maximum size of a part, along its row or column."""
     reader.number(-1, _SCREENS)
     reader.number(-1, _SCREENS)
     reader.number(0, _SCREENS)
@@ -155,7 +155,7 @@ def _read_size(reader: _Reader) -> None:
 
 def _read_geometry(reader: _Reader) -> None:
     reader.number(_GEOMETRY, _GEOMETRY)
-    # The version, of which Qt reads no newer one.
+    # The version; Qt reads no newer one.
     if struct.unpack(">HH", reader.take(4)) != (3, 0):
         raise _Malformed
     _read_rectangle(reader)

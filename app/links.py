@@ -1,4 +1,4 @@
-"""The command line that shows what the window shows: a link to it that can be sent to others."""
+"""Command lines that reproduce what the window shows: links that can be sent to others."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from lowerscope.core.records.steps import Moment
 def moment_link(
     recipe: Recipe, moment: Moment | None, line: StepLine | None, chosen: Sequence[str]
 ) -> str:
-    """Return the command that shows what is looked at.
+    """Return the command that shows a step of a recipe.
 
     Parameters
     ----------
     line
-        The step that the moment is after.
+        The step that `moment` comes after.
     chosen
-        What is selected: of a module, the first function among it is shown.
+        The selected ids: of a module, the first function among them is shown.
     """
     if moment is not None and moment.clock == "translate" and line is not None:
         return node_link(recipe, line.title)
@@ -41,7 +41,7 @@ def build_link(recipe: Recipe, line: StepLine | None, function: str = "") -> str
     line
         The pass; ``None`` for before the first.
     function
-        The one that is looked at; empty for all.
+        The function shown; empty for all.
     """
     return _passes_link(recipe, "0" if line is None else line.label, function, "--build")
 
@@ -63,7 +63,7 @@ def node_link(recipe: Recipe, node: str) -> str:
 
 
 def recipe_words(recipe: Recipe) -> Iterator[str]:
-    """Yield the source and the options of the command line that make a recipe."""
+    """Yield the source and the command line options of a recipe."""
     source, plain = recipe.source, Recipe(source=recipe.source)
     yield f"{source.spec}:{source.entry}" if source.entry else source.spec
     for option, value, default in (
@@ -112,7 +112,7 @@ def _remote_words(remote: Remote) -> Iterator[str]:
 
 
 def _step_words(steps: tuple[Step, ...]) -> Iterator[str]:
-    """Yield the preset that the steps begin with, the longest one, and the steps after it."""
+    """Yield the longest preset that the steps begin with, and the steps after it."""
     preset = longest_preset(steps)
     yield from ("--pipeline", preset.name)
     for step in steps[len(preset.steps) :]:
@@ -120,13 +120,13 @@ def _step_words(steps: tuple[Step, ...]) -> Iterator[str]:
 
 
 def step_text(step: Step) -> str:
-    """Return a step as ``--pass`` takes it."""
+    """Return a step in the syntax of ``--pass``."""
     options = ",".join(f"{name}={value_text(value)}" for name, value in step.options.items())
     return f"{step.name}:{options}" if options else step.name
 
 
 def value_text(value: OptionValue) -> str:
-    """Return the value of an option as the command line writes it."""
+    """Return an option's value in the syntax of the command line."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -135,16 +135,17 @@ def value_text(value: OptionValue) -> str:
 
 
 def _counted(recipe: Recipe, label: str) -> str:
-    """Return the number of a pass in a pipeline without the steps that are switched off."""
+    """Return the number of a pass in a pipeline without the disabled steps."""
     head, dot, inside = label.partition(".")
     off = sum(not step.on for step in recipe.steps[: int(head)])
     return f"{int(head) - off}{dot}{inside}"
 
 
 def _input_text(spec: InputSpec) -> str:
-    """Return an input as ``--input`` takes it.
+    """Return an input in the syntax of ``--input``.
 
-    What is drawn, or has a seed of its own, is there in its form alone: the module is the same.
+    A drawn input, or one with a seed of its own, is written as its shape alone: the module is the
+    same.
     """
     if spec.file and (spec.fit or spec.item is not None):
         value = f"{spec.file}#{'' if spec.item is None else spec.item}"

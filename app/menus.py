@@ -13,18 +13,18 @@ from lowerscope.app.commands.caches import clearing
 from lowerscope.app.commands.comparing import CompareCommands
 from lowerscope.app.commands.desktop import helping, limiting, setting_up
 from lowerscope.app.commands.differing_nodes import finding_differences
-from lowerscope.app.commands.faults import FaultCommands
+from lowerscope.app.commands.faults import fault_commands
 from lowerscope.app.commands.importers import importing
 from lowerscope.app.commands.inputs import changing_inputs
 from lowerscope.app.commands.nodes import NodeCommands
 from lowerscope.app.commands.numbers import NumberCommands
 from lowerscope.app.commands.parameters import loading_parameters
-from lowerscope.app.commands.pipeline import passes
+from lowerscope.app.commands.pipeline import binding, passes
 from lowerscope.app.commands.pointing import Pointing
 from lowerscope.app.commands.reporting import reporting
-from lowerscope.app.commands.run_steps import RunStepCommands
+from lowerscope.app.commands.run_steps import run_step_commands
 from lowerscope.app.commands.sessions import keeping_sessions
-from lowerscope.app.commands.timing import TimingCommands
+from lowerscope.app.commands.timing import timing_commands
 from lowerscope.app.commands.variants import running_variants
 
 if TYPE_CHECKING:
@@ -36,28 +36,61 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
     workspace, tr = window.workspace, window.tr
     file, edit, view = tr("&File"), tr("&Edit"), tr("&View")
     lowering, run = tr("&Lowering"), tr("&Run")
-    nodes, run_steps, timing = (
-        NodeCommands(window),
-        RunStepCommands(window),
-        TimingCommands(window),
-    )
+    nodes = NodeCommands(window)
+
+    def is_wanted(field: str, value: str) -> bool:
+        return workspace.wanted is not None and getattr(workspace.wanted, field) == value
+
+    def has_scheme(scheme: str) -> bool:
+        return window.settings.scheme() == scheme
 
     def change(**fields: object) -> Callable[[], None]:
         return partial(window.change, **fields)
 
+    def has_rule_to_write() -> bool:
+        node = window.extensions.selected()
+        return node is not None and bool(node.strategy)
+
+    def has_rule() -> bool:
+        node = window.extensions.selected()
+        return node is not None and node.rule_line is not None
+
     for command in (
         Command("open", file, tr("&Open…"), window.choose_file, "Ctrl+O"),
-        Command("reload", file, tr("&Reload"), workspace.changes.reload, "Ctrl+R"),
+        Command(
+            "reload",
+            file,
+            tr("&Reload"),
+            workspace.changes.reload,
+            "Ctrl+R",
+            enabled=lambda: workspace.is_open() or workspace.refused is not None,
+        ),
         Command("welcome", file, tr("&Welcome page"), window.show_welcome),
-        Command("document", file, tr("&Back to the model"), window.show_panes),
+        Command(
+            "document", file, tr("&Back to the model"), window.show_panes, enabled=workspace.is_open
+        ),
         *keeping_sessions(window),
         *reporting(window),
         Command("save-log", file, tr("Save whole &log…"), lambda: window.panes.log.save_whole()),
         *window.exports.commands(),
         setting_up(window),
         Command("quit", file, tr("&Quit"), window.close, "Ctrl+Q", separated=True),
-        Command("undo", edit, tr("&Undo"), workspace.changes.undo, "Ctrl+Z"),
-        Command("redo", edit, tr("&Redo"), workspace.changes.redo, "Ctrl+Shift+Z"),
+        Command(
+            "undo",
+            edit,
+            tr("&Undo"),
+            workspace.changes.undo,
+            "Ctrl+Z",
+            enabled=lambda: workspace.changes.can_undo,
+        ),
+        Command(
+            "redo",
+            edit,
+            tr("&Redo"),
+            workspace.changes.redo,
+            "Ctrl+Shift+Z",
+            enabled=lambda: workspace.changes.can_redo,
+        ),
         *nodes.walking(),
         Command(
             "clear-selection",
@@ -66,21 +99,28 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             partial(workspace.select, ()),
             "Ctrl+Shift+A",
         ),
-        Command(
-            "system",
-            view,
-            tr("&System colours"),
-            partial(window.set_scheme, "system"),
-            group="scheme",
+        *(
+            Command(
+                scheme,
+                view,
+                title,
+                partial(window.set_scheme, scheme),
+                checked=partial(has_scheme, scheme),
+                group="scheme",
+            )
+            for scheme, title in (
+                ("system", tr("&System colours")),
+                ("light", tr("&Light")),
+                ("dark", tr("&Dark")),
+            )
         ),
-        Command("light", view, tr("&Light"), partial(window.set_scheme, "light"), group="scheme"),
-        Command("dark", view, tr("&Dark"), partial(window.set_scheme, "dark"), group="scheme"),
         Command(
             "node-map",
             view,
             tr("&Node map"),
             partial(window.show_page, "node-map"),
             "Ctrl+M",
+            enabled=workspace.has_torch,
             separated=True,
         ),
         Command(
@@ -89,87 +129,95 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             tr("&Translation of the node"),
             partial(window.show_page, "translation"),
             "Ctrl+T",
+            enabled=workspace.has_torch,
         ),
         *window.graphs.commands(),
         *window.exports.picture_commands(),
         *window.code_commands.commands(),
         *Pointing(window).commands(),
-        Command(
-            "high-level",
-            lowering,
-            tr("&High-level"),
-            change(lowering="high-level"),
-            "Ctrl+1",
-            group="lowering",
-        ),
-        Command("te", lowering, tr("&TE"), change(lowering="te"), "Ctrl+2", group="lowering"),
-        Command(
-            "library",
-            lowering,
-            tr("&Library"),
-            change(lowering="library"),
-            "Ctrl+3",
-            group="lowering",
+        *(
+            Command(
+                strategy,
+                lowering,
+                title,
+                change(lowering=strategy),
+                keys,
+                enabled=workspace.has_torch,
+                checked=partial(is_wanted, "lowering", strategy),
+                group="lowering",
+            )
+            for strategy, title, keys in (
+                ("high-level", tr("&High-level"), "Ctrl+1"),
+                ("te", tr("TE"), "Ctrl+2"),
+                ("library", tr("Librar&y"), "Ctrl+3"),
+            )
         ),
         *nodes.lowering(),
         Command(
             "extensions",
             lowering,
-            tr("R&ules and library files…"),
+            tr("Rules and library files…"),
             window.extensions.show_list,
             "Ctrl+L",
+            enabled=workspace.is_open,
             separated=True,
         ),
         Command(
-            "write-rule", lowering, tr("&Write a rule for the node…"), window.extensions.write_rule
-        ),
-        Command(
-            "open-rule", lowering, tr("&Open the rule of the node"), window.extensions.open_rule
-        ),
-        Command(
-            "load-library", lowering, tr("Load a libr&ary file…"), window.extensions.choose_library
-        ),
-        Command("reset-overrides", lowering, tr("Reset all nodes"), change(overrides=())),
-        Command(
-            "auto",
+            "write-rule",
             lowering,
-            tr("Trace &automatically"),
-            change(tracer="auto"),
-            group="tracer",
-            separated=True,
+            tr("&Write a rule for the node…"),
+            window.extensions.write_rule,
+            enabled=has_rule_to_write,
         ),
         Command(
-            "fx",
+            "open-rule",
             lowering,
-            tr("Trace with torch.&fx"),
-            change(tracer="fx"),
-            group="tracer",
+            tr("&Open the rule of the node"),
+            window.extensions.open_rule,
+            enabled=has_rule,
         ),
         Command(
-            "export",
+            "load-library",
             lowering,
-            tr("Trace with torch.&export"),
-            change(tracer="export"),
-            group="tracer",
+            tr("Load a libr&ary file…"),
+            window.extensions.choose_library,
+            enabled=workspace.is_open,
+        ),
+        Command(
+            "reset-overrides",
+            lowering,
+            tr("Reset all &nodes"),
+            change(overrides=()),
+            enabled=lambda: workspace.wanted is not None and bool(workspace.wanted.overrides),
+        ),
+        *(
+            Command(
+                tracer,
+                lowering,
+                title,
+                change(tracer=tracer),
+                enabled=workspace.has_torch,
+                checked=partial(is_wanted, "tracer", tracer),
+                group="tracer",
+                separated=tracer == "auto",
+            )
+            for tracer, title in (
+                ("auto", tr("&Trace automatically")),
+                ("fx", tr("Trace with torch.&fx")),
+                ("export", tr("Trace with torch.&export")),
+            )
         ),
         *importing(window),
         *loading_parameters(window),
+        *binding(window),
         Command(
-            "params-as-inputs",
+            "inputs",
             lowering,
-            tr("&Parameters as inputs"),
-            window.pipeline.keep_params,
-            checkable=True,
-        ),
-        Command(
-            "bind-params",
-            lowering,
-            tr("&Bind parameters (BindParams)"),
-            window.pipeline.bind_params,
-            checkable=True,
-        ),
-        Command(
-            "inputs", lowering, tr("&Inputs…"), window.opening.edit_inputs, "Ctrl+I", separated=True
+            tr("Inputs…"),
+            window.opening.edit_inputs,
+            "Ctrl+I",
+            enabled=workspace.is_open,
+            separated=True,
         ),
         *changing_inputs(window),
         *passes(window),
@@ -177,38 +225,69 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *window.tune.commands(),
         *NumberCommands(window).commands(),
         *CompareCommands(window).commands(),
-        Command("run", run, tr("&Run and compare"), workspace.run, "F5"),
+        Command(
+            "run",
+            run,
+            tr("Ru&n and compare"),
+            workspace.run,
+            "F5",
+            enabled=lambda: workspace.wanted is not None and not workspace.running,
+        ),
         *running_variants(window),
-        Command("stop", run, tr("&Stop"), workspace.cancel, "Shift+F5"),
-        *FaultCommands(window).commands(),
+        Command(
+            "stop",
+            run,
+            tr("Sto&p"),
+            workspace.cancel,
+            "Shift+F5",
+            enabled=lambda: bool(workspace.activity.text) or workspace.running,
+        ),
+        *fault_commands(window),
         *limiting(window),
         clearing(window),
         Command("restart", run, tr("Restart &engine and worker"), workspace.restart),
         *finding_differences(window),
-        *run_steps.commands(),
-        *timing.commands(),
+        *run_step_commands(window),
+        *timing_commands(window),
         *window.targets.commands(),
         *window.pane_commands.commands(),
         *helping(window),
     ):
         commands.add(command)
-    run_steps.watch(commands)
-    timing.watch(commands)
-    window.tune.watch(commands)
-    commands.check(window.settings.scheme())
-    window.targets.watch()
+    commands.take_keys(window)
+    commands.follow(
+        workspace.snapshot_changed,
+        workspace.recipe_wanted,
+        workspace.selection_changed,
+        workspace.run_changed,
+        workspace.problems_changed,
+        workspace.activity_changed,
+        workspace.runs.variants.changed,
+        workspace.run_steps.breaks_changed,
+        workspace.faults.changed,
+        workspace.pins.changed,
+        workspace.stepping.moment_changed,
+        workspace.stepping.schedule_moved,
+        workspace.stepping.run_moved,
+        workspace.stepping.list_changed,
+        workspace.scheduling.changed,
+        workspace.variants.left_over.changed,
+        workspace.tuning.changed,
+        workspace.colouring.changed,
+        window.sandbox.sandboxing.changed,
+    )
 
 
 def fill_menus(bar: QMenuBar, commands: Commands) -> None:
-    """Put the commands into menus."""
-    commands.part_letters()
+    """Put the commands into the menus."""
     menus: dict[str, QMenu] = {}
     for command, action in commands:
         menu = menus.get(command.menu)
         if menu is None:
             menu = menus[command.menu] = bar.addMenu(command.menu)
-            # Why a command cannot be carried out.
+            # They say why a command is disabled.
             menu.setToolTipsVisible(True)
+            menu.aboutToShow.connect(commands.refresh)
         if command.separated:
             menu.addSeparator()
         menu.addAction(action)

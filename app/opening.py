@@ -1,4 +1,4 @@
-"""Opening a source from the window: files, samples, and the questions that come with them."""
+"""Opening a source from the window: files, samples, and the dialogs involved."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SUFFIXES = (".py", ".pt2", SUFFIX, ARCHIVE)
 
 
 class Opening(QObject):
-    """Opens sources, and asks the user what a problem with one leaves open."""
+    """Opens sources, and shows the dialogs that resolve a problem with one."""
 
     def __init__(self, workspace: Workspace, trusting: Trusting, window: QWidget) -> None:
         super().__init__(window)
@@ -39,24 +39,24 @@ class Opening(QObject):
         workspace.problems_changed.connect(self.ask)
 
     def watch(self, panes: Panes) -> None:
-        """Do what is offered beside a problem."""
+        """Connect to the actions offered beside a problem."""
         panes.problems.tracer_wanted.connect(self.trace_by)
         panes.problems.own_translator_wanted.connect(self.translate_by_own)
         panes.problems.trust_wanted.connect(self.trust)
         panes.problems.question_wanted.connect(self.ask)
 
     def text_of(self, recipe: Recipe) -> str:
-        """Return a recipe's source as it is written on the command line."""
+        """Return a recipe's source in the syntax of the command line."""
         spec, entry = recipe.source.spec, recipe.source.entry
         return f"{spec}:{entry}" if entry else spec
 
     def dropped_file(self, data: QMimeData) -> str:
-        """Return the path of a file that is being dropped and can be opened; empty otherwise."""
+        """Return the path of a dragged file that can be opened; empty otherwise."""
         paths = [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
         return next((path for path in paths if path.endswith(SUFFIXES)), "")
 
     def choose_file(self) -> str:
-        """Ask for a file to open; return its path, empty where none was chosen."""
+        """Select a file to open in a dialog; return its path, empty if cancelled."""
         path, _ = QFileDialog.getOpenFileName(
             self._window,
             self.tr("Open a model or a session"),
@@ -68,15 +68,15 @@ class Opening(QObject):
         return path
 
     def open_recent(self, text: str, saved: str) -> None:
-        """Open a source once more, with all that it was opened with; `saved` is that recipe."""
+        """Reopen a source with its saved recipe, `saved`."""
         try:
             recipe = from_json(saved)
         except UNREADABLE:
-            # Saved by another version: the source alone is what is left.
+            # Saved by another version: only the source can be used.
             self.open_source(text)
             return
         recipe = msgspec.structs.replace(recipe, schedules=named_apart(recipe.schedules))
-        # It may hold something else by now; that it could run code is asked again.
+        # The file may have changed since: confirm again before it may run code.
         self._trusting.ask(with_source(recipe, trust=False), self._workspace.open)
 
     def open_source(self, text: str) -> None:
@@ -95,7 +95,7 @@ class Opening(QObject):
         self._trusting.ask(recipe, self._workspace.open)
 
     def edit_inputs(self) -> None:
-        """Show the form for the inputs, and use what is filled in."""
+        """Show the form for the inputs, and apply it."""
         recipe, snapshot = self._workspace.recipe, self._workspace.snapshot
         if recipe is None or snapshot is None:
             return
@@ -112,7 +112,7 @@ class Opening(QObject):
             dimensions=recipe.dimensions,
         )
         if dialog.exec() == QDialog.DialogCode.Accepted:
-            # While the form was open, another change may have come about.
+            # The recipe may have changed while the form was open.
             asked, recipe = recipe, self._workspace.wanted or recipe
             if recipe.source != asked.source:
                 text = self.tr("Another model is open by now: its inputs stay as they are.")
@@ -128,25 +128,25 @@ class Opening(QObject):
             )
 
     def trace_by(self, tracer: TracerName) -> None:
-        """Try what was refused with another tracer."""
+        """Retry a rejected source with another tracer."""
         refused = self._workspace.refused
         if refused is not None:
             self._workspace.changes.retry(msgspec.structs.replace(refused, tracer=tracer))
 
     def translate_by_own(self) -> None:
-        """Try what TVM's importer refused with Lowerscope's translator."""
+        """Retry with Lowerscope's translator a source that TVM's importer rejected."""
         refused = self._workspace.refused
         if refused is not None:
             self._workspace.changes.retry(msgspec.structs.replace(refused, translator="lowerscope"))
 
     def trust(self) -> None:
-        """Open what was refused although it can run code."""
+        """Open a rejected source although it can run code."""
         refused = self._workspace.refused
         if refused is not None:
             self._workspace.changes.retry(with_source(refused, trust=True))
 
     def ask(self) -> None:
-        """Ask what a problem leaves open, if it does: which entry, its arguments, the inputs."""
+        """Show the dialog that resolves a problem, if any: for entry, arguments or inputs."""
         refused = self._workspace.refused
         problems = self._workspace.problems
         if refused is None or not problems:

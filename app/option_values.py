@@ -1,4 +1,4 @@
-"""The values of a pass's options, read from what was typed."""
+"""Parsing of the values typed for a pass's options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lowerscope.core.recipe import OptionValue
 from lowerscope.core.records.passes import PassOption
 
 LARGEST = 2**63 - 1
-"""TVM takes no larger whole numbers."""
+"""Largest integer that TVM accepts."""
 
 WORDS = {
     "bool": "true or false",
@@ -19,16 +19,16 @@ WORDS = {
     "names": "names with commas between them, such as main, other",
     "pairs": "pairs with commas between them, such as n=4, m=8",
 }
-"""What a value of each kind is, in words."""
+"""Description of a value of each kind, for the user."""
 
 
 def option_value(option: PassOption, text: str) -> OptionValue:
-    """Return the value that was typed for an option.
+    """Parse the value typed for an option.
 
     Raises
     ------
     LowerscopeError
-        If it is none of the option's kind.
+        If it is not of the option's kind.
     """
     text = text.strip()
     if text == "null" and option.nullable:
@@ -46,7 +46,7 @@ def option_value(option: PassOption, text: str) -> OptionValue:
 
 
 def _read(kind: str, text: str) -> OptionValue:
-    """Return the value, or ``None`` for what is no value of this kind."""
+    """Parse a value of a kind; return ``None`` if it is not one."""
     try:
         if kind == "int":
             whole = int(text)
@@ -66,7 +66,7 @@ def _read(kind: str, text: str) -> OptionValue:
 
 
 def option_text(value: OptionValue) -> str:
-    """Return the value of an option as it is typed."""
+    """Return an option's value as typed text."""
     if value is None:
         return "null"
     if isinstance(value, bool):

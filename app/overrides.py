@@ -1,4 +1,4 @@
-"""Strategies of single nodes, as changes of a recipe."""
+"""Strategies of single nodes, as recipe changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lowerscope.core.records.snapshot import Snapshot
 
 
 def calls_among(snapshot: Snapshot, entities: Iterable[str]) -> list[str]:
-    """Return the ids of those nodes that call something; inputs and outputs have no strategy."""
+    """Return the ids of the nodes that are calls; inputs and outputs have no strategy."""
     calls = {node.id for node in snapshot.fx if node.opcode.startswith("call")}
     return [each for each in entities if each in calls]
 
@@ -24,7 +24,7 @@ def with_strategy(recipe: Recipe, nodes: Iterable[str], strategy: Strategy | Non
     nodes
         Their ids, ``fx:NAME``.
     strategy
-        ``None`` for what the patterns and the default say.
+        ``None`` for the one from the patterns or the default.
     """
     chosen = tuple(dict.fromkeys(nodes))
     kept = tuple(each for each in recipe.overrides if each.pattern not in chosen)
@@ -37,7 +37,7 @@ def with_strategy(recipe: Recipe, nodes: Iterable[str], strategy: Strategy | Non
 
 
 def switched(recipe: Recipe, override: Override) -> Recipe:
-    """Return `recipe` with one of its overrides switched off, or on again."""
+    """Return `recipe` with one of its overrides enabled or disabled."""
     other = msgspec.structs.replace(override, on=not override.on)
     overrides = tuple(other if each == override else each for each in recipe.overrides)
     return msgspec.structs.replace(recipe, overrides=overrides)

@@ -1,4 +1,4 @@
-"""What the palette finds: commands, nodes, functions, passes and lines of the texts in view."""
+"""Entries of the palette: commands, nodes, functions, passes and lines of the visible texts."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ PREFIXES: dict[str, Kind] = {
     "%": "pass",
     ":": "line",
 }
-"""With one of these in front, one kind alone is looked for."""
+"""Prefixes that restrict the search to one kind."""
 
 MOST = 60
-"""So many of a kind are shown."""
+"""Maximum number of entries shown of a kind."""
 
 NEAR = 0.7
-"""How like a word of a command one is, by `difflib`, that is taken for it where nothing fits."""
+"""Minimum similarity, by `difflib`, at which a mistyped word matches one of a command."""
 
 LEAST_FOR_LINES = 3
-"""So many characters are typed before lines are looked through that were not asked for."""
+"""Minimum number of characters typed before lines are searched without their prefix."""
 
 _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing to be found.
+    """An entry of the palette.
 
     Attributes
     ----------
     kind
-        What it is.
+        Kind of entry.
     title
-        What is searched, with `where`.
+        Text that is searched, together with `where`.
     where
-        Where it stands, or what it is.
+        Location or description.
     act
-        Goes there, or does it.
+        Goes to the entry, or runs it.
     keys
-        The same by keys.
+        Keyboard shortcut.
     enabled
-        Whether there is something to do it with.
+        Whether it can be run now.
     """
 
     kind: Kind
@@ -74,7 +74,7 @@ class Entry:
         object.__setattr__(self, "searched", f"{self.title} {self.where}".lower())
 
     def rank(self, words: Sequence[str]) -> int | None:
-        """Return how well it fits what was typed, 0 for best; ``None`` where it does not."""
+        """Return how well it matches the typed words, 0 for best; ``None`` for no match."""
         if not all(word in self.searched for word in words):
             return None
         if not words or self.searched.startswith(words[0]):
@@ -83,7 +83,7 @@ class Entry:
 
 
 class PaletteEntries:
-    """All that can be found in a window, as it was when the palette was opened.
+    """All entries of a window, as of the moment the palette was opened.
 
     Parameters
     ----------
@@ -97,16 +97,16 @@ class PaletteEntries:
         self._types: tuple[PassType, ...] = ()
 
     def add_pass_types(self, types: tuple[PassType, ...]) -> None:
-        """Take the catalogue of passes: they can be added."""
+        """Add the catalogue of passes, as entries that append them."""
         self._types = types
         self._kinds.pop("pass", None)
 
     def find(self, typed: str) -> list[Entry]:
-        """Return what fits, the best of each kind first."""
+        """Return the matching entries, the best of each kind first."""
         kind = PREFIXES.get(typed[:1])
         text = (typed[1:] if kind else typed).strip().lower()
         if kind == "line" and _NUMBER.fullmatch(text):
-            # No text has so many lines, and Python reads no numbers with thousands of digits.
+            # No text has that many lines, and Python rejects numbers with thousands of digits.
             return list(self._places(int(text[:12])))
         words = text.split()
         found = self._fitting(kind, words)
@@ -126,7 +126,7 @@ class PaletteEntries:
         return found
 
     def _meant(self, words: Sequence[str]) -> list[str]:
-        """Return words that may have been mistyped as those of commands that they are near to."""
+        """Return words that may be mistyped, replaced by similar words of commands."""
         searched = (re.findall(r"\w+", entry.searched) for entry in self._of("command"))
         known = list(dict.fromkeys(word for each in searched for word in each))
         return [next(iter(get_close_matches(word, known, 1, NEAR)), word) for word in words]
@@ -195,7 +195,7 @@ class PaletteEntries:
                     yield self._line(view, number, line.strip())
 
     def _places(self, number: int) -> Iterator[Entry]:
-        """Yield the line of this number in the texts, in the one that was worked with first."""
+        """Yield the line of this number in the texts, the most recently used one first."""
         last = self._window.code_commands.text()
         for view in sorted(self._texts(), key=lambda view: view is not last):
             lines = view.editor.lines()
@@ -211,7 +211,7 @@ def _best(entries: Iterable[Entry], words: Sequence[str]) -> list[Entry]:
     ranked = ((entry.rank(words), entry) for entry in entries)
     fitting = [(rank, entry) for rank, entry in ranked if rank is not None]
     fitting.sort(key=lambda pair: pair[0])
-    # With nothing typed everything fits, and may as well be read through.
+    # With nothing typed everything matches, and can be browsed.
     return [entry for _, entry in (fitting[:MOST] if words else fitting)]
 
 

@@ -1,4 +1,4 @@
-"""The panes of an open document, as docks that can be moved, closed, put back and remembered."""
+"""The panes of an open document, as docks that can be moved, closed, restored and saved."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from PySide6.QtCore import QByteArray, QChildEvent, QEvent, Qt, QTimer
 from PySide6.QtGui import QAction, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
-from lowerscope.app.docking import Docking, name_tabs
-from lowerscope.app.pane_rows import ABOVE, BELOW, PaneRows
+from lowerscope.app.dock_layout import ABOVE, BELOW, DockLayout, name_tabs
 from lowerscope.app.views.compare_page import ComparePage
 from lowerscope.app.views.details_view import DetailsView
 from lowerscope.app.views.difference_view import DifferenceView
@@ -35,28 +34,27 @@ from lowerscope.core.records.comparison import TensorPlace
 from lowerscope.core.records.run import RunRecord
 
 OUTCOME_WIDTH = 320
-"""So narrow the outcome can be, beside the workbench."""
+"""Minimum width of the outcome pane, beside the workbench."""
 
 DIFFERENCE_SHARE = 0.45
-"""Of the height of the panes that a difference has at least, when it is asked for; and the
-workbench."""
+"""Minimum share of the panes' height for a requested difference, and for the workbench."""
 
 TENSOR_SHARE = 0.5
-"""The same, of the values of a node."""
+"""Minimum share of the panes' height for the values of a node."""
 
 
 class Panes(QMainWindow):
     """The area below the tool bar: a window of docks around the timeline."""
 
-    # On the class, since Qt sends the first events before there is anything on the instance.
+    # A class attribute, since Qt sends the first events before the instance has any.
     _settled = False
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        # A main window inside another has to be told that it is a plain widget.
+        # A main window inside another has to be made a plain widget.
         self.setWindowFlags(Qt.WindowType.Widget)
         self.setDockNestingEnabled(True)
-        # One key after the other finds every pane where it will be.
+        # Without animation, keys pressed in quick succession find every pane in place.
         self.setAnimated(False)
         self.model = ModelView(workspace)
         self.fx = FxView(workspace)
@@ -69,12 +67,12 @@ class Panes(QMainWindow):
         self.pipeline = PipelineView(workspace)
         self.schedule = ScheduleView(workspace)
         self.timeline = TimelineView(workspace)
-        # Between the docks at the top and those at the bottom, as high as it is.
+        # Between the top and the bottom docks, with its fixed height.
         self.setCentralWidget(self.timeline)
         self.timeline_action = QAction(self.tr("Timeline"), self, checkable=True, checked=True)
         self.timeline_action.toggled.connect(self._show_timeline)
         self.outcome = Pane(self.tr("Outcome"))
-        # The page with the difference would ask for more; it can be given that.
+        # The difference page would request more; the user can give it more.
         self.outcome.setMinimumWidth(OUTCOME_WIDTH)
         self._fill_outcome(workspace)
         self._workspace = workspace
@@ -93,12 +91,10 @@ class Panes(QMainWindow):
                 ("details", self.details),
             )
         }
-        self.docking = Docking(self, self.docks, (ABOVE, BELOW))
-        self.docking.set_corners()
-        self._rows = PaneRows(self, self.docks, self.docking, self.timeline)
+        self.dock_layout = DockLayout(self, self.docks, self.timeline)
         for name, dock in self.docks.items():
             dock.dockLocationChanged.connect(self.note_moved)
-            # Each page of the outcome has its own.
+            # Each page of the outcome has its own help page.
             set_page(dock, "result" if name == "outcome" else name)
         set_page(self.timeline, "timeline")
         set_page(self.schedule.numbers, "numbers")
@@ -112,11 +108,11 @@ class Panes(QMainWindow):
         workspace.run_changed.connect(self._show_result)
         workspace.pins.wanted.connect(self.show_difference)
         workspace.recipe_wanted.connect(self._show_busy)
-        # What was wrong before there was anything to show is said as well.
+        # Problems from before the panes existed are shown as well.
         self._show_problems()
 
     def _fill_outcome(self, workspace: Workspace) -> None:
-        """Give the pane at the bottom its pages; where there is no room, the last are in a menu."""
+        """Add the pages of the outcome pane; if space is short, the last ones are in a menu."""
         self.compare = ComparePage(workspace, self.outcome.set_busy)
         self.time = TimePage(workspace)
         self.tune = TunePage(workspace)
@@ -149,21 +145,21 @@ class Panes(QMainWindow):
         self.node_map.node_wanted.connect(self._show_translation)
 
     def show_page(self, key: str) -> None:
-        """Show a page of the pane at the bottom, even if that was closed."""
+        """Show a page of the outcome pane, even if that was closed."""
         self.bring("outcome")
         self.outcome.set_current(key)
 
     def bring(self, name: str) -> None:
-        """Have a pane in view, wherever it is: closed, behind a tab, or behind one maximised."""
-        if not self.docking.is_in_front(name):
+        """Make a pane visible, whether closed, behind a tab, or behind a maximised one."""
+        if not self.dock_layout.is_in_front(name):
             self.take_back()
             self.docks[name].show()
             self.docks[name].raise_()
 
     def arrange(self) -> None:
-        """Put every dock where it stands by default."""
-        self.docking.forget()
-        self._rows.reset()
+        """Reset all docks to their default places."""
+        self.dock_layout.forget()
+        self.dock_layout.reset()
         self._saved = QByteArray()
         self._details_before = True
         top, bottom = Qt.DockWidgetArea.TopDockWidgetArea, Qt.DockWidgetArea.BottomDockWidgetArea
@@ -184,35 +180,38 @@ class Panes(QMainWindow):
         self._settle_soon()
 
     def restore(self, state: QByteArray, *, same_size: bool = True) -> None:
-        """Put the docks where they were when `state` was saved.
+        """Restore a state of the docks.
 
         Parameters
         ----------
         same_size
-            Whether the window has the size that it had then; else those in their rows get their
-            usual room. Qt would give all that there is more to the first of a row.
+            Whether the window has the same size as when `state` was saved; otherwise docks in the
+            default rows get default widths. Qt would give all additional width to the first of a
+            row.
         """
         self.take_back()
         self._saved, self._same_size = state, same_size
         self._settle_soon()
 
     def state(self) -> QByteArray:
-        """Return where the docks are, for `restore`; with all of them if one is maximised."""
-        return self.docking.state()
+        """Return the state of the docks, for `restore`; with one maximised, the state before
+        that.
+        """
+        return self.dock_layout.state()
 
     def maximise(self, name: str) -> None:
-        """Give a pane the room of all that are docked, until `take_back`."""
-        self.docking.maximise(name)
+        """Maximise a pane over the other docked ones, until `take_back`."""
+        self.dock_layout.maximise(name)
         self.timeline.hide()
 
     def take_back(self) -> None:
-        """Show again what had to make room for the pane that is maximised, if one is."""
-        if self.docking.is_maximised:
+        """Restore the panes hidden by a maximised one, if any."""
+        if self.dock_layout.is_maximised:
             self.timeline.setVisible(self.timeline_action.isChecked())
-            self.docking.take_back()
+            self.dock_layout.restore()
 
     def note_moved(self) -> None:
-        """Take the panes as the user has arranged them; once they are laid out."""
+        """Store the sizes of the panes as set by the user, once they are laid out."""
         QTimer.singleShot(0, self, self._note_height)
 
     def _settle_soon(self) -> None:
@@ -224,46 +223,46 @@ class Panes(QMainWindow):
     def _settle(self) -> None:
         if self._settled or not self.isVisible():
             return
-        self._rows.reset()
+        self.dock_layout.reset()
         if not self._saved.isEmpty():
             self.restoreState(self._saved)
-            self.docking.set_corners()
+            self.dock_layout.set_corners()
             self._settled = True
             self._note_height()
             if not self._scheduling and not self.docks["schedule"].isHidden():
-                # It was closed at the workbench, and begins with the steps of the passes.
+                # It was closed in the workbench; it reopens with the steps of the passes.
                 self._show_workbench(False)
-                self._rows.lay_out(False)
-            if not self._same_size and self._rows.are_usual:
-                self._rows.reset()
-                self._rows.lay_out(self._scheduling)
-                self._rows.keep_height()
+                self.dock_layout.lay_out(False)
+            if not self._same_size and self.dock_layout.are_usual:
+                self.dock_layout.reset()
+                self.dock_layout.lay_out(self._scheduling)
+                self.dock_layout.keep_height()
         else:
-            self._rows.lay_out(self._scheduling)
-            self._rows.keep_height()
+            self.dock_layout.lay_out(self._scheduling)
+            self.dock_layout.keep_height()
         self._settled = True
         QTimer.singleShot(0, self, self._note_height)
 
     def _note_height(self) -> None:
         if self._settled:
-            self._rows.note_height()
+            self.dock_layout.note_height()
 
     def _follow_clock(self) -> None:
-        """Show the workbench in place of the pipeline while its steps are gone through."""
+        """Show the workbench in place of the pipeline while the schedule's timeline is current."""
         scheduling = self._workspace.stepping.clock == "schedule"
         if scheduling == self._scheduling:
             return
         self._scheduling = scheduling
         self.take_back()
         if scheduling:
-            self._rows.leave_usual(DIFFERENCE_SHARE)
+            self.dock_layout.leave_usual(DIFFERENCE_SHARE)
             self._details_before = not self.docks["details"].isHidden()
         else:
-            self._rows.return_to_usual()
+            self.dock_layout.return_to_usual()
         self._show_workbench(scheduling)
         if self._settled:
-            self._rows.lay_out(scheduling)
-            self._rows.keep_height()
+            self.dock_layout.lay_out(scheduling)
+            self.dock_layout.keep_height()
 
     def _show_workbench(self, shown: bool) -> None:
         self.docks["schedule"].setVisible(shown)
@@ -275,7 +274,7 @@ class Panes(QMainWindow):
 
     def _show_timeline(self, shown: bool) -> None:
         self.timeline.setVisible(shown)
-        self._rows.keep_height()
+        self.dock_layout.keep_height()
 
     def _show_translation(self) -> None:
         self.show_page("translation")
@@ -283,7 +282,7 @@ class Panes(QMainWindow):
     def _show_problems(self) -> None:
         workspace = self._workspace
         if self.outcome.current() == "inputs" and workspace.inputs.problem is not None:
-            # It is said where the input is chosen.
+            # The input pane reports it.
             return
         if workspace.problems or any(note.code for note in workspace.notes):
             self.show_page("problems")
@@ -291,12 +290,12 @@ class Panes(QMainWindow):
             self.outcome.set_current("result")
 
     def show_difference(self) -> None:
-        """Show the difference, and let the keyboard go through it."""
+        """Show the difference and give it the keyboard focus."""
         self._show_high("difference", DIFFERENCE_SHARE)
         self.difference.page.diff.setFocus()
 
     def show_tuning(self) -> None:
-        """Show how far the tuning is, high enough for its curve."""
+        """Show the progress of tuning, high enough for its curve."""
         self._show_high("tune", DIFFERENCE_SHARE)
 
     def _show_difference_of(self, old: Recipe, new: Recipe, function: str) -> None:
@@ -307,7 +306,7 @@ class Panes(QMainWindow):
         self.show_page("variants")
 
     def show_tensor(self) -> None:
-        """Show the values of the node that is selected."""
+        """Show the values of the selected node."""
         self.compare.tensor.look_at_selection()
         self._show_values()
 
@@ -320,12 +319,12 @@ class Panes(QMainWindow):
         self._show_high("compare", TENSOR_SHARE)
 
     def _show_high(self, key: str, share: float) -> None:
-        """Show a page that is of little use in few lines, at such a share of the height."""
+        """Show a page that needs height, with at least a share of it."""
         dock = self.docks["outcome"]
         self.show_page(key)
         if not dock.isFloating() and dock.height() < self.height() * share:
-            self._rows.raise_to(share)
-            self._rows.keep_height()
+            self.dock_layout.raise_to(share)
+            self.dock_layout.keep_height()
 
     def _show_result(self) -> None:
         record, shown = self._workspace.run_record, self._shown_run
@@ -337,13 +336,13 @@ class Panes(QMainWindow):
         workspace = self._workspace
         busy = workspace.recipe is not None and workspace.wanted != workspace.recipe
         if busy == self._busy:
-            # What is raised is painted anew, with all that is below it.
+            # Raising a pane repaints it and everything below.
             return
         self._busy = busy
         for pane in (self.fx, self.relax, self.tensorir):
             pane.set_busy(busy)
 
-    # Qt's own
+    # Qt overrides
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -353,13 +352,13 @@ class Panes(QMainWindow):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         if self._settled:
-            # Room that is gained or lost is that of the graphs and scripts; once it is laid out.
-            QTimer.singleShot(0, self, self._rows.keep_height)
+            # The graphs and scripts absorb a change in height; once it is laid out.
+            QTimer.singleShot(0, self, self.dock_layout.keep_height)
 
     def event(self, event: QEvent) -> bool:
         handled = super().event(event)
         if self._settled and event.type() == QEvent.Type.MouseButtonRelease:
-            # The user may have dragged the line between the rows.
+            # The user may have dragged the handle between the rows.
             self._note_height()
         if event.type() == QEvent.Type.ChildPolished and isinstance(event, QChildEvent):
             name_tabs(event.child())

@@ -1,4 +1,4 @@
-"""Pictures of graphs for the command line: the window's own painter, without a window."""
+"""Pictures of graphs for the command line: the window's painter, without a window."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from pathlib import Path
 from PySide6.QtWidgets import QApplication
 
 from lowerscope.app import theme
-from lowerscope.app.views.canvas_records import canvas_graph
 from lowerscope.app.widgets.canvas.graph_picture import write_picture
 from lowerscope.app.widgets.canvas.index import GraphIndex
 from lowerscope.app.widgets.canvas.paint import GraphPainter
-from lowerscope.core.records.graph import GraphRecord
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT, TextMetrics
+from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
 
 
 class GraphPictures:
-    """Paints graphs as the window does, in its light colours."""
+    """Paints graphs like the window, in its light theme."""
 
     def __init__(self) -> None:
         if QApplication.instance() is None:
@@ -25,7 +24,7 @@ class GraphPictures:
             theme.start(self._application, "light")
 
     def metrics(self) -> TextMetrics:
-        """Return the widths of the characters that it paints with."""
+        """Return the character widths that it paints with."""
         return DEFAULT
 
     def paint(self, graph: GraphRecord, path: Path, kind: str, title: str) -> None:
@@ -36,5 +35,5 @@ class GraphPictures:
         OSError
             If it cannot be written.
         """
-        index = GraphIndex(canvas_graph(graph))
+        index = GraphIndex(graph)
         write_picture(GraphPainter(index), index.bounds(), path, kind, title)

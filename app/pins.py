@@ -1,4 +1,4 @@
-"""What is compared with what: two pins on steps, of one recipe or of two."""
+"""The two sides of a comparison: pins on steps, of one recipe or of two."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from lowerscope.core.records.steps import Moment
 class Pins(QObject):
     """The two sides of the comparison.
 
-    With nothing pinned, they are the module before and after the step that is looked at, or before
-    and after all passes. With the first pin alone, they are what is pinned, and what is looked at,
-    whatever step or recipe that becomes.
+    With nothing pinned, they are the module before and after the current step, or before and after
+    all passes. With the first pin alone, they are the pinned and the current module, following the
+    current step and recipe.
 
     Parameters
     ----------
     shown
-        Returns the recipe that is shown, if there is one.
+        Returns the recipe shown, if any.
     stepping
-        The moment that is looked at.
+        Provides the current step.
 
     Signals
     -------
     changed
-        `sides` are others.
+        `sides` changed.
     wanted
-        The user asked for a comparison: it is to be seen.
+        The user requested a comparison: show it.
     """
 
     changed = Signal()
@@ -53,12 +53,12 @@ class Pins(QObject):
 
     @property
     def first(self) -> Side | None:
-        """What is pinned."""
+        """The pinned side, if any."""
         return self._first
 
     @property
     def second(self) -> Side | None:
-        """What it is compared with, where that is pinned as well."""
+        """The side that `first` is compared with, if pinned as well."""
         return self._second
 
     @property
@@ -77,60 +77,60 @@ class Pins(QObject):
         return Side(recipe=recipe, moment=moment, before=True), here
 
     def pin(self, moment: Moment | None) -> None:
-        """Pin a moment of the recipe that is shown; ``None`` for the module after all steps."""
+        """Pin a step of the recipe shown; ``None`` for the module after all steps."""
         recipe = self._shown()
         if recipe is not None:
             self._set(Side(recipe=recipe, moment=moment), None)
 
     def pin_here(self) -> None:
-        """Pin what is looked at."""
+        """Pin the current step."""
         self.pin(self._stepping.moment)
 
     def compare(self, moment: Moment | None) -> None:
-        """Compare what is pinned with a moment of the recipe that is shown."""
+        """Compare the pinned side with a step of the recipe shown."""
         recipe = self._shown()
         if recipe is not None and self._first is not None:
             self._set(self._first, Side(recipe=recipe, moment=moment))
             self.wanted.emit()
 
     def compare_here(self) -> None:
-        """Compare what is pinned with what is looked at, and keep to that."""
+        """Compare the pinned side with the current step, and pin that as well."""
         self.compare(self._stepping.moment)
 
     def compare_with(self, recipe: Recipe) -> None:
-        """Compare another recipe with the one that is shown, both after all their steps."""
+        """Compare another recipe with the one shown, both after all their steps."""
         self._set(Side(recipe=recipe), None)
         self.wanted.emit()
 
     def compare_recipes(self, old: Recipe, new: Recipe) -> None:
-        """Compare two recipes, both after all their steps, and keep to these."""
+        """Compare two recipes, both after all their steps, and pin both."""
         self._set(Side(recipe=old), Side(recipe=new))
         self.wanted.emit()
 
     def compare_lowering(self, lowering: Strategy) -> None:
-        """Compare another default strategy, for all nodes, with what is shown."""
+        """Compare the recipe shown with another default strategy, for all nodes."""
         recipe = self._shown()
         if recipe is not None:
             self.compare_with(msgspec.structs.replace(recipe, lowering=lowering, overrides=()))
 
     def compare_steps(self, steps: tuple[Step, ...]) -> None:
-        """Compare another pipeline with what is shown."""
+        """Compare the recipe shown with another pipeline."""
         recipe = self._shown()
         if recipe is not None:
             self.compare_with(msgspec.structs.replace(recipe, steps=steps))
 
     def swap(self) -> None:
-        """Let the old side be the new one; both are pinned then."""
+        """Swap the old and the new side; both are pinned then."""
         sides = self.sides
         if sides is not None:
             self._set(sides[1], sides[0])
 
     def clear(self) -> None:
-        """Pin nothing any more: follow the step that is looked at."""
+        """Remove the pins: follow the current step."""
         self._set(None, None)
 
     def take(self) -> None:
-        """Go over to another recipe that is shown; pins on another source are gone."""
+        """Switch to another recipe shown; pins on another source are removed."""
         recipe, first = self._shown(), self._first
         if recipe is None or (first is not None and first.recipe.source != recipe.source):
             self._first = self._second = None

@@ -1,4 +1,4 @@
-"""What the user prefers, as one value: read from the settings, and put into effect."""
+"""The user's preferences as one value: read from the settings, and applied."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from lowerscope.app import theme
 from lowerscope.app.views.clear_caches import cleared_text
 from lowerscope.app.widgets.typefaces import CODE_PIXELS
 from lowerscope.core.cache_limit import cache_limit, set_cache_limit
-from lowerscope.core.memory_limit import bytes_text, usual_limit
+from lowerscope.core.memory_limit import usual_limit
+from lowerscope.core.model.formatting import bytes_text
 
 if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow
@@ -17,30 +18,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Preferences:
-    """All that the dialog of settings has.
+    """All preferences of the settings dialog.
 
     Attributes
     ----------
     scheme
         One of ``theme.SCHEMES``.
     code_pixels
-        The size of code, in logical pixels; 0 for the usual one.
+        Font size of code, in logical pixels; 0 for the default.
     scale
-        Per cent that all is scaled by, from the next start on; 0 to follow the system.
+        Scale of the whole window in per cent, from the next start on; 0 to follow the system.
     asks_first
-        Whether a file of code is asked about before it runs for the first time.
+        Whether the user confirms a code file before it runs for the first time.
     watching
-        Whether files that are open are read again when they are saved.
+        Whether open files are reloaded when they are saved.
     sandbox
         Whether code runs in a sandbox where the system has one.
     shares_folder
-        Whether it may write from there to the folder of the saved session.
+        Whether code in the sandbox may write to the folder of the saved session.
     memory_limit
-        Bytes that a worker may have; 0 for the usual limit.
+        Memory limit of a worker, in bytes; 0 for the default.
     keep
-        Bytes of a run's values that are kept.
+        Size of the cache of a run's values, in bytes.
     cache_limit
-        Bytes that the caches may have, of all windows and commands together.
+        Size limit of the caches of all windows and commands together, in bytes.
     """
 
     scheme: str
@@ -56,7 +57,7 @@ class Preferences:
 
 
 def preferences_of(window: MainWindow) -> Preferences:
-    """Return what is remembered."""
+    """Return the stored preferences."""
     settings = window.settings
     return Preferences(
         scheme=settings.scheme(),
@@ -73,14 +74,14 @@ def preferences_of(window: MainWindow) -> Preferences:
 
 
 def take_up(window: MainWindow) -> None:
-    """Put into effect, for a new window, what concerns its worker."""
+    """Apply to a new window the preferences that concern its worker."""
     settings, workspace = window.settings, window.workspace
     workspace.worker.memory_limit = settings.memory_limit() or usual_limit()
     workspace.runs.keep = settings.keep()
 
 
 def prefer(window: MainWindow, wanted: Preferences) -> None:
-    """Remember what is preferred from now on, and put into effect what is new in it."""
+    """Store preferences, and apply those that changed."""
     settings, workspace, tr = window.settings, window.workspace, window.tr
     before = preferences_of(window)
     if wanted.scheme != before.scheme:
@@ -118,7 +119,7 @@ def prefer(window: MainWindow, wanted: Preferences) -> None:
 
 
 def _limit_caches(window: MainWindow, limit: int) -> str:
-    """Limit the caches, and return what there is to say of it."""
+    """Limit the caches, and return a message about it."""
     try:
         cleared = set_cache_limit(limit)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The selection that all views share, and the links that say what belongs to it."""
+"""The selection shared by all views, and the links between entities."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lowerscope.core.records.snapshot import FunctionRecord, Snapshot
 
 
 class Selecting(QObject):
-    """What is selected.
+    """The selection model.
 
     Signals
     -------
     changed
-        `selection` is new.
+        `selection` changed.
     """
 
     changed = Signal()
@@ -27,7 +27,7 @@ class Selecting(QObject):
         self.links = Links()
 
     def select(self, entities: Iterable[str], *, extend: bool = False) -> None:
-        """Select entities by id, in place of what is selected or, with `extend`, besides it."""
+        """Select entities by id, replacing the selection or, with `extend`, adding to it."""
         chosen = list(self.selection.chosen) if extend else []
         for entity in entities:
             if extend and entity in chosen:
@@ -37,17 +37,17 @@ class Selecting(QObject):
         self._set(self.links.select(tuple(chosen)))
 
     def take(self, snapshot: Snapshot) -> None:
-        """Go over to other records; what is selected stays so, where it is still there."""
+        """Switch to other records; entities that still exist stay selected."""
         before, self.links = self.links, Links(snapshot)
         self.selection = self.links.select_again(self.selection.chosen, before)
 
     def take_functions(self, functions: Sequence[FunctionRecord]) -> None:
-        """Let these be the functions that can be selected: those of a step; none without one."""
+        """Set the functions of a step, which can be selected; none without a step."""
         before, self.links = self.links, self.links.at_step(functions)
         self._set(self.links.select_again(self.selection.chosen, before))
 
     def linked_to(self, *entities: str) -> frozenset[str]:
-        """Return the ids that are linked to one of these."""
+        """Return the ids linked to any of these."""
         return frozenset[str]().union(*(self.links.of(entity) for entity in entities))
 
     def _set(self, selection: Selection) -> None:

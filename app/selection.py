@@ -1,4 +1,4 @@
-"""What is selected, and what belongs to it: one selection that all views share."""
+"""The selection shared by all views: chosen entities and those linked to them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from lowerscope.core.records.snapshot import FunctionRecord, Snapshot
 
 @dataclass(frozen=True)
 class Selection:
-    """What is selected, and what belongs to it.
+    """The chosen entities and those linked to them.
 
     Attributes
     ----------
     chosen
-        Ids that the user pointed at, in order.
+        Ids that the user selected, in order.
     linked
-        Ids that are linked to one of these, itself included.
+        Ids linked to any of these, themselves included.
     """
 
     chosen: tuple[str, ...] = ()
@@ -30,12 +30,12 @@ class Selection:
 
 
 class Pieces:
-    """The blocks, loops and buffers of functions that are made of several.
+    """The blocks, loops and buffers of functions composed of several bindings.
 
     Parameters
     ----------
     functions
-        These, among others.
+        All functions, composed of several bindings or not.
     """
 
     def __init__(self, functions: Sequence[FunctionRecord]) -> None:
@@ -50,30 +50,30 @@ class Pieces:
                     self._parts.setdefault(binding, []).extend(piece.parts)
 
     def has(self, function: str) -> bool:
-        """Return whether a function is made of several."""
+        """Return whether a function is composed of several bindings."""
         return function in self._functions
 
     def bindings_of(self, part: str) -> tuple[str, ...] | None:
-        """Return the bindings that a part belongs to; none where that is not known.
+        """Return the bindings that a part belongs to; none if unknown.
 
-        ``None`` where its function is not made of several, so that it belongs to all of its calls.
+        ``None`` if its function is not composed of several, so that it belongs to all its calls.
         """
         if _function_of(part) not in self._functions:
             return None
         return self._bindings.get(part, ())
 
     def parts_of(self, entities: Iterable[str]) -> Iterator[str]:
-        """Yield the parts that belong to some of these bindings."""
+        """Yield the parts that belong to any of these bindings."""
         if self._parts:
             for entity in entities:
                 yield from self._parts.get(entity, ())
 
 
 class Links:
-    """The ids of a snapshot, and which of them belong together.
+    """The ids of a snapshot, and the links between them.
 
-    At a step, there are other functions: they belong to what became their calls, whatever has
-    their names after all steps.
+    At a step, the module has other functions: they are linked to what became their calls, whatever
+    has their names after all steps.
     """
 
     def __init__(self, snapshot: Snapshot | None = None) -> None:
@@ -81,7 +81,7 @@ class Links:
         self._pieces = Pieces(() if snapshot is None else snapshot.functions)
         self._entities = _entities(snapshot) if snapshot is not None else frozenset()
         self._links: dict[str, set[str]] = {}
-        # Several panes ask what is linked to the module that is selected.
+        # Cache of one entry: several panes query the links of the selected module.
         self._last: tuple[str, frozenset[str]] = ("", frozenset())
         for first, second in snapshot.links if snapshot is not None else ():
             self._links.setdefault(first, set()).add(second)
@@ -89,7 +89,7 @@ class Links:
         self._modules = [each for each in self._links if each.startswith("module:")]
 
     def at_step(self, functions: Sequence[FunctionRecord]) -> Links:
-        """Return the same with the functions at a step; with none, as it is without steps."""
+        """Return the links with the functions at a step; with none, those of the final module."""
         links = copy.copy(self)
         links._at_step = {each.id: each for each in functions}
         if functions:
@@ -97,14 +97,15 @@ class Links:
         return links
 
     def function_at_step(self, entity: str) -> FunctionRecord | None:
-        """Return the function at the step that an id is of, or that a block or a loop is in."""
+        """Return the function at the step that an id denotes or lies in."""
         return self._at_step.get(_function_of(entity) or entity)
 
     def of(self, entity: str) -> frozenset[str]:
-        """Return the ids that are linked to one.
+        """Return the ids linked to one.
 
-        To a module, those below it are linked as well; to a block or a loop, its function and
-        what is linked to that, or, of a function that is made of several, to its part of these.
+        A module is linked to everything below it as well; a block or a loop to its function and
+        what that is linked to, or, in a function composed of several bindings, to its part of
+        these.
         """
         function = _function_of(entity)
         if function:
@@ -135,22 +136,23 @@ class Links:
         return frozenset(linked)
 
     def select(self, chosen: tuple[str, ...]) -> Selection:
-        """Return the selection of those of `chosen` that are there."""
+        """Return the selection of those of `chosen` that exist."""
         kept = tuple(each for each in chosen if self._has(each))
         linked = set(kept)
         for entity in kept:
             linked |= self.of(entity)
-        # Of a function that is pointed at, what was pointed at is marked alone.
+        # If a part of a function was selected, it alone is marked in that function.
         pointed = {_function_of(each) or each for each in kept}
         parts = list(self._pieces.parts_of(linked))
         linked.update(each for each in parts if _function_of(each) not in pointed)
         return Selection(kept, frozenset(linked))
 
     def owner_of(self, entity: str) -> str:
-        """Return what an entity belongs to before all else; empty where that is not known.
+        """Return the primary owner of an entity; empty if unknown.
 
-        Of a block or a loop that is its function, or, of a function that is made of several, the
-        first binding that it computes. Of a function at a step, it is the first of its calls.
+        The owner of a block or a loop is its function or, in a function composed of several
+        bindings, the first binding that it computes. The owner of a function at a step is the first
+        of its calls.
         """
         function = _function_of(entity)
         bindings = self._pieces.bindings_of(entity) if function else None
@@ -164,12 +166,13 @@ class Links:
         return name
 
     def select_again(self, chosen: tuple[str, ...], before: Links) -> Selection:
-        """Return the selection of what is there of `chosen`, and of the calls of lost functions.
+        """Return the selection of what still exists of `chosen`, and of the calls of lost
+        functions.
 
         Parameters
         ----------
         before
-            Of the step at which it was chosen.
+            Links of the step at which it was chosen.
         """
         kept: dict[str, None] = {}
         for each in chosen:
@@ -184,7 +187,7 @@ class Links:
 
 
 def _function_of(entity: str) -> str:
-    """Return the function that a block or a loop is in: ``tir:dense`` for ``tir:dense/T_add``."""
+    """Return the function of a block or a loop: ``tir:dense`` for ``tir:dense/T_add``."""
     function, slash, _ = entity.partition("/")
     return function if slash and entity.startswith("tir:") else ""
 

@@ -1,4 +1,4 @@
-"""Where a session is saved: a file that one window has at a time."""
+"""Files of sessions, each locked by one window at a time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from PySide6.QtCore import QLockFile
 from lowerscope.core.session_files import SUFFIX
 
 AUTOMATIC = 5
-"""So many files of documents without a name are kept."""
+"""Number of files kept for unnamed documents."""
 
 Hindrance = Literal["", "window", "folder"]
-"""Why nothing is saved: another window has the file, or nothing can be written beside it."""
+"""Reason for not saving: another window has the file, or its folder is not writable."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +26,15 @@ class Place:
     Attributes
     ----------
     path
-        Where it is.
+        Path of the file.
     automatic
-        Whether Lowerscope chose it.
+        Whether Lowerscope chose the path.
     lock
-        Held by the window that saves in it; ``None`` where this one may not.
+        Held by the window that saves to it; ``None`` if this one may not.
     hindrance
-        Why it may not.
+        Reason why it may not.
     written
-        What is in it: see `save_session`.
+        Content of the file: see `save_session`.
     """
 
     path: Path
@@ -50,9 +50,9 @@ class Place:
 
 
 def place_at(path: Path, *, automatic: bool, written: dict[str, Any] | None = None) -> Place:
-    """Return the place of a file, locked for this window unless that is hindered."""
+    """Return the place of a file, locked for this window unless another holds it."""
     lock = QLockFile(f"{path}.lock")
-    # A window that died has left its lock; Qt sees that there is no such process.
+    # A window that crashed leaves its lock; Qt detects that its process is gone.
     lock.setStaleLockTime(0)
     hindrance: Hindrance = ""
     if not lock.tryLock(0):
@@ -62,12 +62,12 @@ def place_at(path: Path, *, automatic: bool, written: dict[str, Any] | None = No
 
 
 def new_place(folder: Path) -> Place:
-    """Return a new place for a document without a name; those of old documents go.
+    """Return a new place for an unnamed document; the oldest ones are deleted.
 
     Raises
     ------
     OSError
-        If the folder cannot be made.
+        If the folder cannot be created.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for path in sorted(folder.glob(f"[!.]*{SUFFIX}"))[: -AUTOMATIC + 1]:

@@ -1,7 +1,7 @@
-"""The session: the file that what is open, and how the window is laid out, is always saved in.
+"""Sessions: the file that the document and the window's layout are continuously saved to.
 
-It is saved a second after each change, in a thread. A document that was never given a file has one
-among the automatic ones, so that the next start can go on where this one ended, however it ended.
+It is saved a second after each change, in a thread. An unnamed document has an automatic file, so
+that the next start can resume where this one ended, even after a crash.
 """
 
 from __future__ import annotations
@@ -39,34 +39,34 @@ from lowerscope.core.session_files import (
 from lowerscope.core.sources.spec import is_in_memory
 
 DELAY_MS = 1000
-"""From a change to its being saved."""
+"""Delay between a change and its saving."""
 
 RETRY_MS = 5000
-"""From a save that failed to the next try: a disk that is full may have room again."""
+"""Delay before a failed save is retried: a full disk may have space again."""
 
 
 class Sessions(QObject):
-    """Saves what is open, and opens what was saved.
+    """Saves the document, and opens saved ones.
 
     Signals
     -------
     changed
-        `path` or `read_only` is new.
+        `path` or `read_only` changed.
     saved
-        What is open is in the file.
+        The document has been saved.
 
     Parameters
     ----------
     workspace
-        What is saved.
+        The document to save.
     settings
-        Remembers which session was the last.
+        Stores which session was open last.
     trusting
-        Asks before a session's files run.
+        Shows a dialog before a session's files run.
     layout
-        Returns how the window is laid out now.
+        Returns the window's current layout.
     lay_out
-        Lays the window out as a session says.
+        Applies a session's layout to the window.
     """
 
     changed = Signal()
@@ -91,7 +91,7 @@ class Sessions(QObject):
         self._coming: tuple[Place, Session] | None = None
         self._kept: tuple[Recipe, Recipe | None, Layout] | None = None
         self._trouble: Problem | None = None
-        # Whether code may write beside the file, which is saved by way of its twin then.
+        # Whether code may write beside the file, which is then saved by way of its twin.
         self.has_twin = False
         self._is_gone = False
         self._finished = False
@@ -113,11 +113,11 @@ class Sessions(QObject):
 
     @property
     def path(self) -> Path | None:
-        """The file that the user gave the session; ``None`` where it has none."""
+        """The session file named by the user; ``None`` if there is none."""
         return None if self._place is None else self._place.given
 
     def path_of(self, recipe: Recipe | None) -> Path | None:
-        """Return the file that a recipe is saved in, if the user gave it one, or is about to be."""
+        """Return the file that a recipe is, or is about to be, saved in, if the user named one."""
         place = self._place
         if self._coming is not None and self._is_coming(recipe):
             place, _ = self._coming
@@ -127,11 +127,11 @@ class Sessions(QObject):
 
     @property
     def read_only(self) -> bool:
-        """Whether nothing is saved: another window has the file, or it cannot be written."""
+        """Return whether nothing is saved: another window has the file, or it is not writable."""
         return self._place is not None and self._place.lock is None
 
     def note(self) -> None:
-        """Save soon: something has changed."""
+        """Schedule a save after a change."""
         wanted = self._workspace.recipe is not None and not self.read_only
         if wanted and self._coming is None and not self._timer.isActive():
             self._timer.start()
@@ -139,18 +139,18 @@ class Sessions(QObject):
     # Opening
 
     def is_file(self, source: str) -> bool:
-        """Return whether a source is named as the file of a session."""
+        """Return whether a source has the name of a session file."""
         return source.endswith(SUFFIX)
 
     def open(self, text: str) -> bool:
-        """Open a file; return whether it is one. What is open stays until its model is there."""
+        """Open a file; return whether it is a session. The document stays until that is loaded."""
         path = Path(text).absolute()
         try:
             session = load_session(path)
         except LowerscopeError as error:
             self._workspace.report(error.problem)
             return False
-        # Before the lock: it may be the same file that is on its way, opened twice.
+        # Before the lock: the same file may be pending, opened twice.
         self._forget_coming()
         held = self._place
         if held is not None and path == held.path and held.lock is not None:
@@ -160,13 +160,13 @@ class Sessions(QObject):
             place = place_at(path, automatic=automatic, written=session.written)
         self._save_waiting()
         self._coming = (place, session)
-        # Nothing runs before it is asked for, whatever the file says.
+        # Nothing runs before the user has confirmed it, whatever the file says.
         recipe = with_trust(session.recipe, trust=False)
         self._trusting.ask(recipe, self._workspace.open)
         return True
 
     def last(self) -> Path | None:
-        """Return the file of what was open last, if it is there and no other window has it."""
+        """Return the file of the last session, if it exists and no other window has it."""
         text = self._settings.last_session()
         path = Path(text)
         if not text or not path.is_file() or (self._place is not None and path == self._place.path):
@@ -206,12 +206,12 @@ class Sessions(QObject):
                 self._to_go_on = with_trust(session.wanted, trust=recipe.source.trust)
                 QTimer.singleShot(0, self._go_on)
         elif before is not None and before != self._source:
-            # Another model is another document: the file keeps the one that it has.
+            # Another model is another document: the file keeps its own.
             self._take(None)
         self.note()
 
     def _go_on(self) -> None:
-        """Make the change once more that was on its way when the session was saved."""
+        """Repeat the change that was pending when the session was saved."""
         wanted, self._to_go_on = self._to_go_on, None
         if wanted is not None and document_of(wanted) == document_of(self._workspace.recipe):
             self._trusting.ask(wanted, self._workspace.change)
@@ -232,7 +232,7 @@ class Sessions(QObject):
         self.changed.emit()
 
     def _release(self, place: Place | None) -> None:
-        """Let the file of a place go, unless it is that of the session."""
+        """Release the file of a place, unless it is that of the session."""
         held = None if self._place is None else self._place.lock
         if place is not None and place.lock is not None and place.lock is not held:
             place.lock.unlock()
@@ -256,7 +256,7 @@ class Sessions(QObject):
     # Saving
 
     def save_as(self, text: str) -> None:
-        """Give the session a file, and save it there from now on."""
+        """Set the session's file, and save there from now on."""
         path = Path(text if text.endswith(SUFFIX) else f"{text}{SUFFIX}").absolute()
         if self._workspace.recipe is None:
             return
@@ -274,7 +274,7 @@ class Sessions(QObject):
         self._save()
 
     def save_now(self) -> None:
-        """Save what has not been saved yet, and wait until it is."""
+        """Save pending changes and wait until they are written."""
         self._timer.stop()
         self._retry.stop()
         if self._workspace.recipe is not None and not self.read_only:
@@ -283,21 +283,21 @@ class Sessions(QObject):
             self._finish_saving()
 
     def save_for_log_out(self, _manager: QSessionManager) -> None:
-        """Save what is open: the system is about to end all programs."""
+        """Save the document: the system is about to end all programs."""
         self.save_now()
 
     def say_how_to_start(self, manager: QSessionManager) -> None:
-        """Tell the system what opens it again at the next log-in."""
+        """Set the command with which the system reopens it at the next log-in."""
         recipe, place = self._workspace.recipe, self._place
         saved = place is not None and recipe is not None and not is_in_memory(recipe)
         opened = [str(place.path)] if place is not None and saved else []
         manager.setRestartCommand([sys.executable, "-P", "-m", "lowerscope.app", *opened])
 
     def finish(self) -> None:
-        """Save what has not been saved yet, and let the file go: the window is being closed."""
+        """Save pending changes and release the file: the window is being closed."""
         self.save_now()
         if self._trouble is not None:
-            # The terminal may have gone before the window.
+            # The terminal may have been closed before the window.
             with contextlib.suppress(OSError):
                 say(self._trouble.line())
         self._forget_coming()
@@ -307,7 +307,7 @@ class Sessions(QObject):
             self._place.lock.unlock()
 
     def _save_waiting(self) -> None:
-        """Save at once what was to be saved soon: another document is about to come."""
+        """Save pending changes at once: another document is about to be opened."""
         if self._timer.isActive():
             self._timer.stop()
             self._save()
@@ -333,7 +333,7 @@ class Sessions(QObject):
             return
         self._kept = now
         if place.automatic:
-            with contextlib.suppress(OSError):  # saving says it
+            with contextlib.suppress(OSError):  # the save reports it
                 place.path.parent.mkdir(parents=True, exist_ok=True)
         save = partial(save_session, by_twin=self.has_twin)
         self._under_way = self._thread.submit(

@@ -1,4 +1,4 @@
-"""What the window remembers from one start to the next: layout, recent sources, colours."""
+"""Persistent settings of the window: layout, recent sources, colours."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ TRUSTED_MOST = 500
 CODE_MOST = 40.0
 _MOST_DIGITS = 16
 SCALES = ("100", "125", "150", "175", "200")
-"""Per cent of the sizes that a window has by itself."""
+"""Scales in per cent of the default sizes."""
 
 LAYOUT_VERSION = 2
-"""Of the set of docks; a layout saved with another one is not restored."""
+"""Version of the set of docks; a layout saved with another one is not restored."""
 
 
 class Settings:
     """Typed access to the settings file of this user."""
 
     def __init__(self) -> None:
-        # An ini file on every system: it can be read, moved and mended.
+        # An ini file on every system: it can be read, moved and repaired.
         self._store = QSettings(
             QSettings.Format.IniFormat, QSettings.Scope.UserScope, "lowerscope", "lowerscope"
         )
 
     def recent(self) -> list[str]:
-        """Return the sources that were opened last, the newest first."""
+        """Return the recently opened sources, the newest first."""
         return [source for source, _ in self._recent()]
 
     def recipe_of(self, source: str) -> str:
-        """Return the recipe that a recent source was opened with, as JSON; or nothing."""
+        """Return the recipe that a recent source was opened with, as JSON, or ``""``."""
         return dict(self._recent()).get(source, "")
 
     def add_recent(self, source: str, recipe: str) -> None:
-        """Put a source at the head of the recent ones, with its recipe as JSON."""
+        """Add a source with its recipe, as JSON, at the head of the recent ones."""
         others = [each for each in self._recent() if each[0] != source]
         entries = [(source, recipe), *others][:RECENT_MOST]
         self._store.setValue("recent", [part for entry in entries for part in entry])
@@ -46,31 +46,31 @@ class Settings:
         return list(zip(parts[::2], parts[1::2], strict=False))
 
     def last_session(self) -> str:
-        """Return the file of the session that was open last; empty the first time."""
+        """Return the file of the last session; empty the first time."""
         return str(self._store.value("last-session", ""))
 
     def set_last_session(self, path: str) -> None:
-        """Remember the file of the session that is open."""
+        """Store the file of the open session."""
         self._store.setValue("last-session", path)
-        # The window may not live to do it.
+        # Flush now, in case the window crashes.
         self._store.sync()
 
     def asks_first(self) -> bool:
-        """Return whether the window asks before a file of code runs for the first time."""
+        """Return whether the user confirms a code file before it runs for the first time."""
         return str(self._store.value("ask-first", "true")) == "true"
 
     def set_asks_first(self, on: bool) -> None:
-        """Remember whether the window asks before a file of code runs for the first time."""
+        """Store whether the user confirms a code file before it runs for the first time."""
         self._store.setValue("ask-first", "true" if on else "false")
 
     def trusted(self) -> dict[str, str]:
-        """Return the files that may run, each with the hash of what it may run with."""
+        """Return the trusted files, each with the hash of its content."""
         value = self._store.value("trusted", [])
         parts = [str(each) for each in value] if isinstance(value, list) else []
         return dict(zip(parts[::2], parts[1::2], strict=False))
 
     def set_trusted(self, hashes: dict[str, str]) -> None:
-        """Remember files that may run; the oldest of very many are forgotten."""
+        """Store trusted files; the oldest of very many are dropped."""
         entries = list(hashes.items())[-TRUSTED_MOST:]
         self._store.setValue("trusted", [part for entry in entries for part in entry])
 
@@ -79,7 +79,7 @@ class Settings:
         return str(self._store.value("sandbox", "true")) == "true"
 
     def set_sandbox(self, on: bool) -> None:
-        """Remember whether code runs in a sandbox where the system has one."""
+        """Store whether code runs in a sandbox where the system has one."""
         self._store.setValue("sandbox", "true" if on else "false")
 
     def shares_folder(self) -> bool:
@@ -87,27 +87,27 @@ class Settings:
         return str(self._store.value("share-folder", "false")) == "true"
 
     def set_shares_folder(self, on: bool) -> None:
-        """Remember whether code in the sandbox may write to the folder of the saved session."""
+        """Store whether code in the sandbox may write to the folder of the saved session."""
         self._store.setValue("share-folder", "true" if on else "false")
 
     def reached(self) -> tuple[str, ...]:
         """Return the trackers for which the worker may reach the network from its sandbox."""
         value = self._store.value("reached", [])
-        if isinstance(value, str):  # a list of one reads so
+        if isinstance(value, str):  # a list of one is read as a string
             return (value,)
         return tuple(str(each) for each in value) if isinstance(value, list) else ()
 
     def add_reached(self, tracker: str) -> None:
-        """Remember that the worker may reach the network for a tracker."""
+        """Store that the worker may reach the network for a tracker."""
         others = [each for each in self.reached() if each != tracker]
         self._store.setValue("reached", [*others, tracker][-RECENT_MOST:])
 
     def watching(self) -> bool:
-        """Return whether files that are open are read again when they are saved."""
+        """Return whether open files are reloaded when they are saved."""
         return str(self._store.value("watching", "true")) == "true"
 
     def set_watching(self, on: bool) -> None:
-        """Remember whether files that are open are read again when they are saved."""
+        """Store whether open files are reloaded when they are saved."""
         self._store.setValue("watching", "true" if on else "false")
 
     def folder(self) -> Path:
@@ -120,11 +120,11 @@ class Settings:
         return value if value in ("system", "light", "dark") else "system"
 
     def set_scheme(self, scheme: str) -> None:
-        """Remember the colour scheme."""
+        """Store the colour scheme."""
         self._store.setValue("scheme", scheme)
 
     def code_pixels(self) -> float:
-        """Return the size of code in logical pixels; 0 where none was chosen."""
+        """Return the font size of code in logical pixels; 0 for the default."""
         value = str(self._store.value("code-pixels", "0"))
         try:
             return float(value) if 0 <= float(value) <= CODE_MOST else 0.0
@@ -132,16 +132,16 @@ class Settings:
             return 0.0
 
     def set_code_pixels(self, pixels: float) -> None:
-        """Remember the size of code."""
+        """Store the font size of code."""
         self._store.setValue("code-pixels", str(pixels))
 
     def scale(self) -> int:
-        """Return by how many per cent all is scaled; 0 to follow the system."""
+        """Return the scale of the window in per cent; 0 to follow the system."""
         value = str(self._store.value("scale", "0"))
         return int(value) if value in SCALES else 0
 
     def set_scale(self, scale: int) -> None:
-        """Remember by how many per cent all is scaled, from the next start on."""
+        """Store the scale of the window in per cent, applied at the next start."""
         self._store.setValue("scale", str(scale))
 
     def timeline(self) -> bool:
@@ -149,49 +149,49 @@ class Settings:
         return str(self._store.value("timeline", "true")) == "true"
 
     def set_timeline(self, shown: bool) -> None:
-        """Remember whether the timeline is shown."""
+        """Store whether the timeline is shown."""
         self._store.setValue("timeline", "true" if shown else "false")
 
     def memory_limit(self) -> int:
-        """Return the bytes of memory that a worker may have; 0 where nothing was chosen."""
-        # Not at the start of the window, which it would hold up.
+        """Return a worker's memory limit in bytes; 0 for the default."""
+        # Imported here to keep the window's start fast.
         from lowerscope.core.memory_limit import LEAST
 
         limit = self._number("memory-limit", 0)
         return limit if limit >= LEAST else 0
 
     def set_memory_limit(self, limit: int) -> None:
-        """Remember the bytes of memory that a worker may have."""
+        """Store a worker's memory limit, in bytes."""
         self._store.setValue("memory-limit", str(limit))
 
     def keep(self) -> int:
-        """Return how many bytes of a run's values are kept."""
-        # Not at the start of the window, which it would hold up.
+        """Return the size of the cache of a run's values, in bytes."""
+        # Imported here to keep the window's start fast.
         from lowerscope.core.records.run import KEEP
 
         return self._number("keep", KEEP)
 
     def set_keep(self, keep: int) -> None:
-        """Remember how many bytes of a run's values are kept."""
+        """Store the size of the cache of a run's values, in bytes."""
         self._store.setValue("keep", str(keep))
 
     def geometry(self) -> QByteArray:
-        """Return the window's place and size; empty the first time."""
+        """Return the window's geometry; empty the first time."""
         return self._bytes("geometry")
 
     def layout(self) -> QByteArray:
-        """Return the arrangement of the docks; empty the first time."""
+        """Return the layout of the docks; empty the first time."""
         return self._bytes(f"layout-{LAYOUT_VERSION}")
 
     def save(self, geometry: QByteArray, layout: QByteArray) -> None:
-        """Remember place, size and docks; of docks that were not shown, what was known before."""
+        """Store geometry and layout; if the docks were not shown, the previous layout stays."""
         self._store.setValue("geometry", geometry)
         if not layout.isEmpty():
             self._store.setValue(f"layout-{LAYOUT_VERSION}", layout)
         self._store.sync()
 
     def _number(self, key: str, usual: int) -> int:
-        """Return a number; the usual one where there is none, or none that anything has."""
+        """Return a number; the default if it is missing or invalid."""
         value = str(self._store.value(key, ""))
         return int(value) if value.isdecimal() and len(value) < _MOST_DIGITS else usual
 

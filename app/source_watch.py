@@ -1,4 +1,4 @@
-"""Files that are open, watched: what is saved in an editor is seen in the window."""
+"""Watching of open files: changes saved in an editor are reloaded."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lowerscope.core.sources.files import neighbours
 from lowerscope.core.sources.samples import PREFIX
 
 SETTLED_MS = 200
-"""So long nothing may change before a file counts as saved: editors write in several steps."""
+"""Quiet period before a file counts as saved: editors write in several steps."""
 
 
 class SourceWatch(QObject):
-    """Derives everything anew, with the choices kept, when a file of the recipe was saved.
+    """Reloads everything, with the choices kept, when a file of the recipe was saved.
 
-    A file that is being looked at for the first time is taken as it is. What cannot be opened in
-    its new state is said, and the window shows what it had.
+    A file that is opened for the first time is read as it is. If the new state cannot be opened,
+    the problem is shown and the window keeps what it had.
 
     Signals
     -------
@@ -51,11 +51,11 @@ class SourceWatch(QObject):
 
     @property
     def on(self) -> bool:
-        """Whether files are watched."""
+        """Return whether files are watched."""
         return self._settings.watching()
 
     def switch(self) -> None:
-        """Watch files from now on, or do so no longer."""
+        """Toggle watching."""
         self._settings.set_watching(not self.on)
         self._follow()
 
@@ -66,12 +66,12 @@ class SourceWatch(QObject):
         self._watch()
 
     def _know(self) -> None:
-        """Note the files as they are: they are about to be read."""
+        """Record the state of the files: they are about to be read."""
         self._known = {path: _state(path) for path in self._known}
 
     def _watch(self) -> None:
-        # An editor that writes a new file in place of the old one ends the watch of the old one:
-        # its folder tells of the new one.
+        # An editor that replaces the old file with a new one ends the watch of the old one: its
+        # folder reports the new one.
         wanted = {*filter(os.path.exists, self._known), *map(os.path.dirname, self._known)}
         now = {*self._watcher.files(), *self._watcher.directories()}
         if now - wanted:
@@ -116,7 +116,7 @@ _GONE = (0, -1)
 def _watched(recipe: Recipe) -> tuple[str, ...]:
     files = files_of(recipe)
     if recipe.source.trust:
-        # What it could run was trusted as it was.
+        # Trust applied to the file's previous content.
         files.pop(recipe.source.spec, None)
     named = [path for name, path in files.items() if not name.startswith(PREFIX)]
     programs = (Path(path) for path in named if path.lower().endswith(".py"))

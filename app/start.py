@@ -1,4 +1,4 @@
-"""The start of the window: options, what the system lacks, fonts, and the first paint."""
+"""Start of the window: options, missing libraries, fonts, and the first paint."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def open_window(arguments: Sequence[str]) -> int:
     """Open the window and stay until it is closed; return the exit code."""
     from lowerscope.core.command_line.console import say
 
-    # What takes time to import is imported where it is needed: the window comes first.
+    # Slow imports are made where they are needed: the window comes first.
     recipe, session = None, ""
     handed_over = list(arguments) == ["--handed-over"]
     if handed_over:
@@ -44,7 +44,7 @@ def open_window(arguments: Sequence[str]) -> int:
     application, window = make_window(recipe, session)
     from lowerscope.app.widgets.dialog import FRAME
 
-    # Not every desktop keeps a window within a small screen, or one where all is scaled.
+    # Not every desktop keeps a window within a small or scaled screen.
     window.resize(window.size().boundedTo(window.screen().availableSize() - FRAME))
 
     def begin() -> None:
@@ -64,9 +64,9 @@ def open_window(arguments: Sequence[str]) -> int:
 
 
 def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QApplication, MainWindow]:
-    """Make the application and show its window, which a recipe or a session will be opened in.
+    """Create the application and show its window, in which a recipe or a session will be opened.
 
-    The window is complete, and the engine started, after ``window.begin``.
+    ``window.begin`` completes the window and starts the engine.
     """
     from PySide6.QtWidgets import QApplication
 
@@ -77,7 +77,7 @@ def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QAppli
 
     settings = Settings()
     if settings.scale() and "QT_SCALE_FACTOR" not in os.environ:
-        # Qt reads it when the application is made, and from nowhere else.
+        # Qt reads only this variable, when the application is created.
         os.environ["QT_SCALE_FACTOR"] = str(settings.scale() / 100)
     application = QApplication(["lowerscope", *theme.STYLE])
     application.setApplicationName("Lowerscope")
@@ -91,7 +91,7 @@ def make_window(recipe: Recipe | None = None, session: str = "") -> tuple[QAppli
 
 
 def _session_of(arguments: Sequence[str]) -> str:
-    """Return the file of a session, or the archive of one, that is to be opened; empty for none."""
+    """Return the session file, or the archive of one, to open; empty for none."""
     from pathlib import Path
 
     from lowerscope.core.user_paths import check_readable
@@ -126,15 +126,15 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
     options = parser.parse_args(arguments)
     if options.source is None:
         return None
-    # The window remembers it, and is started from another folder the next time.
+    # The window stores it, and may be started from another folder next time.
     recipe = with_absolute_paths(recipe_from(options))
-    # A name that was mistyped is said where it was typed.
+    # A mistyped name is reported in the terminal.
     source_kind(source_path(recipe.source.spec))
     return recipe
 
 
 def _check_command(word: str, commands: Sequence[str]) -> None:
-    """Raise a `LowerscopeError` if a word is meant for a command and is none."""
+    """Raise a `LowerscopeError` if a word is an unknown command."""
     from difflib import get_close_matches
 
     from lowerscope.core.errors import LowerscopeError

@@ -1,4 +1,4 @@
-"""The steps of each clock in one shape: what a row of a list and a dot of the slider show."""
+"""The steps of each timeline in one form, for the rows of lists and the dots of the slider."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from lowerscope.core.records.steps import PassRecord, TranslationRecord
 Status = Literal["done", "failed", "skipped", "off"]
 
 HEAVY = 0.8
-"""The calls that take so much of a run's time together, the longest first, are the heavy ones."""
+"""Share of a run's time that the heavy calls take together, the longest first."""
 
 
 @dataclass(frozen=True)
 class StepLine:
-    """One step of a list.
+    """A step of a list.
 
     Attributes
     ----------
     number
-        Its place in the list, from 1.
+        Position in the list, from 1.
     label
-        The number that a person would count, ``3``, or ``3.17`` for one inside of it.
+        Displayed number, ``3``, or ``3.17`` for a nested one.
     title
-        The pass, or the FX node.
+        Name of the pass, or of the FX node.
     depth, parent
-        Inside of how many others it is, and the number of the one it is directly in; 0 for none.
+        Nesting depth, and number of the step that directly contains it; 0 for none.
     step
-        Place of the recipe's step that it belongs to, from 1; 0 for none.
+        Position of the recipe's step that it belongs to, from 1; 0 for none.
     milliseconds
-        ``None`` where it was not measured.
+        Duration; ``None`` if not measured.
     changed
         Names of the functions that it changed, added or removed.
     left_out, status, error
         As in `PassRecord`.
     note
-        What it came to, for the translation of a node; what it computes, for a call.
+        Result of a node's translation, or computation of a call.
     heavy
-        Of a call: whether it is one of the few that take most of the run's time.
+        Whether a call is one of the few that take most of the run's time.
     is_break
-        Of a call: whether playing stops there.
+        Whether playing stops at a call.
     """
 
     number: int
@@ -64,14 +64,14 @@ class StepLine:
 
 @dataclass(frozen=True)
 class StepFilter:
-    """Which steps are gone through.
+    """Filter of the steps.
 
     Attributes
     ----------
     hide_unchanged
-        Leave out those that changed nothing.
+        Skip steps that changed nothing.
     name, function
-        Parts of their title, and of the name of a function that they changed; empty for any.
+        Substrings of a step's title, and of the name of a function that it changed; empty for any.
     """
 
     hide_unchanged: bool = True
@@ -79,7 +79,7 @@ class StepFilter:
     function: str = ""
 
     def takes(self, line: StepLine) -> bool:
-        """Return whether a step is gone through; one that failed always is."""
+        """Return whether a step passes the filter; one that failed always does."""
         if self.name and self.name.casefold() not in line.title.casefold():
             return False
         if self.function:
@@ -109,7 +109,7 @@ def pass_lines(records: Sequence[PassRecord]) -> tuple[StepLine, ...]:
 
 
 def node_lines(records: Sequence[TranslationRecord]) -> tuple[StepLine, ...]:
-    """Return the steps of the translation."""
+    """Return the steps of the translation to Relax."""
     return tuple(
         StepLine(
             number=record.number,
@@ -147,10 +147,10 @@ def call_lines(
     Parameters
     ----------
     breaks
-        The nodes and bindings at whose calls it stops.
+        The nodes and bindings at whose calls playing stops.
     error
-        What the run came to in the last of these; empty where it ended well. Otherwise nothing is
-        known of their times.
+        Error of the run in the last of these; empty if it succeeded. With an error, their times are
+        unknown.
     """
     heavy, stops = _heavy(calls), frozenset(breaks)
     return tuple(

@@ -1,4 +1,4 @@
-"""Where in the lists of steps the window is: the moment that the panes show."""
+"""Position of the window in the lists of steps: the step that the panes show."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from lowerscope.core.records.snapshot import Snapshot
 from lowerscope.core.records.steps import Clock, Moment, PassRecord
 
 PLAY_MS = 500
-"""So long a step is shown while it plays."""
+"""Duration of a step while playing."""
 
 APART: tuple[Clock, ...] = ("schedule", "run")
-"""At the steps of these the module is looked at as a whole: `Stepping.moment` is ``None``."""
+"""Timelines whose steps show the final module: `Stepping.moment` is ``None``."""
 
 
 class Stepping(QObject):
-    """The moment that is looked at, and the lists that it lies in.
+    """The current step, and the lists it is part of.
 
     Signals
     -------
     moment_changed
-        `moment`, or the step that is looked at, is another one.
+        `moment`, or the current step, changed.
     schedule_moved, run_moved
-        `schedule_index`, or `run_index`, is another one.
+        `schedule_index`, or `run_index`, changed.
     list_changed
-        Which steps there are to go through is new: another list, clock, filter or folding.
+        The visible steps changed: another list, timeline, filter or folding.
     playing_changed
-        `playing` is new.
+        `playing` changed.
     """
 
     moment_changed = Signal()
@@ -46,9 +46,9 @@ class Stepping(QObject):
         self._clock: Clock = "passes"
         self._moment: Moment | None = None
         self._failed: StepLine | None = None
-        # The step of a build, or of a run, that was looked at before: the next one is to come.
+        # The previous step of a build or of a run, to be restored in the next one.
         self._left: StepLine | None = None
-        # Of the clocks of `APART`: of the one that is gone through.
+        # Index in the current timeline, for those of `APART`.
         self._index: int | None = None
         self._function = ""
         self._filter = StepFilter()
@@ -58,32 +58,32 @@ class Stepping(QObject):
         self._timer.setInterval(PLAY_MS)
         self._timer.timeout.connect(self._play_on)
 
-    # What there is to see
+    # State
 
     @property
     def moment(self) -> Moment | None:
-        """What is looked at; ``None`` while nothing is stepped through.
+        """The current step; ``None`` if there is none.
 
-        At a step that failed, it is the moment before it.
+        At a step that failed, it is the step before it.
         """
         return self._moment
 
     @property
     def schedule_index(self) -> int | None:
-        """After how many primitives the scheduled function is looked at; ``None`` for all.
+        """Number of primitives applied to the scheduled function; ``None`` for all.
 
-        The module is looked at as a whole meanwhile: `moment` is ``None``.
+        The final module is shown meanwhile: `moment` is ``None``.
         """
         return self._index if self._clock == "schedule" else None
 
     @property
     def run_index(self) -> int | None:
-        """After how many calls of the run it is looked at; ``None`` while that is not stepped."""
+        """Number of calls of the run made so far; ``None`` while the run is not stepped through."""
         return self._index if self._clock == "run" else None
 
     @property
     def here(self) -> Moment | None:
-        """Where in the list that is gone through: `moment`, or that of the schedule or the run."""
+        """Position in the current list: `moment`, or that of the schedule or the run."""
         if self._clock not in APART:
             return self._moment
         if self._index is None:
@@ -93,7 +93,7 @@ class Stepping(QObject):
 
     @property
     def line(self) -> StepLine | None:
-        """The step that is looked at: the last one that was made, or the one that failed."""
+        """The current step: the last one applied, or the one that failed."""
         here = self.here
         if self._failed is not None:
             return self._failed
@@ -103,24 +103,24 @@ class Stepping(QObject):
 
     @property
     def clock(self) -> Clock:
-        """The list that is gone through."""
+        """The current timeline."""
         return self._clock
 
     @property
     def filter(self) -> StepFilter:
-        """Which steps are gone through."""
+        """Filter of the steps."""
         return self._filter
 
     def lines(self, clock: Clock) -> tuple[StepLine, ...]:
-        """Return all steps of a clock, in order; `StepLine.number` counts them from 1."""
+        """Return all steps of a timeline, in order; `StepLine.number` counts them from 1."""
         return self._lists.get(clock, ())
 
     def unfolded(self, clock: Clock) -> frozenset[int]:
-        """Return the numbers of the steps whose inner ones are shown."""
+        """Return the numbers of the expanded steps."""
         return self._unfolded.get(clock, frozenset())
 
     def dots(self, clock: Clock) -> tuple[StepLine, ...]:
-        """Return the steps of the slider: an unfolded one stands for those inside of it."""
+        """Return the steps of the slider: an expanded one is replaced by those inside it."""
         lines = self.lines(clock)
         unfolded = self.unfolded(clock)
         parents = {line.parent for line in lines}
@@ -135,20 +135,20 @@ class Stepping(QObject):
         )
 
     def takes(self, line: StepLine) -> bool:
-        """Return whether a step of the clock is gone through; the filter is one of passes."""
+        """Return whether a step of the timeline is visible; the filter applies to passes."""
         return self._clock in APART or self._filter.takes(line)
 
     def passed_over(self, clock: Clock) -> tuple[int, int]:
-        """Return how many of the slider's steps are passed over, and how many there are.
+        """Return how many of the slider's steps are skipped, and how many there are.
 
-        Every count of unchanged steps is this one. Those that failed or were not made do not count.
+        All counts of unchanged steps use this. Steps that failed or were not applied do not count.
         """
         made = [line for line in self.dots(clock) if line.status == "done"]
         passed = [] if clock in APART else [each for each in made if not self._filter.takes(each)]
         return len(passed), len(made)
 
     def _stops(self, clock: Clock) -> list[int]:
-        """Return the numbers of the steps that are gone through, and 0 for before the first."""
+        """Return the numbers of the visible steps, and 0 for before the first."""
         taken = (
             line.number
             for line in self.dots(clock)
@@ -156,29 +156,29 @@ class Stepping(QObject):
         )
         return [0, *taken]
 
-    # Going through them
+    # Navigation
 
     def go(self, moment: Moment) -> None:
-        """Look at a moment; of what comes after a step that failed, at that step."""
+        """Go to a step; for one after a failed step, go to the failed one."""
         lines = self.lines(moment.clock)
         if not lines:
             return
         index = max(0, min(moment.index, len(lines)))
         if moment.clock in APART:
-            # What comes after a primitive that failed is tried nevertheless.
+            # Primitives after a failed one are tried nevertheless.
             self._set_clock(moment.clock)
             self._set_index(index)
             return
         failed = next((line for line in lines[:index] if line.status == "failed"), None)
         if failed is not None:
-            # Of those beside it: what is inside of one ends before that one does.
+            # A step beside it: one inside of a step ends before that does.
             beside = (line for line in lines[: failed.number - 1] if line.parent == failed.parent)
             index = max((line.number for line in beside), default=0)
         self._set_clock(moment.clock)
         self._set(Moment(clock=moment.clock, index=index), failed)
 
     def step(self, by: int) -> None:
-        """Go on, or back, by a number of the steps that are gone through."""
+        """Go forward or back by a number of visible steps."""
         stops = self._stops(self._clock)
         here = self._here()
         if here is None:
@@ -190,21 +190,21 @@ class Stepping(QObject):
         self.go(Moment(clock=self._clock, index=stops[max(0, min(place, len(stops) - 1))]))
 
     def first(self) -> None:
-        """Look at what there is before the first step."""
+        """Go to the state before the first step."""
         self.go(Moment(clock=self._clock, index=0))
 
     def last(self) -> None:
-        """Look at the last of the steps that are gone through."""
+        """Go to the last visible step."""
         self.go(Moment(clock=self._clock, index=self._stops(self._clock)[-1]))
 
     def leave(self) -> None:
-        """Show what is open as a whole again."""
+        """Leave the timeline and show the final module."""
         self.pause()
         self._set(None, None)
         self._set_index(None)
 
     def set_clock(self, clock: Clock) -> None:
-        """Go through another list; while something is stepped through, from its end."""
+        """Switch to another timeline; while stepping, to its end."""
         if clock == self._clock:
             return
         stepped = self._moment is not None
@@ -215,14 +215,14 @@ class Stepping(QObject):
             self.last()
 
     def _here(self) -> int | None:
-        """Return the number of the step that is looked at; 0 before the first."""
+        """Return the number of the current step; 0 before the first."""
         here = self.here
         if here is None or here.clock != self._clock:
             return None
         return here.index if self._failed is None else self._failed.number
 
     def to_break(self, way: int) -> None:
-        """Go on, or back for -1, to the next call of the run that is a break, or to the end."""
+        """Go to the next call that is a breakpoint (the previous one for -1), or to the end."""
         lines = self.lines("run")
         if not lines:
             return
@@ -236,11 +236,11 @@ class Stepping(QObject):
 
     @property
     def playing(self) -> bool:
-        """Whether one step after the other is shown."""
+        """Return whether the steps are playing."""
         return self._timer.isActive()
 
     def play(self) -> None:
-        """Show one step after the other from here, from the start where it was at the end."""
+        """Play from the current step, or from the start if at the end."""
         stops = self._stops(self._clock)
         if len(stops) < 2:
             return
@@ -251,14 +251,14 @@ class Stepping(QObject):
         self.playing_changed.emit()
 
     def play_or_pause(self) -> None:
-        """Play, or stay where it is if it plays."""
+        """Toggle playing."""
         if self.playing:
             self.pause()
         else:
             self.play()
 
     def pause(self) -> None:
-        """Stay where it is."""
+        """Stop playing."""
         if self.playing:
             self._timer.stop()
             self.playing_changed.emit()
@@ -270,16 +270,16 @@ class Stepping(QObject):
         if here is None or at_break or here >= self._stops(self._clock)[-1]:
             self.pause()
 
-    # Which ones
+    # Visible steps
 
     def set_filter(self, chosen: StepFilter) -> None:
-        """Go through other steps."""
+        """Set the filter."""
         if chosen != self._filter:
             self._filter = chosen
             self.list_changed.emit()
 
     def set_unfolded(self, clock: Clock, number: int, unfolded: bool) -> None:
-        """Show the steps inside of a step, or not."""
+        """Expand or collapse a step."""
         before = self.unfolded(clock)
         after = before | {number} if unfolded else before - {number}
         if after != before:
@@ -287,7 +287,7 @@ class Stepping(QObject):
             self.list_changed.emit()
 
     def take(self, source: Source, snapshot: Snapshot) -> None:
-        """Go over to the lists of new records; another source has nothing stepped at first."""
+        """Switch to the lists of new records; for another source, no step is current."""
         if source != self._source:
             self._unfolded = {}
             self.leave()
@@ -309,7 +309,7 @@ class Stepping(QObject):
         self.list_changed.emit()
 
     def take_schedule(self, function: str, lines: tuple[StepLine, ...]) -> None:
-        """Take the primitives of the schedule of a function."""
+        """Set the primitives of a function's schedule."""
         if (function, lines) == (self._function, self._lists.get("schedule", ())):
             return
         if function != self._function and self._clock == "schedule":
@@ -322,7 +322,7 @@ class Stepping(QObject):
             self.list_changed.emit()
 
     def take_run(self, lines: tuple[StepLine, ...]) -> None:
-        """Take the calls of a run; nothing where there is none of what is shown."""
+        """Set the calls of a run; none if there is no run of the recipe shown."""
         line = self.line
         self._lists["run"] = lines
         if self._clock != "run":
@@ -332,16 +332,16 @@ class Stepping(QObject):
             self.leave()
             self._left = line
         elif line is not None:
-            # Of another run, the call of the same function that was looked at.
+            # Belongs to another run: the current call of the same function.
             self._left = None
             self._set_index(_place_of(line, lines))
         self.list_changed.emit()
 
     def take_build(self, records: Sequence[PassRecord]) -> None:
-        """Take the passes of the build of what is shown."""
+        """Set the passes of the build of the recipe shown."""
         lines = pass_lines(records)
         self._lists["build"] = lines
-        # What TVM calls sequential, or by the name of a function, is but a list of the others.
+        # TVM's sequential passes, and those named like a function, merely contain the others.
         sequences = {
             line.number
             for line in lines
@@ -352,7 +352,7 @@ class Stepping(QObject):
         self.list_changed.emit()
         left, self._left = self._left, None
         if left is not None and lines and self._clock == "build":
-            # Nothing else was looked at since: the step of the same name, in the new build.
+            # No other step was selected since: go to the step of the same name in the new build.
             self.go(Moment(clock="build", index=_place_of(left, lines)))
 
     def _set_clock(self, clock: Clock) -> None:
@@ -377,7 +377,7 @@ class Stepping(QObject):
 
 
 def _place_of(line: StepLine, lines: Sequence[StepLine]) -> int:
-    """Return the number of what a step of another list is in this one, or of the one before it."""
+    """Return the number of the corresponding step in this list, or of the one before it."""
     alike = [each for each in lines if each.title == line.title and each.depth == line.depth]
     same = next((each for each in alike if each.label == line.label), None)
     if same is not None or alike:

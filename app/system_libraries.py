@@ -1,4 +1,4 @@
-"""System libraries that Qt needs: asked for by name, before Qt dies of one that is missing."""
+"""System libraries that Qt needs: checked before Qt aborts for lack of one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 import os
 import sys
 
-# The library that the loader names, and the Debian package that has it.
+# Libraries by the name the loader uses, with the Debian package of each.
 ALWAYS = {
     "libglib-2.0.so.0": "libglib2.0-0",
     "libGL.so.1": "libgl1",
@@ -28,7 +28,7 @@ ON_X11 = {
 
 
 def explain_missing_libraries() -> str:
-    """Say which packages to install, or which display is missing; empty when all is there."""
+    """Return which packages to install, or which display is missing; empty if nothing is."""
     if not sys.platform.startswith("linux"):
         return ""
     platform = os.environ.get("QT_QPA_PLATFORM", "").split(":")[0]

@@ -1,4 +1,4 @@
-"""What is known of targets and of other machines: asked of the children, for the dialogs."""
+"""Targets and remote machines: queries to the children, for the dialogs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.core.engine.target_params import RemoteParams, TargetsParams
+from lowerscope.app.document.queries import Slot
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import RemoteQuery, TargetsQuery
 from lowerscope.core.records.remote import Remote, RemoteState
 from lowerscope.core.records.target import TargetRecord
 
@@ -17,18 +18,18 @@ if TYPE_CHECKING:
 
 
 class Targets(QObject):
-    """The catalogue, what was typed last, and the other machine that was tried last.
+    """The catalogue, the target typed last, and the remote machine tried last.
 
     Attributes
     ----------
     catalogue
-        Those to choose from; empty as long as they are not known.
+        The available targets; empty until they are known.
     typed
-        What the target that was typed changes, or what is wrong with it.
+        Effect of the typed target, or its error.
     state
-        What another machine has said, or why nothing is known of it.
+        Answer of a remote machine, or why there is none.
     trying
-        Whether another machine is being asked.
+        Whether a query to a remote machine is pending.
 
     Signals
     -------
@@ -42,28 +43,28 @@ class Targets(QObject):
         super().__init__(workspace)
         self._workspace = workspace
         self._text = ""
-        self._request: int | None = None
+        self._slot = Slot(workspace.queries)
         self.catalogue: tuple[TargetRecord, ...] = ()
         self.typed: TargetRecord | Problem | None = None
         self.state: RemoteState | Problem | None = None
 
     @property
     def trying(self) -> bool:
-        """Whether another machine is being asked."""
-        return self._request is not None
+        """Return whether a query to a remote machine is pending."""
+        return self._slot.is_busy
 
     def ask(self, threads: int) -> None:
-        """Ask what there is to choose from, with so many threads."""
+        """Query the available targets, for a number of threads."""
 
         def take(records: tuple[TargetRecord, ...]) -> None:
             self.catalogue = records
             self.changed.emit()
 
-        params = TargetsParams(threads=threads)
-        self._workspace.engine.request("targets", params, take, self._ignore)
+        params = TargetsQuery(threads=threads)
+        self._workspace.queries.ask(params, take, self._ignore)
 
     def look(self, text: str, threads: int) -> None:
-        """Ask what a target that is being typed changes; the last one counts."""
+        """Query the effect of a target being typed; the last query counts."""
         self._text, self.typed = text, None
 
         def take(records: tuple[TargetRecord, ...]) -> None:
@@ -74,11 +75,11 @@ class Targets(QObject):
                 self.typed = found
                 self.changed.emit()
 
-        params = TargetsParams(texts=(text,), threads=threads)
-        self._workspace.engine.request("targets", params, take, note)
+        params = TargetsQuery(texts=(text,), threads=threads)
+        self._workspace.queries.ask(params, take, note)
 
     def attempt(self, remote: Remote) -> None:
-        """Ask another machine what it is, as soon as the worker may reach it."""
+        """Query a remote machine, as soon as the worker may reach it."""
         sandbox = self._workspace.worker.sandbox
         if sandbox is None:
             self._attempt(remote)
@@ -87,19 +88,15 @@ class Targets(QObject):
 
     def _attempt(self, remote: Remote) -> None:
         self.give_up()
-        self._request = self._workspace.worker.request(
-            "remote", RemoteParams(remote=remote), self._take_state, self._take_state
-        )
+        self._slot.ask(RemoteQuery(remote=remote), self._take_state, self._take_state)
         self.changed.emit()
 
     def give_up(self) -> None:
-        """Ask the other machine no more, and forget what it has said."""
-        request, self._request = self._request, None
-        self._workspace.abandon(self._workspace.worker, request)
+        """Cancel the query to the remote machine, and discard its answer."""
+        self._slot.supersede()
         self.state = None
 
     def _take_state(self, state: RemoteState | Problem) -> None:
-        self._request = None
         self.state = state
         self.changed.emit()
 

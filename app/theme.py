@@ -1,9 +1,9 @@
-"""How the window looks: which theme is on, and putting one on.
+"""The window's theme: the current one, and applying another.
 
 A widget that paints itself reads ``current()`` when it paints, and repaints on
 ``notifier().changed``. Everything else follows the palette and the style sheet.
 
-What stands before the first paint does not touch PySide6's ``Qt``: making that class with its
+Code that runs before the first paint does not touch PySide6's ``Qt``: making that class with its
 hundred enumerations takes as long as a tenth of the whole start.
 """
 
@@ -19,23 +19,23 @@ from lowerscope.app.widgets.stylesheet import stylesheet
 from lowerscope.app.widgets.typefaces import ui_font
 
 #: PySide6 makes a type when it is first used. ``QPainter.fillRect`` asks whether a colour is a
-#: gradient: where the type is made in the middle of that, the process dies now and then.
+#: gradient: if the type is made in the middle of that, the process sometimes crashes.
 MADE_BEFORE_PAINTING = (QGradient,)
 
-#: Arguments of the application: the style that ours is made for. ``setStyle`` takes 4 ms more.
+#: Arguments of the application: the style that ours is based on. ``setStyle`` takes 4 ms more.
 STYLE = ("-style", "Fusion")
 
-#: What the user may choose: follow the system, or one of ours.
+#: The user's choices: follow the system, or one of our themes.
 SCHEMES = ("system", "light", "dark")
 
 
 class ThemeNotifier(QObject):
-    """Says when the look changed.
+    """Signals that the theme changed.
 
     Signals
     -------
     changed(Theme)
-        The theme that is now on.
+        The new theme.
     """
 
     changed = Signal(object)
@@ -47,29 +47,29 @@ class ThemeNotifier(QObject):
         self.follows = False
 
     def follow_system(self) -> None:
-        """Put on what the system asks for, unless the user chose otherwise."""
+        """Apply the system's scheme, unless the user chose another."""
         if self.scheme == "system":
             _put_on(_wanted(self.scheme))
 
 
 @cache
 def notifier() -> ThemeNotifier:
-    """The one notifier."""
+    """Return the only notifier."""
     return ThemeNotifier()
 
 
 def current() -> Theme:
-    """The theme that is on."""
+    """Return the current theme."""
     return notifier().theme
 
 
 def scheme() -> str:
-    """What the user chose: one of ``SCHEMES``."""
+    """Return the user's choice: one of ``SCHEMES``."""
     return notifier().scheme
 
 
 def start(app: QApplication, chosen: str = "system") -> None:
-    """Load the typefaces and put a theme on; call it once, before the first widget.
+    """Load the typefaces and apply a theme; call it once, before the first widget.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def start(app: QApplication, chosen: str = "system") -> None:
 
 
 def follow_system() -> None:
-    """Go along with the system's light and dark, and it with the user's choice, from now on."""
+    """Keep the theme in sync with the system's light and dark scheme and the user's choice."""
     notice = notifier()
     if not notice.follows:
         QGuiApplication.styleHints().colorSchemeChanged.connect(notice.follow_system)
@@ -118,14 +118,14 @@ def set_scheme(chosen: str) -> None:
 
 
 def set_code_pixels(pixels: float) -> None:
-    """Choose the size of code, in logical pixels, for what is in view as well."""
+    """Set the font size of code, in logical pixels, for visible code as well."""
     if pixels != typefaces.code_pixels():
         typefaces.set_code_pixels(pixels)
         notifier().changed.emit(current())
 
 
 def apply(app: QApplication, theme: Theme) -> None:
-    """Put a theme on every window of the application."""
+    """Apply a theme to every window of the application."""
     notice = notifier()
     notice.theme = theme
     palette = _palette(theme)

@@ -1,40 +1,40 @@
-"""The colours of light and dark, by what they mean."""
+"""The colours of the light and the dark theme, by role."""
 
 from typing import NamedTuple
 
 
 class Theme(NamedTuple):
-    """The colours of a look, each as ``#rrggbb``.
+    """The colours of a theme, each as ``#rrggbb``.
 
     Attributes
     ----------
     name : str
         ``"light"`` or ``"dark"``.
     ground, panel, code_ground, line
-        Behind the panes, a pane, a pane of code, what stands between them.
+        Background of the window, of a pane and of a code pane; separators.
     text, quiet, faint
-        Words, words that explain, line numbers and what is disabled.
+        Text, explanatory text, line numbers and disabled text.
     accent, accent_ground, on_accent
-        The one accent colour, the ground of what is selected, words on the accent.
+        The accent colour, the background of selected items, text on the accent.
     te, library
         Strategies; the high-level one has the accent.
     right, right_ground, wrong, wrong_ground, changed
-        A verdict's word and ground; the ground of a changed line.
+        Text and background of a verdict; background of a changed line.
     hover
-        The ground of what is under the mouse.
+        Background of the item under the mouse.
     found
-        Behind what a search has found, half transparent.
+        Background of search results, half transparent.
     stop
-        The disc of a node at which a run is stopped.
+        Disc of a node with a breakpoint.
     node, node_line, edge, neutral
         A graph's node, its outline, an edge, and the bar of a node without a strategy.
     input, output, group
         Kinds of nodes, where colours are those of kinds; calls are neutral, constants faint.
     heat, heat_ground, error_ground
-        The bar of a node that took time, and the grounds of those with the most time and the
-        largest error; the least have that of a node.
+        Bar of a node with a measured time, and backgrounds of those with the longest time and the
+        largest error; the smallest have that of a node.
     keyword, string, number, comment, function, decorator, builtin
-        Code; everything else has the colour of text.
+        Tokens of code; all others have the colour of text.
     """
 
     name: str
@@ -78,18 +78,20 @@ class Theme(NamedTuple):
 
     @property
     def dark(self) -> bool:
-        """Whether words are lighter than what is behind them."""
+        """Return whether the text is lighter than the background."""
         return self.name == "dark"
 
     @property
     def unsure(self) -> str:
-        """Amber: the word of a verdict that is inconclusive; its ground is ``changed``."""
+        """Amber, for an inconclusive verdict; its background is ``changed``."""
         return self.library
 
     @property
     def tints(self) -> tuple[str, ...]:
-        """Grounds that tell the lines of one node from those of another, also to those who see
-        few colours; none is that of a selected or of a changed line."""
+        """Backgrounds that distinguish the lines of nodes, also for colour-blind users.
+
+        None is that of a selected or of a changed line.
+        """
         return _DARK_TINTS if self.dark else _LIGHT_TINTS
 
 
@@ -186,8 +188,10 @@ DARK = Theme(
 
 
 def strategy_colour(theme: Theme, strategy: str) -> str:
-    """The colour of ``"high-level"``, ``"te"`` or ``"library"``, or of what was ``"added"``,
-    ``"removed"`` or ``"changed"``; of anything else, a quiet one.
+    """Return the colour of a strategy or a change; a quiet one for anything else.
+
+    Strategies are ``"high-level"``, ``"te"`` and ``"library"``; changes are ``"added"``,
+    ``"removed"`` and ``"changed"``.
     """
     colours = {
         "high-level": theme.accent,
@@ -201,8 +205,9 @@ def strategy_colour(theme: Theme, strategy: str) -> str:
 
 
 def kind_colour(theme: Theme, kind: str) -> str:
-    """The colour of a kind of node: ``"input"``, ``"constant"``, ``"call"``, ``"output"``,
-    ``"group"``.
+    """Return the colour of a kind of node.
+
+    Kinds are ``"input"``, ``"constant"``, ``"call"``, ``"output"`` and ``"group"``.
     """
     colours = {"input": theme.input, "output": theme.output, "group": theme.group}
     return colours.get(kind, theme.faint if kind == "constant" else theme.neutral)

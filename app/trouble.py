@@ -1,4 +1,4 @@
-"""What went wrong with the last change or run, and the recipe that led to it."""
+"""Problems of the last change or run, and the recipe that caused them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from lowerscope.core.errors import Problem
 
 
 class Trouble(QObject):
-    """What the Problems page shows.
+    """The model of the Problems page.
 
     Signals
     -------
     changed
-        `problems` is new.
+        `problems` changed.
 
     Attributes
     ----------
     problems
-        What went wrong; none where nothing did.
+        The current problems, if any.
     refused
-        The change that led to it; ``None`` where it was none.
+        The change that caused them; ``None`` if it was none.
     """
 
     changed = Signal()
@@ -32,12 +32,12 @@ class Trouble(QObject):
         self.refused: Change | None = None
 
     def show(self, problem: Problem, refused: Change | None = None) -> None:
-        """Show a problem, in place of another one."""
+        """Show a problem, replacing the previous one."""
         self.problems, self.refused = (problem,), refused
         self.changed.emit()
 
     def clear(self) -> None:
-        """Show that there is no problem any more."""
+        """Clear the problems."""
         if self.problems:
             self.problems, self.refused = (), None
             self.changed.emit()

@@ -1,9 +1,9 @@
-"""Files that are code: before one runs for the first time, the window asks.
+"""Trust in code files: the user confirms one before it runs for the first time.
 
-A file is known by its path and its content. One that ran here because its user said so is not asked
-about again: on the command line, in answer to the question, or by saving it while it was open. The
-children are told which files may run, and refuse all others: what has changed since it was shown,
-and what is imported without its being known beforehand. The window asks about these then.
+A file is identified by its path and its content. One that the user has approved is not asked about
+again: on the command line, in the dialog, or by saving it while it was open. The children are sent
+the table of files that may run, and reject all others: those changed since they were shown, and
+imports that were not known beforehand. The window then shows the dialog for these.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from lowerscope.core.sources.samples import PREFIX
 
 
 class Trusting(QObject):
-    """Asks whether a recipe's files may run, and remembers those that may.
+    """Shows the dialog about a recipe's files, and stores those that may run.
 
     Signals
     -------
     declined
-        What was asked about may not run.
+        The user declined to run the files.
     """
 
     declined = Signal()
@@ -43,7 +43,7 @@ class Trusting(QObject):
         self._settings = settings
         self._window = window
         self._allowed: dict[str, str] = {}
-        """The hashes of files that this window may run."""
+        """Hashes of the files that this window may run."""
         self._table: dict[str, str] = {}
         self._asks_unseen = False
         self._publish()
@@ -52,19 +52,19 @@ class Trusting(QObject):
         workspace.unseen.connect(self._take_unseen)
 
     def ask(self, recipe: Recipe, go: Callable[[Recipe], object]) -> None:
-        """Call `go` with a recipe: at once, or when the user has let its files run, or never."""
+        """Call `go` with a recipe, at once or when the user has approved its files, or never."""
         self._ask(partial(code_of, recipe), partial(go, recipe), self.declined.emit)
 
     def allow(self, recipe: Recipe) -> None:
-        """Let a recipe's files run as they are: the user has named them on the command line."""
+        """Approve a recipe's files as they are: the user named them on the command line."""
         self._allow(_hashes(code_of(recipe)))
 
     def take_saved(self, paths: Iterable[str]) -> None:
-        """Let files run as they are now, of those that were allowed: they were saved while open."""
+        """Approve again those approved files that were saved while open."""
         self._allow(_hashes(path for path in paths if path in self._allowed))
 
     def approved(self) -> Mapping[str, str] | None:
-        """Return the files that may run, with the hashes of their content; ``None`` for any."""
+        """Return the approved files with the hashes of their content; ``None`` for any."""
         return self._table if self._settings.asks_first() else None
 
     def _ask(
@@ -85,7 +85,7 @@ class Trusting(QObject):
         changed = [path for path in unknown if path in known]
         dialog = RunCodeDialog(unknown, changed, self._window)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        # Each dialog answers for what it shows, should a second one come.
+        # Each dialog approves only what it shows, in case a second one opens.
         dialog.accepted.connect(partial(self._go, files, hashes | dialog.shown, go, decline))
         dialog.rejected.connect(decline)
         dialog.open()
@@ -98,10 +98,10 @@ class Trusting(QObject):
         decline: Callable[[], object],
     ) -> None:
         if _hashes(files()) != hashes:
-            # Written while it was being read: what would run is not what was shown.
+            # Written while being read: what would run is not what was shown.
             self._ask(files, go, decline)
             return
-        # What was shown is what is let run, whether or not it can be opened then.
+        # What was shown is approved, whether or not it can be opened afterwards.
         self._allow(hashes)
         go()
 
@@ -113,14 +113,14 @@ class Trusting(QObject):
         self._publish()
 
     def _publish(self) -> None:
-        # A model may import its files by another name of their folder.
+        # A model may import its files by another path to their folder.
         real = {os.path.realpath(path): content for path, content in self._allowed.items()}
         self._table = self._settings.trusted() | real | self._allowed
 
-    # Files that a child has refused to run
+    # Files that a child has rejected
 
     def _take_unseen(self, problem: Problem) -> None:
-        # The request is told first.
+        # The request's own callback comes first.
         ask = partial(self._ask_unseen, problem.choices, running=self._workspace.running)
         QTimer.singleShot(0, self, ask)
 
@@ -128,7 +128,7 @@ class Trusting(QObject):
         found = {path: content for path, content in _hashes(paths).items() if content}
         first = paths[0] if paths else ""
         if self._asks_unseen or first not in found or self._allowed.get(first) == found[first]:
-            # In the last cases the window cannot show what the child has read: it says so.
+            # In these cases the window cannot show what the child has read: the dialog says so.
             return
         if self._is_open(first):
             self.take_saved([first])
@@ -136,7 +136,7 @@ class Trusting(QObject):
             return
         real = os.path.realpath(first)
         for path in [each for each in self._allowed if os.path.realpath(each) == real]:
-            # Saving it is no answer to the question.
+            # Saving the file does not approve it while the dialog is open.
             del self._allowed[path]
         self._publish()
         self._asks_unseen = True
@@ -144,7 +144,7 @@ class Trusting(QObject):
         self._ask(lambda: found, again, self._decline_unseen)
 
     def _is_open(self, path: str) -> bool:
-        """Return whether a file that changes is taken as saved by the user; see `SourceWatch`."""
+        """Return whether a change of a file counts as saved by the user; see `SourceWatch`."""
         recipe = self._workspace.recipe
         if recipe is None or path not in self._allowed or not self._settings.watching():
             return False
@@ -162,7 +162,7 @@ class Trusting(QObject):
 
 
 def _hashes(paths: Iterable[str]) -> dict[str, str]:
-    """Return the hashes of files, read anew: size and time do not tell that they are the same."""
+    """Return the hashes of files, read anew: equal size and time do not prove equality."""
     hashes = Hashes()
     return {path: hashes.of(path) for path in paths}
 
@@ -170,7 +170,7 @@ def _hashes(paths: Iterable[str]) -> dict[str, str]:
 def code_of(recipe: Recipe) -> tuple[str, ...]:
     """Return the files that run when a recipe is derived, without samples.
 
-    They are the Python files that it names, those of their folders that these import, and the
+    These are the Python files that it names, those of their folders that these import, and the
     databases that its steps apply.
     """
     named = [

@@ -1,4 +1,4 @@
-"""The window: menus, tool bar, banner, and either the welcome page or the panes."""
+"""The main window: menus, tool bar, banner, and the welcome page or the panes."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ MENU_HEIGHT = 28
 class MainWindow(QMainWindow):
     """The window with one document, or none.
 
-    It comes up with the welcome page alone, since what takes time to import or to make may not
-    stand before the first paint. `begin` adds the rest.
+    It opens with the welcome page alone, since slow imports must not delay the first paint. `begin`
+    adds the rest.
 
     Parameters
     ----------
     welcome
-        Whether to come up with the welcome page; otherwise with an empty one, for a document that
-        is about to be opened.
+        Whether to open with the welcome page; otherwise with an empty one, for a document that is
+        about to be opened.
 
     Signals
     -------
@@ -59,30 +59,29 @@ class MainWindow(QMainWindow):
     Attributes
     ----------
     settings
-        What is remembered from one start to the next.
+        Persistent settings.
     sessions, source_watch, trusting, sandbox
-        The file that what is open is saved in; the files that it is made of, whether they may run,
-        and what they may do.
+        The session file of the document; its source files, their approval, and their sandbox.
     welcome
         The page without a document.
     workspace
         The open document.
     commands
-        All that the user can do.
+        The registry of commands.
     opening
-        Opens sources, with the questions that come with them.
+        Opens sources, with the dialogs involved.
     extensions
         Rule and library files.
     pipeline
-        The recipe's steps, and the way through them.
+        Commands of the recipe's steps, and navigation through them.
     schedules
-        What can be done with the schedules of functions.
+        Commands of functions' schedules.
     graphs
-        What can be done with the graphs.
+        Commands of the graphs.
     tool_bar, banner, status
-        The bar below the menus, the line for news, the line at the bottom.
+        The tool bar, the notification bar and the status bar.
     help
-        The help, in a window of its own.
+        The help window.
     """
 
     painted = Signal()
@@ -124,7 +123,7 @@ class MainWindow(QMainWindow):
         self._column.addWidget(self.pages, 1)
         self.menuBar().setFixedHeight(MENU_HEIGHT)
         self.statusBar().setSizeGripEnabled(False)
-        # Where everything is scaled, a screen may be smaller.
+        # With a large scale, the screen may be smaller.
         self.setMinimumSize(QSize(*SMALLEST).boundedTo(self.screen().availableSize()))
         self.resize(*SIZE)
         self._same_size = self.restoreGeometry(self.settings.geometry())
@@ -134,7 +133,6 @@ class MainWindow(QMainWindow):
         theme.follow_system()
         self._complete()
         self.workspace.start()
-        self._show_recipe()
         if recipe is not None:
             self.trusting.allow(recipe)
             self.workspace.open(recipe)
@@ -214,10 +212,7 @@ class MainWindow(QMainWindow):
         tell_roles()
         self.targets = TargetCommands(self)
         add_commands(self.commands, self)
-        self.pipeline.watch(self.commands)
-        self.schedules.watch(self.commands)
         fill_menus(self.menuBar(), self.commands)
-        self.graphs.watch()
         self.tool_bar = ToolBar(self.workspace)
         self.tool_bar.pipeline.set_menu(self.pipeline.menu(self.tool_bar))
         self.tool_bar.hide()
@@ -241,19 +236,13 @@ class MainWindow(QMainWindow):
         self.tool_bar.here_wanted.connect(self.targets.leave_remote)
         workspace = self.workspace
         workspace.snapshot_changed.connect(self._show_snapshot)
-        workspace.recipe_wanted.connect(self._show_recipe)
-        workspace.run_changed.connect(self._show_recipe)
-        workspace.activity_changed.connect(self._show_recipe)
-        workspace.problems_changed.connect(self._show_recipe)
-        workspace.selection_changed.connect(self._show_recipe)
-        workspace.pins.changed.connect(self._show_recipe)
         workspace.announced.connect(self.banner.show_message)
         self.sessions.changed.connect(self._show_title)
         self.trusting.declined.connect(self._show_what_is_open)
 
     @property
     def panes(self) -> Panes:
-        """The panes; made when they are first needed, since the welcome page needs none."""
+        """The panes; created on first use, since the welcome page needs none."""
         if self._panes is None:
             from lowerscope.app.commands.sessions import LayoutWatch
             from lowerscope.app.panes import Panes
@@ -276,15 +265,15 @@ class MainWindow(QMainWindow):
 
     @property
     def made_panes(self) -> Panes | None:
-        """The panes, if they have been needed."""
+        """The panes, if they have been created."""
         return self._panes
 
     def show_panes(self) -> None:
-        """Go over from the welcome page to the panes."""
+        """Switch from the welcome page to the panes."""
         self.pages.setCurrentWidget(self.panes)
         self.tool_bar.show()
 
-    # What the user can do: see app/menus.py. What concerns sources is in app/opening.py.
+    # Commands: see app/menus.py. Those about sources are in app/opening.py.
 
     def open_source(self, spec: str) -> None:
         """Open ``sample:NAME``, a file with a model, a session, or the archive of one."""
@@ -300,14 +289,14 @@ class MainWindow(QMainWindow):
         self.show_panes()
 
     def open_session(self, path: str) -> None:
-        """Open what was saved, laid out as it was."""
+        """Open a saved session with its layout."""
         if self.sessions.open(path):
             self.settings.add_recent(path, "")
-        # They say as well why it cannot be opened.
+        # They also show why it cannot be opened.
         self.show_panes()
 
     def open_recent(self, spec: str) -> None:
-        """Open a source once more, with all that it was opened with."""
+        """Reopen a recent source with its recipe."""
         if self.sessions.is_file(spec):
             self.open_session(spec)
             return
@@ -315,37 +304,35 @@ class MainWindow(QMainWindow):
         self.show_panes()
 
     def choose_file(self) -> None:
-        """Ask for a file and open it."""
+        """Select a file in a dialog and open it."""
         path = self.opening.choose_file()
         if path:
             self.open_source(path)
 
     def change(self, **fields: object) -> None:
-        """Change fields of the recipe, as one step of undo."""
+        """Change fields of the recipe, as one undo step."""
         import msgspec
 
         recipe = self.workspace.wanted
         if recipe is not None:
             self.workspace.change(msgspec.structs.replace(recipe, **fields))
-            # A command that chose what is chosen already has switched its mark off.
-            self._show_recipe()
 
     def set_scheme(self, scheme: str) -> None:
-        """Follow the system's colours, or be light or dark."""
+        """Set the colour scheme: the system's, light or dark."""
         theme.set_scheme(scheme)
         self.settings.set_scheme(scheme)
 
     def reset_layout(self) -> None:
-        """Put every pane where it stands by default."""
+        """Reset all panes to their default places."""
         self.panes.arrange()
 
     def show_page(self, key: str) -> None:
-        """Show a page of the pane at the bottom."""
+        """Show a page of the outcome pane."""
         self.show_panes()
         self.panes.show_page(key)
 
     def show_welcome(self) -> None:
-        """Show the welcome page; what is open stays open behind it."""
+        """Show the welcome page; the document stays open behind it."""
         self.welcome.show_recent(self.settings.recent())
         self.pages.setCurrentWidget(self.welcome)
         self.tool_bar.hide()
@@ -369,15 +356,10 @@ class MainWindow(QMainWindow):
     def _show_title(self) -> None:
         from lowerscope.app.commands.sessions import title
 
-        # Qt shows such a mark in place of "[*]" that is not doubled.
+        # Qt replaces a single "[*]" with the modified mark; a doubled one is literal.
         self.setWindowTitle(title(self).replace("[*]", "[*][*]"))
 
-    def _show_recipe(self) -> None:
-        from lowerscope.app.availability import show_availability
-
-        show_availability(self)
-
-    # Qt's own
+    # Qt overrides
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)

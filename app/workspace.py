@@ -1,7 +1,7 @@
 """The open document: recipe, undo, selection, records and problems; signals, no widgets.
 
-All state of the window that is not a matter of looks lives here, and nowhere else. Views listen to
-the signals, draw the records, and call the methods.
+All state of the window apart from its appearance lives here. Views connect to the signals, draw the
+records, and call the methods.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from lowerscope.app.changes import Changes
 from lowerscope.app.children.at_work import AtWork
 from lowerscope.app.children.hanging import Hanging
 from lowerscope.app.children.recovering import Recovering
-from lowerscope.app.children.requests import REPLACED_MS
 from lowerscope.app.children.whole_log import WholeLog
 from lowerscope.app.colouring import Colouring
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.engine_client import EngineClient
-from lowerscope.app.fetching import Fetches
 from lowerscope.app.history import Change
 from lowerscope.app.inputs import Inputs
 from lowerscope.app.overrides import calls_among, with_strategy
@@ -39,10 +38,10 @@ from lowerscope.app.workbench.tuning import Tuning
 from lowerscope.app.workbench.variants import Variants
 from lowerscope.core.engine import temporary_files
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
 from lowerscope.core.recipe import Recipe, Strategy
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.snapshot import FunctionRecord, Note, Snapshot
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT, TextMetrics
 
 
 class Workspace(QObject):
@@ -51,25 +50,25 @@ class Workspace(QObject):
     Signals
     -------
     snapshot_changed
-        Another recipe is open, or none: `recipe` and `snapshot` are new.
+        `recipe` and `snapshot` changed, possibly to ``None``.
     recipe_wanted
-        The recipe that is shown or on its way is another one: for switches and fields.
+        The shown or pending recipe changed: for switches and fields.
     selection_changed
-        `selection` is new.
+        `selection` changed.
     run_changed
-        `run_record` is new, or gone because the recipe changed.
+        `run_record` changed, or was discarded because the recipe changed.
     problems_changed
-        `problems` is new.
+        `problems` changed.
     activity_changed
-        `activity` is new.
+        `activity` changed.
     children_changed
-        The state of the engine or of the worker is new.
+        The state of the engine or of the worker changed.
     logged
-        Text that torch, TVM or the user's file printed; all of it is in `whole_log`.
+        Text printed by torch, TVM or the user's file; `whole_log` has all of it.
     unseen(object)
-        The `Problem` of a file that was not run, since the user has not seen it.
+        The `Problem` of a file that was not run for lack of the user's approval.
     stop_wanted
-        What is under way is to be stopped, be it the workspace's own or not.
+        All work is to be cancelled, the workspace's own or not.
     announced
         One line for the banner, and its role: ``"info"`` or ``"wrong"``.
     """
@@ -92,6 +91,7 @@ class Workspace(QObject):
         self.worker = EngineClient("worker", parent=self)
         self.whole_log = WholeLog()
         self.metrics: TextMetrics = DEFAULT
+        self.queries = Queries(self.engine, self.worker, self)
         self._snapshot: Snapshot | None = None
         self._activities = Activities()
         self.trouble = Trouble(self)
@@ -102,9 +102,10 @@ class Workspace(QObject):
         self.recovering = Recovering(self)
         self._hanging = Hanging(self)
         self.inputs = Inputs(self)
-        self.fetches = Fetches(self.engine, self.worker, self._shown)
+        self.recovering.replayed.connect(self.queries.retry)
+        self.changes.reloading.connect(self.queries.note_reload)
         self.stepping = Stepping(self)
-        self.build = BuildSteps(self.worker, lambda: self.recipe, self.stepping, self)
+        self.build = BuildSteps(self.queries, lambda: self.recipe, self.stepping, self)
         self.scheduling = Scheduling(self)
         self.variants = Variants(self)
         self.measurements = Measurements(self)
@@ -122,30 +123,26 @@ class Workspace(QObject):
             self.hear(client)
 
     def hear(self, client: EngineClient) -> None:
-        """Log what a client's children print, and pass on which files they may not run."""
+        """Log the output of a client's children, and pass on their `unseen` signals."""
         client.log.connect(self.logged)
         client.unseen.connect(self.unseen)
         client.printed.connect(self.whole_log.add)
 
-    # What there is to show
+    # State
 
     @property
     def recipe(self) -> Recipe | None:
         """The recipe whose records are shown."""
         return self.changes.recipe
 
-    def _shown(self) -> tuple[Recipe, TextMetrics]:
-        assert self.recipe is not None
-        return self.recipe, self.metrics
-
     @property
     def wanted(self) -> Recipe | None:
-        """The recipe that the user asked for last: the one on its way, or the one shown."""
+        """The recipe that the user requested last: the pending one, or the one shown."""
         return self.changes.wanted
 
     @property
     def refused(self) -> Recipe | None:
-        """The recipe that led to `problems`; ``None`` where it was a run."""
+        """The recipe that caused `problems`; ``None`` if it was a run."""
         refused = self.trouble.refused
         return None if refused is None else refused.recipe
 
@@ -154,43 +151,51 @@ class Workspace(QObject):
         """The records of `recipe`."""
         return self._snapshot
 
+    def is_open(self) -> bool:
+        """Return whether a model is open."""
+        return self._snapshot is not None
+
+    def has_torch(self) -> bool:
+        """Return whether the open model is a PyTorch model."""
+        return self._snapshot is not None and self._snapshot.model.kind == "torch"
+
     @property
     def selection(self) -> Selection:
-        """What is selected in all views."""
+        """The selection shared by all views."""
         return self.selecting.selection
 
     @property
     def run_record(self) -> RunRecord | None:
-        """The outcome of the last run of `recipe`; ``None`` before it."""
+        """The outcome of the last run of `recipe`; ``None`` if there is none."""
         return self.runs.record
 
     @property
     def running(self) -> bool:
-        """Whether a run is under way or waits for the engine."""
+        """Return whether a run is in progress or waits for the engine."""
         return self.runs.running
 
     @property
     def changing(self) -> bool:
-        """Whether a changed recipe is on its way."""
+        """Return whether a recipe change is pending."""
         return self.changes.under_way is not None
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What went wrong with the last change or run."""
+        """Problems of the last change or run."""
         return self.trouble.problems
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What the user should know of the model that is open."""
+        """Notes for the user about the open model."""
         return () if self._snapshot is None else self._snapshot.notes
 
     @property
     def activity(self) -> Activity:
-        """What is under way."""
+        """The current activity."""
         return self._activities.shown
 
     def say(self, text: str, fraction: float | None = None, *, of: Of = "change") -> None:
-        """Say what is under way of somebody's; nothing any more for ``""``."""
+        """Set the activity of an owner; ``""`` ends it."""
         before = self.activity
         self._activities.say(of, Activity(text, fraction))
         if before != self.activity:
@@ -199,18 +204,18 @@ class Workspace(QObject):
     # Start and end
 
     def start(self) -> None:
-        """Start the engine; the worker follows when the engine is ready."""
+        """Start the engine; the worker is started when the engine is ready."""
         threading.Thread(target=temporary_files.sweep, name="sweep", daemon=True).start()
         self.engine.start()
 
     def stop(self) -> None:
-        """End all children."""
+        """Stop all children."""
         self.tuning.close()
         self.engine.stop()
         self.worker.stop()
 
     def restart(self) -> None:
-        """Start both children anew, whatever they are at, and derive what is shown again."""
+        """Restart both children, whatever they are doing, and derive the recipe shown again."""
         for client in (self.engine, self.worker):
             client.restart()
         self.recovering.replay()
@@ -218,34 +223,29 @@ class Workspace(QObject):
     # The recipe
 
     def open(self, recipe: Recipe) -> None:
-        """Open another source. What is open stays until the new one's records are there."""
+        """Open another source. The current document stays until the new one's records arrive."""
         self.changes.open(recipe)
 
     def change(self, recipe: Recipe) -> None:
-        """Go over to a changed recipe of the same source, as one step of undo."""
+        """Request a changed recipe of the same source, as one undo step."""
         self.changes.change(recipe)
 
     def lower_nodes(self, nodes: Iterable[str], strategy: Strategy | None) -> None:
-        """Lower some nodes in a way of their own, or as the default says."""
+        """Set the strategy of some nodes, or restore the default."""
         recipe = self.wanted
         chosen = [] if self._snapshot is None else calls_among(self._snapshot, nodes)
         if recipe is not None and chosen:
             self.change(with_strategy(recipe, chosen, strategy))
 
-    def abandon(self, client: EngineClient, request: int | None) -> None:
-        """Forget a request whose answer nobody wants any more."""
-        if request is not None:
-            client.abandon(request, REPLACED_MS)
-
     def take(self, change: Change, snapshot: Snapshot) -> None:
-        """Go over to a change, and to the records that the engine has derived of it."""
+        """Apply a change, with the records that the engine derived from it."""
         recipe = change.recipe
-        # These look at what has been shown until now as well.
+        # Must run before settle(): both compare against the recipe still shown.
         another_run = self.runs.take(recipe, snapshot)
         self.scheduling.take(recipe)
         self.changes.settle(change)
         self._snapshot = snapshot
-        self.fetches.replace()
+        self.queries.show(recipe, snapshot.key)
         if another_run:
             self.run_changed.emit()
         self.trouble.clear()
@@ -261,22 +261,22 @@ class Workspace(QObject):
         self.runs.run_if_waiting()
 
     def report(self, problem: Problem) -> None:
-        """Show a problem that was found before the engine was asked."""
+        """Show a problem that was found before a request was sent to the engine."""
         if problem.code != "cancelled":
             self.trouble.show(problem)
 
     # Selection
 
     def select(self, entities: Iterable[str], *, extend: bool = False) -> None:
-        """Select entities by id, in place of what is selected or, with `extend`, besides it."""
+        """Select entities by id, replacing the selection or, with `extend`, adding to it."""
         self.selecting.select(entities, extend=extend)
 
     def function_at_step(self, entity: str) -> FunctionRecord | None:
-        """Return the function with an id at the step that is looked at."""
+        """Return the function with an id at the current step."""
         return self.selecting.links.function_at_step(entity)
 
     def linked_to(self, *entities: str) -> frozenset[str]:
-        """Return the ids that are linked to one of these."""
+        """Return the ids linked to any of these."""
         return self.selecting.linked_to(*entities)
 
     # Run
@@ -286,7 +286,7 @@ class Workspace(QObject):
         self.runs.run()
 
     def cancel(self) -> None:
-        """Stop what is under way; what was open stays."""
+        """Cancel the current work; the document stays open."""
         self.runs.cancel()
         self.faults.cancel()
         self.inputs.cancel()

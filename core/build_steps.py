@@ -1,4 +1,4 @@
-"""The passes of TVM's own build, "to the metal": what they made, to look at and not to edit."""
+"""Recorded passes of TVM's own build, to be shown and not edited."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import tvm
 from tvm import relax, tirx
 
+from lowerscope.core.cancellations import with_cancellations
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.building import BuiltModel, build, without_kills
-from lowerscope.core.execution.cancellations import with_cancellations
 from lowerscope.core.passes.recording import (
     FunctionChanges,
     PassRun,
@@ -32,7 +32,7 @@ KEEP_CANCELLATIONS = "KeepCancellations"
 """Lowerscope's own step before a build that would cancel floats: see `with_cancellations`."""
 
 FIRST_FOR_TENSORIR = "tirx.BindTarget"
-"""The first of the passes that are given the TensorIR functions alone."""
+"""The first pass that runs on the TensorIR functions alone."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class RecordedBuild:
     def module_after(self, number: int) -> tvm.IRModule:
         """Return the whole module after a pass of `runs`, counted from 1; 0 is before the first.
 
-        What a pass was not given is as it was before it: the Relax functions after a pass for
-        TensorIR are as they went into the bytecode.
+        Functions that the pass did not receive are unchanged: after a pass for TensorIR, the Relax
+        functions are those that went into the bytecode.
 
         Raises
         ------
@@ -152,10 +152,10 @@ def recorded_build(module: tvm.IRModule, target: tvm.target.Target) -> RecordedB
 
 
 def _main_line(runs: Sequence[PassRun]) -> list[PassRun]:
-    """Return the passes so that each one leaves the program.
+    """Return the passes, with the program unchanged where a pass leaves no functions.
 
-    TVM splits off what is for another device, which is nothing here, and the program goes on as it
-    was before that.
+    TVM splits off device code, of which there is none here, and continues with the program as it
+    was before.
     """
     return [
         dataclasses.replace(run, after=run.before)

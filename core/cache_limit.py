@@ -1,8 +1,8 @@
-"""The bound on the user's cache: what is in it, what goes first, and the command that clears it.
+"""Size limit of the user's cache, eviction, and the command that clears it.
 
-What is kept goes whole or not at all, the least recently used first. Each write is followed by a
-look at the sum. Windows and commands that run at once take turns by a lock, which is held for as
-long as a file is written or removed, and by a second one on what stays in use for longer.
+Entries are evicted whole, the least recently used first. The total size is checked after each
+write. Concurrent windows and commands synchronise by a lock, which is held while a file is written
+or removed, and by a second one on entries that stay in use for longer.
 """
 
 from __future__ import annotations
@@ -17,32 +17,30 @@ from pathlib import Path
 from typing import IO
 
 from lowerscope.core.directories import open_file
-from lowerscope.core.user_cache import cache_folder, fallback_of, lock_file, write_whole
+from lowerscope.core.files.atomic_write import PREFIX, atomic_write
+from lowerscope.core.user_cache import cache_folder, fallback_of, lock_file
 
 if sys.platform != "win32":
     import fcntl
 
-USUAL_LIMIT = 1 << 30
-"""Bytes that are kept unless the user says otherwise."""
+USUAL_LIMIT = 1_000_000_000
+"""Default size limit, in bytes."""
 
 IN_USE = "in-use"
-"""In a folder whose traces a tuning adds to: locked for as long as it does."""
+"""Lock file in a folder of traces, held while a tuning adds to them."""
 
 TRACES = ("database_tuning_record.json", "database_workload.json")
-"""TVM's two files, in the order in which they are removed: records say numbers of workloads."""
+"""TVM's two files, in the order of removal: records refer to workloads by number."""
 
 SANDBOXED = "sandboxed"
-"""The folder of those traces that were measured in a sandbox: they are read in sandboxes alone."""
+"""Folder of the traces that were measured in a sandbox: they are read in sandboxes alone."""
 
 _LOCK, _LIMIT, _ABOUT = "lock", "limit", "about.json"
-
-_TORN_AFTER = 60.0
-"""Seconds until a file that was not written to its end counts as left behind."""
 
 
 @dataclass(frozen=True)
 class Cleared:
-    """What was removed, and what could not be since it is in use, in bytes."""
+    """Bytes that were removed, and bytes that could not be, since they are in use."""
 
     freed: int
     in_use: int
@@ -50,14 +48,14 @@ class Cleared:
 
 @dataclass(frozen=True)
 class _Entry:
-    """Files that are kept and removed together.
+    """Files that are evicted together.
 
     Attributes
     ----------
     used
-        When that was last, in seconds since 1970.
+        Time of the last use, in seconds since 1970.
     shared
-        Whether a tuning may be adding to it at the moment.
+        Whether a tuning may be adding to it.
     """
 
     files: tuple[Path, ...]
@@ -67,12 +65,12 @@ class _Entry:
 
 
 def cache_size() -> int:
-    """Return how many bytes the cache has."""
+    """Return the size of the cache, in bytes."""
     return sum(each.size for each in _entries())
 
 
 def cache_limit() -> int:
-    """Return how many bytes the cache may have, for every window and command."""
+    """Return the size limit of the cache, in bytes, which all windows and commands share."""
     try:
         return int(read_kept(cache_folder() / _LIMIT))
     except (OSError, ValueError):
@@ -80,32 +78,27 @@ def cache_limit() -> int:
 
 
 def set_cache_limit(limit: int) -> Cleared:
-    """Choose how many bytes the cache may have, and remove what is over that."""
+    """Set the size limit of the cache, in bytes, and evict what exceeds it."""
     with _alone():
-        write_whole(cache_folder() / _LIMIT, str(limit).encode())
+        atomic_write(cache_folder() / _LIMIT, str(limit), private=True)
         return _reduce(limit)
 
 
 def clear_cache() -> Cleared:
-    """Remove all that the cache has, but for what a tuning that runs is adding to."""
+    """Remove everything in the cache except what a running tuning is adding to."""
     with _alone():
         return _reduce(-1)
 
 
 def write_kept(file: Path, data: bytes) -> None:
-    """Write a file of the cache, and remove what is over the limit then."""
+    """Write a file of the cache, then evict what exceeds the limit."""
     with _alone():
-        try:
-            write_whole(file, data)
-        except OSError as error:
-            # Of a full disk the system does not say which file it was.
-            error.filename = error.filename or str(file)
-            raise
+        atomic_write(file, data, private=True)
         _reduce(cache_limit())
 
 
 def read_kept(file: Path) -> bytes:
-    """Return what a file of the cache has, which counts as a use of it.
+    """Return the content of a file of the cache, and mark it as used.
 
     Raises
     ------
@@ -126,9 +119,9 @@ def read_kept(file: Path) -> bytes:
 
 @contextlib.contextmanager
 def adding_traces(folder: Path) -> Iterator[bool]:
-    """Keep TVM's files of a folder for as long as they are added to; tell whether that may be done.
+    """Lock TVM's files of a folder while they are added to; yield whether that was possible.
 
-    Two processes cannot add to them at once: each has numbers of its own for its workloads.
+    Two processes cannot add to them at once: each numbers its workloads by itself.
     """
     with contextlib.ExitStack() as stack:
         with _alone():
@@ -144,18 +137,18 @@ def adding_traces(folder: Path) -> Iterator[bool]:
 
 
 def _note_use(opened: IO[bytes]) -> None:
-    """Set the time of the last use alone: what is made of the file goes by that of its change."""
+    """Set the access time alone: what is derived from the file depends on the modification time."""
     if os.utime not in os.supports_fd:
         return
-    # By descriptor: another process may put a new file in its place meanwhile.
-    with contextlib.suppress(OSError):  # somebody else's, or on a disk that cannot be written
+    # By descriptor: another process may replace the file meanwhile.
+    with contextlib.suppress(OSError):  # another user's, or on a read-only disk
         changed = os.fstat(opened.fileno()).st_mtime_ns
         os.utime(opened.fileno(), ns=(time.time_ns(), changed))
 
 
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
-    """Keep other processes, and threads, from writing and removing files of the cache."""
+    """Exclude other processes and threads from writing and removing files of the cache."""
     folder = cache_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with _opened(folder / _LOCK) as opened:
@@ -165,12 +158,12 @@ def _alone() -> Iterator[None]:
 
 
 def _opened(lock: Path) -> IO[bytes]:
-    """Open a file that is locked, which need not be there yet."""
+    """Open a lock file, which is created if it does not exist."""
     return os.fdopen(open_file(lock, os.O_RDWR | os.O_CREAT), "r+b")
 
 
 def _reduce(limit: int) -> Cleared:
-    """Remove what was not used for longest until no more than `limit` bytes are left."""
+    """Evict the least recently used entries until no more than `limit` bytes are left."""
     entries = sorted(_entries(), key=lambda each: each.used)
     left, freed, kept = sum(each.size for each in entries), 0, 0
     for entry in entries:
@@ -203,7 +196,7 @@ def _unlink(files: Sequence[Path]) -> None:
 
 
 def _remove_empty_folders() -> None:
-    """Remove the folders that say what they are about, and have nothing else any more."""
+    """Remove tuning folders without results."""
     for folder in filter(Path.is_dir, _tuned()):
         names = {each.name for each in folder.iterdir()}
         if names <= {_ABOUT, IN_USE}:
@@ -216,32 +209,32 @@ def _remove_empty_folders() -> None:
 
 
 def _tuned() -> Iterator[Path]:
-    """Yield the folders of what was tuned, for one target each."""
+    """Yield the folders of tuning results, one for each target."""
     for folder in (cache_folder() / "tuning", cache_folder() / SANDBOXED / "tuning"):
         if not folder.is_symlink():
             yield from (each for each in folder.glob("*") if not each.is_symlink())
 
 
 def _entries() -> Iterator[_Entry]:
-    """Yield all that is kept; what was not written to its end is the oldest of it."""
+    """Yield all entries."""
     for folder in (cache_folder(), *_tuned()):
         traces: list[Path] = []
         for file in sorted(folder.glob("*")):
+            if file.name.startswith(PREFIX):
+                continue  # being written
             if file.name in TRACES:
                 traces.append(file)
             elif file.suffix == ".json" and file.name != _ABOUT:
                 yield from _entry(file)
-            elif file.suffix[1:].isdigit():
-                yield from _entry(file, torn=True)
         yield from _entry(*sorted(traces), shared=True)
 
 
-def _entry(*files: Path, shared: bool = False, torn: bool = False) -> Iterator[_Entry]:
+def _entry(*files: Path, shared: bool = False) -> Iterator[_Entry]:
     try:
         states = [each.stat() for each in files]
     except FileNotFoundError:
         return  # it is being written, and has its name now
-    if not states or (torn and time.time() - states[0].st_mtime < _TORN_AFTER):
+    if not states:
         return
-    used = 0.0 if torn else max(max(each.st_atime, each.st_mtime) for each in states)
+    used = max(max(each.st_atime, each.st_mtime) for each in states)
     yield _Entry(files, sum(each.st_size for each in states), used, shared)

@@ -1,9 +1,9 @@
-"""The system calls that the sandbox allows: a filter of the kernel's (seccomp), for bubblewrap.
+"""Seccomp filter of the system calls that the sandbox allows, for bubblewrap.
 
 A read-only file system does not keep a process from connecting to a socket in it, and the socket of
 a terminal multiplexer, of a desktop or of a container service runs commands outside. So there are
 only sockets of the network that the sandbox has, and connected pairs of this process's own. Calls
-that make namespaces, that look into other processes, that the kernel keeps outside of the sandbox
+that make namespaces, that inspect other processes, that the kernel keeps outside of the sandbox
 (keyrings) or that take memory nobody can count are as on a kernel without them, and so are calls
 that are newer than this list. This module imports neither torch nor TVM.
 """
@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 NO_SOCKET = errno.EAFNOSUPPORT
-"""What a socket of another family fails with, as on a system that does not have that family."""
+"""Error of a socket of another family, as on a system without that family."""
 
 
 class _Calls(NamedTuple):
@@ -36,7 +36,7 @@ _NEWER = 463
 architecture; the list goes up to ``mseal``."""
 
 _REFUSED = {
-    # Other processes: what they hold and what they do.
+    # Other processes: their memory and their activity.
     "ptrace": (101, 117),
     "process_vm_readv": (310, 270),
     "process_vm_writev": (311, 271),
@@ -114,14 +114,14 @@ _PAIRS = (1, 5)
 """SOCK_STREAM and SOCK_SEQPACKET: one of a pair of datagram sockets can be sent to any address, and
 descriptors with it."""
 _TYPE = 0xF
-"""The bits of a socket's type that are no flags."""
+"""Bits of a socket's type that are not flags."""
 _NAMESPACES = 0x7E020080
 """The flags of ``clone`` that make namespaces."""
 _TYPING = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX."""
 
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24
-"""The offsets at which a filter finds them in its call. Of arguments this is the lower half,
+"""Offsets of these fields in the data that a filter receives. Of arguments this is the lower half,
 which is all that the kernel reads of those that are filtered here."""
 
 _LOAD, _AND, _IF_EQUAL, _IF_FROM, _IF_BITS, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x45, 0x06

@@ -1,4 +1,4 @@
-"""How a model is called: its arguments with places for tensors, which are numbered in order."""
+"""Call signature of a model: its arguments, with numbered places for the tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lowerscope.core.nesting import identifier, leaves, mapped
 
 
 class Place(int):
-    """Stands for the tensor of this number among the arguments of a call: a leaf of a nest."""
+    """Placeholder for the tensor of this number among the arguments of a call: a leaf of a nest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Calling:
 
     @property
     def is_flat(self) -> bool:
-        """Whether the tensors are the arguments, by position, and there is nothing else."""
+        """Return whether all arguments are tensors by position."""
         return not self.kwargs and self.args == tuple(map(Place, range(len(self.names))))
 
     def arguments(self, values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -53,7 +53,7 @@ def by_position(names: Sequence[str]) -> Calling:
 
 
 class Places:
-    """Gives the tensors among arguments their places and names, each name once.
+    """Places and names of the tensors among arguments, each name once.
 
     Attributes
     ----------

@@ -47,7 +47,7 @@ from lowerscope.core.command_line.show import add_show_options, show
 from lowerscope.core.command_line.targets import add_targets_options, targets
 from lowerscope.core.command_line.tune import add_tune_options, tune
 from lowerscope.core.errors import LowerscopeError, Problem, last_line, problem_of_system
-from lowerscope.core.progress import Silent
+from lowerscope.core.model.queries import WriteRuleQuery
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.schedule import CHECK_THREAD
 from lowerscope.core.sources.samples import samples
@@ -73,12 +73,12 @@ _OPENING = ("compare", "export", "passes", "schedule", "tune")
 
 
 def recipe_of_command(arguments: Sequence[str]) -> Recipe:
-    """Return the recipe that a command of `COMMANDS`, such as ``run FILE …``, is about.
+    """Return the recipe of a command of `COMMANDS`, such as ``run FILE …``.
 
     Raises
     ------
     LowerscopeError
-        If it cannot be read, or is about no source.
+        If it cannot be read, or opens no source.
     """
     options = parse(arguments)
     if getattr(options, "source", None) is None:
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
     Parameters
     ----------
     painter
-        Makes what paints graphs.
+        Creates the painter of graphs.
     """
     options = argparse.Namespace(source="")
     console.take_any_text()
@@ -127,7 +127,7 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
     except console.Lost:
         raise
     except BaseException as error:
-        # Whatever a model or a compiler comes up with, the exit code must not say "match".
+        # Whatever a model or a compiler raises, the exit code must not mean "match".
         if isinstance(error, SystemExit) and error.code == 0 and _asks_for_help(arguments):
             raise
         console.say(_problem(error, options.source).line())
@@ -147,29 +147,30 @@ def _problem(error: BaseException, source: str) -> Problem:
 
 
 def _answer(options: argparse.Namespace) -> tuple[int, str, tuple[str, ...]]:
-    """Return the exit code of a command on a recipe, what it prints, and notes on the model."""
+    """Return the exit code of a command on a recipe, its output, and notes on the model."""
     listing = options.command == "passes" and options.catalogue
     recipe = recipe_of_catalogue(options) if listing else _recipe(options)
-    # What the user's file prints must not get among the records.
+    # Output of the user's file must not be mixed with the records.
     with contextlib.redirect_stdout(sys.stderr):
         from lowerscope.core.command_line.showing import leaves_out, note_lines
         from lowerscope.core.pipeline import Pipeline
+        from lowerscope.core.workbench import check_recipe_schedules
 
         pipeline, answer = Pipeline(), _ANSWERS[options.command]
         if listing:
             return *answer(pipeline, recipe, options), ()
         check_passes(pipeline, recipe, options)
         if options.command == "compare":
-            # What is wrong with one of several variants does not keep the others from running.
+            # An error in one of several variants does not keep the others from running.
             return *answer(pipeline, recipe, options), ()
-        pipeline.check_schedules(recipe)
+        check_recipe_schedules(pipeline, recipe)
         code, text = answer(pipeline, recipe, options)
         notes = note_lines(pipeline, recipe)
         return ERROR if leaves_out(pipeline, recipe) else code, text, notes
 
 
 def leave(code: int) -> NoReturn:
-    """End this process, whose command is done, with an exit code.
+    """Exit this process, whose command is done, with a code.
 
     Threads and ``atexit`` functions of a user's code may take `PATIENCE` seconds to end. What a
     check has left running would abort the process.
@@ -184,7 +185,7 @@ def leave(code: int) -> NoReturn:
 
 
 def _finish_user_code(over: threading.Timer) -> None:
-    # What they print is no part of the command's answer.
+    # Their output is not part of the command's answer.
     with contextlib.suppress(OSError):
         os.dup2(2, 1)
     for each in threading.enumerate():
@@ -209,7 +210,7 @@ def _recipe(options: argparse.Namespace) -> Recipe:
 
 
 def _check_written(options: argparse.Namespace, recipe: Recipe) -> None:
-    """Refuse to write over a file that is read."""
+    """Reject output to a file that is also read."""
     for option in ("html", "save"):
         if given := getattr(options, option, ""):
             check_not_read(user_path(given), f"--{option} {given}", files_read(options, recipe))
@@ -323,7 +324,7 @@ def _export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> 
 
 
 def _rule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    line = pipeline.write_rule(recipe, options.node, options.output, Silent())
+    line = pipeline.answer(WriteRuleQuery(recipe, options.node, options.output))
     return MATCH, f"{line.file}:{line.line}"
 
 
@@ -337,7 +338,7 @@ def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tu
 
 
 WITHOUT_CODE = {"samples": _samples, "targets": _targets, "cache": _cache, "course": _course}
-"""Commands that are about no source, and run no code of a user's."""
+"""Commands that open no source and run no user code."""
 
 _ANSWERS = {
     "show": _show,

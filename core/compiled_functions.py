@@ -1,4 +1,4 @@
-"""The code of TensorIR functions: of a build, or of one by itself in the middle of its schedule."""
+"""Code of TensorIR functions: of a build, or of one function alone at a step of its schedule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 import tvm
 from tvm import tirx
 
+from lowerscope.core.cancellations import with_cancellations
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.execution.building import compile_function
 from lowerscope.core.execution.llvm_text import LlvmFunction, functions_of
 from lowerscope.core.execution.twin import Twin, make_twin
 from lowerscope.core.memo import key_of
@@ -28,7 +30,7 @@ class Library:
 
 @dataclass(frozen=True)
 class CompiledFunctions:
-    """What was compiled, and what it was compiled to.
+    """Compiled functions and their code.
 
     Attributes
     ----------
@@ -39,7 +41,7 @@ class CompiledFunctions:
     library
         Their code.
     about
-        What it is, where it is no part of the model's build.
+        Description, where it is not part of the model's build.
     """
 
     key: str
@@ -49,7 +51,7 @@ class CompiledFunctions:
 
 
 def compiled(stages: Stages, name: str, moment: Moment | None = None) -> CompiledFunctions:
-    """Return the functions of the model's build; at a moment of a schedule, `name` by itself.
+    """Return the functions of the model's build; at a step of a schedule, `name` alone.
 
     Raises
     ------
@@ -64,6 +66,8 @@ def compiled(stages: Stages, name: str, moment: Moment | None = None) -> Compile
     if function is None:
         return CompiledFunctions("", {}, Library("", {}))
     function = function.with_attr("global_symbol", name)
+    # As it is built: its twin is compared with the code line by line.
+    function = with_cancellations(tvm.IRModule({name: function}))[name]
     key = key_of("alone", stages.moment_key(moment), moment, name, str(stages.target))
     alone = stages.keep("library", key, lambda: _alone(stages, name, function), _size)
     about = f"by itself, after step {moment.index} of its schedule"
@@ -73,7 +77,7 @@ def compiled(stages: Stages, name: str, moment: Moment | None = None) -> Compile
 
 
 def twin_of(stages: Stages, made: CompiledFunctions, name: str) -> Twin:
-    """Return the twin of a function, made once."""
+    """Return the twin of a function, cached."""
     function = made.functions[name]
     key = key_of("twin", made.key, name)
     return stages.keep("twin", key, lambda: make_twin(name, function, stages.target))
@@ -89,7 +93,7 @@ def _of_build(stages: Stages) -> Library:
 
 def _alone(stages: Stages, name: str, function: tirx.PrimFunc) -> Library:
     try:
-        built = tirx.build(tvm.IRModule({tvm.ir.GlobalVar(name): function}), stages.target)
+        built = compile_function(name, function, stages.target).mod
     except TVM_ERRORS as error:
         raise LowerscopeError(
             f"TVM could not compile the function: {last_line(error)}",

@@ -26,7 +26,7 @@ Sizes = Mapping[str, int]
 LARGEST = 2**31 - 1
 
 ELEMENTS = 1 << 16
-"""What the inputs of a run that nobody asked for may have together, unless the trace has more."""
+"""Limit on the total elements of the inputs of a default run, unless the trace has more."""
 
 MOST_RUNS = 16
 
@@ -42,7 +42,7 @@ def parse_dimension(text: str) -> Dimension:
     Raises
     ------
     LowerscopeError
-        If it is no range.
+        If it is not a range.
     """
     where = f"--dim {text}"
     match = _RANGE.fullmatch(text)
@@ -65,7 +65,7 @@ def parse_sizes(text: str) -> tuple[str, tuple[int, ...]]:
     Raises
     ------
     LowerscopeError
-        If they are no sizes.
+        If they are not sizes.
     """
     where = f"--sizes {text}"
     match = _SIZES.fullmatch(text)

@@ -1,6 +1,6 @@
-"""Directories that other programs may have written to, held by descriptor.
+"""Access by descriptor to directories that other programs may have written to.
 
-What is in them is read and removed without following a link, and never outside of the directory or
+Their contents are read and removed without following a link, and never outside of the directory or
 of its device. This module imports neither torch nor TVM.
 """
 
@@ -20,19 +20,19 @@ _FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """A pipe is opened without waiting for its other end, to be recognised."""
 
 _DEPTH = 8
-"""Levels below a directory that files are looked for in."""
+"""Maximum depth of the search for files below a directory."""
 
 _MOST = 10_000
-"""Files that are looked for in one directory."""
+"""Maximum number of files found in one directory."""
 
 
 def open_directory(path: str | Path, dir_fd: int | None = None) -> int:
-    """Return the descriptor of a directory of this user's, which the last name is no link to.
+    """Open a directory of this user, whose last name is not a link; return its descriptor.
 
     Raises
     ------
     OSError
-        If it is no directory, or somebody else's.
+        If it is not a directory, or another user's.
     """
     descriptor = os.open(path, _DIRECTORY, dir_fd=dir_fd)
     try:
@@ -44,12 +44,12 @@ def open_directory(path: str | Path, dir_fd: int | None = None) -> int:
 
 
 def open_file(path: str | Path, flags: int = os.O_RDONLY, dir_fd: int | None = None) -> int:
-    """Return the descriptor of a plain file of this user's, which the last name is no link to.
+    """Open a regular file of this user, whose last name is not a link; return its descriptor.
 
     Raises
     ------
     OSError
-        If it cannot be opened, is no plain file, or is somebody else's.
+        If it cannot be opened, is not a regular file, or is another user's.
     """
     descriptor = os.open(path, flags | _FILE, 0o600, dir_fd=dir_fd)
     try:
@@ -64,7 +64,7 @@ def open_file(path: str | Path, flags: int = os.O_RDONLY, dir_fd: int | None = N
 
 
 def open_file_below(folder: int, name: str) -> int:
-    """Return the descriptor of a plain file below a directory that is held.
+    """Open a regular file below an open directory; return its descriptor.
 
     Raises
     ------
@@ -80,12 +80,12 @@ def open_file_below(folder: int, name: str) -> int:
 
 
 def files_below(folder: int) -> list[str]:
-    """Return the names of what is below a directory that is held, but for directories, sorted.
+    """Return the sorted names of everything below an open directory except directories.
 
     Raises
     ------
     OSError
-        If there are more than anybody has reason to leave there.
+        If there are implausibly many.
     """
     found: list[str] = []
     for place, directories, files, _ in os.fwalk(dir_fd=folder, follow_symlinks=False):
@@ -98,7 +98,7 @@ def files_below(folder: int) -> list[str]:
 
 
 def remove(path: str | Path) -> None:
-    """Remove a file, a link, or a directory with all that is in it, as far as that is possible."""
+    """Remove a file, a link, or a directory with its contents, as far as possible."""
     path = Path(path)
     if sys.platform == "win32":
         shutil.rmtree(path, ignore_errors=True)
@@ -112,12 +112,12 @@ def remove(path: str | Path) -> None:
 
 
 def remove_below(folder: int, name: str) -> None:
-    """Remove what has a name in a directory that is held, with all that is in it.
+    """Remove a name in an open directory, with its contents.
 
     Raises
     ------
     OSError
-        If something of it cannot be removed, or is on another device.
+        If part of it cannot be removed, or is on another device.
     """
     if not _is_directory(folder, name):
         os.unlink(name, dir_fd=folder)
@@ -134,9 +134,10 @@ def remove_below(folder: int, name: str) -> None:
 
 
 def _empty(folder: int) -> None:
-    """Remove all that is in a directory.
+    """Remove everything in a directory.
 
-    What is in a directory in it comes up first: however deep they are nested, two are open at once.
+    The contents of subdirectories are moved up first: two are open at once, however deep they are
+    nested.
     """
     device = os.fstat(folder).st_dev
     number = 0
@@ -163,7 +164,7 @@ def _empty(folder: int) -> None:
 
 
 def _free_number(folder: int, number: int) -> int:
-    """Return a number from `number` on that is no name in a directory."""
+    """Return the first number from `number` on that is not a name in a directory."""
     while True:
         number += 1
         try:
@@ -195,7 +196,7 @@ def _check_owner(status: os.stat_result, path: str | Path) -> None:
 
 
 def directories_in(folder: int) -> Iterator[str]:
-    """Yield the names of the directories in a directory that is held."""
+    """Yield the names of the subdirectories of an open directory."""
     for name in sorted(os.listdir(folder)):
         with contextlib.suppress(FileNotFoundError):
             if _is_directory(folder, name):

@@ -1,4 +1,4 @@
-"""What is open: the document that a recipe is of. This module imports neither torch nor TVM."""
+"""Identity of the open document. This module imports neither torch nor TVM."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lowerscope.core.recipe import Recipe
 
 
 def document_of(recipe: Recipe | None) -> tuple[str, str] | None:
-    """Return what a recipe opens, whatever it does with it: a source, and the entry in it."""
+    """Return the source and the entry that a recipe opens, which identify its document."""
     return None if recipe is None else (recipe.source.spec, recipe.source.entry)
 
 

@@ -1,8 +1,8 @@
 """Records as bytes and as JSON.
 
 TVM's names, and the texts that it makes of its objects, are of a subclass of ``str`` that msgspec
-does not know, so that ``str(variable)`` in a record is enough to meet one. They are written as what
-they say.
+does not know, so that ``str(variable)`` in a record is enough to produce one. They are written as
+plain strings.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
-"""What is raised for bytes that are no message, or no value of a type: text that is no UTF-8 and
-lists in lists without end are not errors of msgspec's own."""
+"""Exceptions of decoding: invalid messages, text that is not UTF-8, and endlessly nested lists. The
+last two are not errors of msgspec's own."""
 
 NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""What `ast.parse` raises for text that is no Python, or is too deep for it."""
+"""Exceptions of `ast.parse` for text that is not Python, or nested too deeply."""
 
 
 def _plain(value: Any) -> str:
@@ -35,7 +35,7 @@ def to_bytes(value: Any) -> bytes:
     Raises
     ------
     TypeError
-        If it holds what is no plain value.
+        If it holds anything but plain values.
     """
     return _MSGPACK.encode(value)
 
@@ -46,6 +46,6 @@ def to_json(value: Any) -> str:
     Raises
     ------
     TypeError
-        If it holds what is no plain value.
+        If it holds anything but plain values.
     """
     return msgspec.json.format(_JSON.encode(value), indent=2).decode()

@@ -1,4 +1,4 @@
-"""Errors that are the user's to mend: what happened, where, and what to do next."""
+"""User-facing errors: what happened, where, and what to do next."""
 
 from __future__ import annotations
 
@@ -18,27 +18,26 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     what
         What happened, one line.
     where
-        A file, ``file:line``, a node or an option; empty where there is no such place.
+        A file, ``file:line``, a node or an option; empty for none.
     todo
         What to do next, one line.
     code
-        What a window can react to with more than text: ``"choose-entry"`` (``choices`` are the
-        entries to offer), ``"give-inputs"`` (``choices`` are the names of the inputs),
-        ``"give-args"`` (``choices`` is an example of the entry's arguments, as JSON),
+        Machine-readable kind, which the window reacts to with more than text: ``"choose-entry"``
+        (``choices`` are the entries to offer), ``"give-inputs"`` (``choices`` are the names of the
+        inputs), ``"give-args"`` (``choices`` is an example of the entry's arguments, as JSON),
         ``"try-export"`` and ``"try-fx"`` (the other tracer may work), ``"own-translator"`` (TVM's
-        importer does not do it, Lowerscope's translator may), ``"trust"`` (the file runs
-        code when it is opened), ``"unseen"`` (``choices`` are files that have to be shown before
-        they run), ``"missing-function"`` (``choices`` are the names
-        of functions that no file registers), ``"not-kept"`` (it would have to be derived first),
-        ``"cancelled"`` (``where`` is the call of a run that had to be killed), ``"crashed"``
-        (``choices`` are the ids of the FX nodes that did it, where they are known), ``"memory"``
-        (it does not suffice), ``"processes"`` (there were too many), ``"sandbox"`` (it lets nobody
-        do that, or there is none), ``"stopped"`` (a run that was killed in a call), ``"internal"``
-        (a mistake of our own); otherwise empty.
+        importer does not do it, Lowerscope's translator may), ``"trust"`` (the file runs code when
+        it is opened), ``"unseen"`` (``choices`` are files that have to be shown before they run),
+        ``"missing-function"`` (``choices`` are the names of functions that no file registers),
+        ``"not-kept"`` (it would have to be derived first), ``"cancelled"`` (``where`` is the call
+        of a run that had to be killed), ``"crashed"`` (``choices`` are the ids of the FX nodes that
+        did it, where they are known), ``"memory"`` (it does not suffice), ``"processes"`` (there
+        were too many), ``"sandbox"`` (it does not allow that, or there is none), ``"stopped"`` (a
+        run that was killed in a call), ``"internal"`` (a mistake of our own); otherwise empty.
     choices
         See ``code``.
     calls
-        Of a run that did not end well: what it has called, in order, up to the call that it was in.
+        Of a run that failed: its calls, in order, up to the one that was under way.
     details
         Further text, such as a traceback that has been cut down to the user's own frames.
     whole
@@ -57,7 +56,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def headline(self) -> str:
-        """What is wrong as a sentence begins; a name such as ``torch.fx`` is written as it is."""
+        """The problem as the start of a sentence; a name such as ``torch.fx`` keeps its case."""
         named = "." in self.what.partition(" ")[0]
         return self.what if named else self.what[:1].upper() + self.what[1:]
 
@@ -72,13 +71,13 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _LONG_WORD = re.compile(r"(\S{120})\S{80,}")
-"""What a file has put into a message, and nobody reads to its end."""
+"""Overlong word in a message, such as one that comes from a file."""
 
 _LONGEST = 2000
-"""Characters of a part of a problem."""
+"""Maximum number of characters of a part of a problem."""
 
 _MOST_LINES = 400
-"""Lines of details that are kept."""
+"""Maximum number of lines of details."""
 
 
 def _readable(text: str) -> str:
@@ -101,7 +100,7 @@ def _shortened(details: str) -> str:
 
 
 class LowerscopeError(Exception):
-    """An error that is the user's to mend, carried as a `Problem`."""
+    """An error for the user to fix, carried as a `Problem`."""
 
     def __init__(
         self,
@@ -133,20 +132,20 @@ def listed(names: Sequence[str], most: int = 12) -> str:
 
 
 def error_of(problem: Problem) -> LowerscopeError:
-    """Return an error that carries `problem`, to raise what was kept."""
+    """Return an error that carries `problem`, to raise it again."""
     fields = msgspec.structs.asdict(problem)
     del fields["whole"]
     return LowerscopeError(**fields)
 
 
 class Cancelled(Exception):
-    """The user asked for the work under way to stop."""
+    """Cancellation of the work under way by the user."""
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Return whether Ctrl+C has raised `error`, and not a ``raise`` in a user's code.
+    """Return whether `error` was raised by Ctrl+C, and not by a ``raise`` in user code.
 
-    Whatever else a user's code raises is an error of that code, of whichever class.
+    Anything else that user code raises is an error of that code, whatever its class.
     """
     if not isinstance(error, KeyboardInterrupt):
         return False
@@ -176,7 +175,7 @@ _OF_THE_SYSTEM = {
 
 
 def problem_of_system(error: BaseException) -> Problem | None:
-    """Return the problem of a file that the system does not let be read or written."""
+    """Return the problem of a file that the system cannot read or write, if that is the error."""
     if not isinstance(error, OSError) or error.errno not in _OF_THE_SYSTEM:
         return None
     reason = "a file of Lowerscope was closed" if error.errno == errno.EBADF else error.strerror
@@ -196,10 +195,15 @@ TVM_ERRORS = (
     AttributeError,
     AssertionError,
 )
-"""What TVM raises when it refuses something: its own errors derive from these built-in ones."""
+"""Built-in exceptions that TVM's own errors derive from."""
 
 
 def last_line(error: BaseException) -> str:
-    """Return the last line of an error's message that is not empty: where TVM says the reason."""
+    """Return the last line of an error's message that is not empty: where TVM says the reason.
+
+    Of a message that ends with a part of a module, that is the check that failed.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if lines and lines[-1].endswith("lines skipped ...)"):
+        return next((line for line in lines if line.startswith("Check failed")), lines[0])
     return lines[-1] if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""Files of rules, of library functions and of passes: what they define, and where it runs."""
+"""Extension files: rules, library functions and passes of the user, and their environments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lowerscope.core.user_paths import check_readable, user_path
 
 @dataclass(frozen=True, eq=False)
 class LoadedExtension:
-    """A file with rules, functions or passes that was run.
+    """A rule, library or pass file that was loaded.
 
     Attributes
     ----------
@@ -59,13 +59,13 @@ def extension_files(extension: Extension) -> tuple[Path, ...]:
 
 
 def load_extension(extension: Extension) -> LoadedExtension:
-    """Run a file with rules, functions or passes.
+    """Load a file with rules, functions or passes.
 
     Raises
     ------
     LowerscopeError
-        If there is no such file, it is not Python, or anything that it does fails; it points at
-        the user's own line.
+        If there is no such file, it is not Python, or it fails; the error points at the user's own
+        line.
     """
     path = extension_path(extension)
     option = f"--{extension.kind}"
@@ -101,7 +101,7 @@ def load_extension(extension: Extension) -> LoadedExtension:
 
 
 def notes_on(extension: Extension, loaded: LoadedExtension) -> Iterator[Note]:
-    """Yield what the user should know of a file that holds something else than it is given for."""
+    """Yield notes on a file whose content does not match the kind that it is given as."""
     where = str(loaded.path)
     if extension.kind == "rules" and not loaded.rules:
         yield Note(
@@ -124,7 +124,7 @@ def notes_on(extension: Extension, loaded: LoadedExtension) -> Iterator[Note]:
 
 @contextlib.contextmanager
 def visiting(extensions: Iterable[LoadedExtension]) -> Iterator[None]:
-    """Run the body with what all of the files register, a later one in place of an earlier.
+    """Run the body with the registrations of all files; a later one replaces an earlier one.
 
     A file that is listed twice counts where it stands last: laid over itself, it would take its own
     functions for those that were there before.

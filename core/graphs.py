@@ -8,12 +8,16 @@ from tvm import IRModule
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering.translator import LoweredModel
+from lowerscope.core.memo import key_of
+from lowerscope.core.model.graph import GraphName, GraphRecord
+from lowerscope.core.model.queries import GraphQuery, answers
+from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.passes.bindings import Matches
-from lowerscope.core.records.graph import GraphName, GraphRecord
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Progress
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import relax_functions
 from lowerscope.core.rendering.fx_nodes import fx_nodes
-from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
 from lowerscope.core.rendering.graphs.fused_groups import FusedGroup, groups_in, is_group
 from lowerscope.core.rendering.graphs.fx_graph import fx_graph
 from lowerscope.core.rendering.graphs.hierarchy import Opening
@@ -45,7 +49,7 @@ def draw_graph(
     Raises
     ------
     LowerscopeError
-        If a source without torch is asked for its FX graph, or there is no module at the moment.
+        If the FX graph of a source without torch is requested, or there is no module at the step.
     """
     traced, lowered = stages.traced, stages.lowered
     kinds = kinds_of(stages.loaded)
@@ -76,7 +80,7 @@ def draw_graph(
 
 
 def groups_before(stages: Stages, moment: Moment) -> Mapping[str, FusedGroup]:
-    """Return the groups that were in the module before a moment, by name, each as it was last.
+    """Return the groups in the modules before a step, by name, each in its last form.
 
     ``FuseTIR`` gives a TensorIR function the name of the group that it was.
     """
@@ -124,7 +128,7 @@ def binding_paths(traced: TracedModel, lowered: LoweredModel) -> Mapping[str, st
 
 
 def _paths_at(paths: Mapping[str, str], origins: Matches) -> Mapping[str, str]:
-    """Return the module that each binding at a moment comes from: that of all that became it."""
+    """Return the module path of each binding at a step: the innermost one of all its origins."""
     known = {
         became: [paths[binding] for binding in bindings if binding in paths]
         for became, bindings in origins.items()
@@ -133,10 +137,33 @@ def _paths_at(paths: Mapping[str, str], origins: Matches) -> Mapping[str, str]:
 
 
 def _around(paths: Sequence[str]) -> str:
-    """Return the path of the innermost module that all of these are in."""
+    """Return the path of the innermost module that contains all of these."""
     first, *others = [path.split(".") for path in paths]
     length = len(first)
     for names in others:
         while names[:length] != first[:length]:
             length -= 1
     return ".".join(first[:length])
+
+
+def _is_cached(query: GraphQuery, pipeline: Pipeline, job: Progress) -> bool:
+    return pipeline.stages(query.recipe, job).has_module(query.moment)
+
+
+@answers(GraphQuery, _is_cached)
+def graph(query: GraphQuery, pipeline: Pipeline, job: Progress) -> GraphRecord:
+    """Return a graph, laid out: see `draw_graph`.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is none: of a source without torch there is no FX graph.
+    """
+    stages = pipeline.stages(query.recipe, job)
+    moment, opening = query.moment, Opening(query.expanded, query.fits)
+    of = stages.lower_key if moment is None else stages.moment_key(moment)
+    return stages.keep(
+        "graph",
+        key_of("graph", of, query.metrics, query.graph, moment, query.expanded, query.fits),
+        lambda: draw_graph(stages, query.graph, moment, query.metrics, opening, job.check),
+    )

@@ -1,4 +1,4 @@
-"""What it costs to keep the results of stages, in bytes."""
+"""Cost of caching the results of stages, in bytes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from torch.utils.dlpack import from_dlpack
 from lowerscope.core.lowering.translator import LoweredModel
 
 SMALL = 1 << 20
-"""What a result without weights of its own is taken to cost, in bytes."""
+"""Assumed cost of a result without weights of its own, in bytes."""
 
 
 def weight_bytes(model: torch.nn.Module | None) -> int:
-    """Return what the tensors of a model cost; a source may have none."""
+    """Return the size of a model's tensors, in bytes; a source may have none."""
     if model is None:
         return SMALL
     tensors = [*model.parameters(), *model.buffers()]
@@ -20,7 +20,7 @@ def weight_bytes(model: torch.nn.Module | None) -> int:
 
 
 def copied_bytes(lowered: LoweredModel) -> int:
-    """Return what a lowering costs: constants that do not share the memory of their tensors."""
+    """Return the size of a lowering's constants that do not share the memory of their tensors."""
     return SMALL + sum(
         value.numel() * value.element_size()
         for tensor, constant in lowered.constants

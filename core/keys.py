@@ -1,4 +1,4 @@
-"""Keys of what a recipe's stages make.
+"""Cache keys of the stages of a recipe.
 
 A key is made of the part of the recipe that the stage reads, of the content of the files behind it,
 of the versions, and of its parent's key: a change re-runs its stage and those that follow, and
@@ -32,7 +32,7 @@ from lowerscope.core.versions import VERSIONS
 
 
 class Keys:
-    """The keys of one recipe, for the length of one request: files are looked at once."""
+    """The keys of one recipe, for one request: each file is checked once."""
 
     def __init__(self, recipe: Recipe, files: FileHashes) -> None:
         self._recipe = recipe
@@ -50,12 +50,12 @@ class Keys:
 
     @cached_property
     def load_key(self) -> str:
-        """Of the source, the inputs, the seed, the files behind them and the versions."""
+        """Key of the source, the inputs, the seed, the files behind them and the versions."""
         return self._load_key()
 
     @cached_property
     def _source_files(self) -> tuple[Path, ...]:
-        """Those of the source that can be found without opening it."""
+        """Files of the source that can be found without opening it."""
         return source_files(self._recipe.source, ())
 
     @cached_property
@@ -73,7 +73,7 @@ class Keys:
         return key_of("inputs", self._source_key, recipe.inputs, traced_sizes(recipe), files)
 
     def _open_key(self) -> str:
-        """Of the source, the seed, the files behind it and the versions: of the model."""
+        """Key of the model: of the source, the seed, the files behind it and the versions."""
         read = self._files.all_of(self._files.read_for(self._source_key))
         return key_of("open", self._source_key, read)
 
@@ -83,7 +83,7 @@ class Keys:
 
     @cached_property
     def form_key(self) -> str:
-        """Of the model and of the form of its inputs: what they are but for their values.
+        """Key of the model and of the form of its inputs: everything but their values.
 
         As long as the form is not known, the values stand for it.
         """
@@ -91,19 +91,19 @@ class Keys:
         return self.load_key if form is None else key_of("form", self._open_key(), form)
 
     def _forget_keys(self) -> None:
-        """Make keys anew, as more is known of what they are made of."""
+        """Discard keys, since more is known of what they depend on."""
         for name in _DERIVED:
             self.__dict__.pop(name, None)
 
     @cached_property
     def trace_key(self) -> str:
-        """Of the tracer, of what it traces, and of the importer that it may trace for."""
+        """Key of the tracer, of its input, and of the importer that it may trace for."""
         recipe, ranges = self._recipe, sorted(self.ranges.items())
         return key_of("trace", self.form_key, recipe.tracer, recipe.translator, ranges)
 
     @cached_property
     def lower_key(self) -> str:
-        """Of the strategies and the rules, and of what they lower."""
+        """Key of the strategies and the rules, and of their input."""
         recipe = self._recipe
         rules = [
             self._extension_key(each)
@@ -121,12 +121,12 @@ class Keys:
 
     @property
     def applies_schedules(self) -> bool:
-        """Whether one of the steps schedules functions of the model."""
+        """Return whether one of the steps schedules functions of the model."""
         return schedules_functions(self._recipe)
 
     @cached_property
     def unscheduled_key(self) -> str:
-        """Of the steps before the first that applies schedules: of all, where none does."""
+        """Key of the steps before the first that applies schedules; of all, where none does."""
         files = [
             self._extension_key(each)
             for each in self._recipe.extensions
@@ -137,7 +137,7 @@ class Keys:
 
     @cached_property
     def transform_key(self) -> str:
-        """Of the steps, of what they are applied to, and for which target."""
+        """Key of the steps, of their input, and of the target."""
         recipe = self._recipe
         if not self.applies_schedules:
             return self.unscheduled_key
@@ -146,7 +146,7 @@ class Keys:
 
     @cached_property
     def tunings(self) -> Database:
-        """What tuning has found for the target, the threads and the machine of the recipe."""
+        """Tuning results for the target, the threads and the machine of the recipe."""
         remote = self._recipe.remote
         threads = min(self._recipe.threads or MACHINE, MACHINE)
         return Database(self.target, threads, "" if remote is None else remote.where)
@@ -157,7 +157,7 @@ class Keys:
         return [each for each in self._recipe.schedules if each.on]
 
     def moment_key(self, moment: Moment | None) -> str:
-        """Of what is derived to have the module at a moment, or after all steps."""
+        """Return the key of the module at a step, or after all steps."""
         if moment is not None and moment.clock == "build":
             return self.build_key
         if moment is not None and moment.clock == "schedule":
@@ -166,18 +166,18 @@ class Keys:
 
     @cached_property
     def build_key(self) -> str:
-        """Of the transformed module, and of the target that it is built for."""
+        """Key of the transformed module and of the target that it is built for."""
         return key_of("build", self.transform_key, str(self.target))
 
     @cached_property
     def shown_key(self) -> str:
-        """Of the transformed module, and of the library files that it is run with."""
+        """Key of the transformed module and of the library files that it is run with."""
         files = [self._extension_key(each) for each in self._recipe.extensions if each.on]
         return key_of("shown", self.transform_key, files)
 
     @cached_property
     def run_key(self) -> str:
-        """Of what is run, and where: the module with its library files, and the inputs' values."""
+        """Key of the run: of the module, its library files, the inputs' values and the machine."""
         remote = self._recipe.remote
         where = () if remote is None else (remote.where,)
         return key_of("run", self.shown_key, self.load_key, *where)

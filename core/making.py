@@ -1,4 +1,4 @@
-"""How the code of an FX node was made: its rule, the passes that touched it, its schedules."""
+"""Provenance of an FX node's code: its rule, the passes that changed it, and its schedules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lowerscope.core.stages import Stages
 
 
 def making_of(stages: Stages, recipe: Recipe, node: str) -> Making:
-    """Return how the code of a node was made.
+    """Return the provenance of a node's code.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def making_of(stages: Stages, recipe: Recipe, node: str) -> Making:
 
 
 def passes_on(transformed: TransformedModel, bindings: frozenset[str]) -> Iterator[str]:
-    """Yield the names of the steps that changed what is computed for bindings, or how.
+    """Yield the names of the steps that changed what bindings compute, or how.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def passes_on(transformed: TransformedModel, bindings: frozenset[str]) -> Iterat
 
 
 def _of(origins: Mapping[str, tuple[str, ...]], bindings: frozenset[str]) -> frozenset[str]:
-    """Return the bindings that became of some others."""
+    """Return the descendants of `bindings`."""
     return frozenset(each for each, came in origins.items() if bindings.intersection(came))
 
 

@@ -1,4 +1,4 @@
-"""How a run is measured end to end: what the user decides of it.
+"""Settings of the end-to-end measurement of a run.
 
 This module imports neither torch nor TVM.
 """
@@ -13,25 +13,25 @@ BUDGET = 1.0
 """Seconds that all measurements of one run should take together, unless their number is given."""
 
 REPEATS = 200
-"""Measurements of each side, at most, unless their number is given."""
+"""Maximum number of measurements of each side, unless their number is given."""
 
 LEAST = 3
-"""Measurements of each side, at least, unless their number is given."""
+"""Minimum number of measurements of each side, unless their number is given."""
 
 MOST = 100_000
-"""More calls than anybody waits for."""
+"""Upper bound on the number of calls."""
 
 MEASURING = "Measuring"
-"""What the progress of a run begins with while it is measured."""
+"""Prefix of the progress text of a run while it is measured."""
 
 
 class Measuring(msgspec.Struct, frozen=True, kw_only=True):
-    """How both sides are timed, by turns.
+    """Settings of the timing of both sides, by turns.
 
     Attributes
     ----------
     warm_up
-        Calls of each side before, which do not count.
+        Unmeasured calls of each side at the start.
     repeats
         Calls of each side that count; 0 for as many as a second allows, from `LEAST` to `REPEATS`.
     torch_compile

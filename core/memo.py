@@ -1,4 +1,4 @@
-"""Results of stages, kept under the key of what they were made from."""
+"""Cache of stage results, by the key of their inputs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def key_of(*parts: object) -> str:
 
 
 class FileHashes:
-    """Content hashes of files, computed anew only where size or time of change differ.
+    """Content hashes of files, recomputed only where size or modification time differ.
 
-    What was found out when something was made of them is noted here as well, under its key: the
-    files that it read, and the form of its inputs. Keys are made of that.
+    The files that a result read and the form of its inputs, known once it is computed, are recorded
+    here as well, under its key. Other keys depend on them.
     """
 
     def __init__(self) -> None:
@@ -34,21 +34,21 @@ class FileHashes:
         self._forms: dict[str, str] = {}
 
     def note_read(self, key: str, paths: tuple[Path, ...]) -> bool:
-        """Note the files that were read for what has a key; return whether that is news."""
+        """Record the files that were read for the result of a key; return whether they are new."""
         news = self._read.get(key, ()) != paths
         self._read[key] = paths
         return news
 
     def read_for(self, key: str) -> tuple[Path, ...]:
-        """Return the files that were read for what has a key; none before it was made."""
+        """Return the files that were read for the result of a key; none before it was computed."""
         return self._read.get(key, ())
 
     def note_form(self, key: str, form: str) -> None:
-        """Note the form of the inputs of what has a key."""
+        """Record the form of the inputs of the result of a key."""
         self._forms[key] = form
 
     def form_of(self, key: str) -> str | None:
-        """Return the form of the inputs of what has a key; ``None`` before it was made."""
+        """Return the form of the inputs of the result of a key; ``None`` before it was computed."""
         return self._forms.get(key)
 
     def all_of(self, paths: Iterable[Path]) -> tuple[tuple[str, str], ...]:
@@ -74,9 +74,9 @@ class FileHashes:
 
 
 class Memo:
-    """Values by key, bounded in bytes; the least recently used goes first.
+    """LRU cache of values by key, bounded in bytes.
 
-    Two threads that ask for the same key get one computation.
+    Concurrent requests for the same key share one computation.
 
     Parameters
     ----------
@@ -96,15 +96,15 @@ class Memo:
             return key in self._values
 
     def get(self, key: str, make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """Return the value under `key`, made now if it is not there.
+        """Return the value under `key`, computed now if it is missing.
 
         Parameters
         ----------
         make
-            Makes the value; what it raises goes to the caller, and nothing is kept. Neither is a
-            value that was made while a file was refused that was not approved.
+            Computes the value; its exceptions propagate, and nothing is cached. Neither is a value
+            that was computed while a file was rejected as not approved.
         size
-            Bytes that keeping the value costs beyond what it shares with others.
+            Cost of caching the value, in bytes, beyond what it shares with others.
         """
         while True:
             with self._lock:
@@ -115,7 +115,7 @@ class Memo:
             with making:
                 with self._lock:
                     if self._making.get(key) is not making:
-                        # It was made, or could not be, while this thread waited: look again.
+                        # It was computed, or failed, while this thread waited: check again.
                         continue
                 before = refusals()
                 try:
@@ -128,12 +128,12 @@ class Memo:
                 return value
 
     def forget(self, key: str) -> None:
-        """Keep nothing under `key` any more."""
+        """Remove `key` from the cache."""
         with self._lock:
             self._forget(key)
 
     def rename(self, key: str, other: str) -> None:
-        """Keep what is kept under `key` under another one."""
+        """Move the value under `key` to another key."""
         with self._lock:
             if key in self._values and key != other:
                 entry = self._values.pop(key)
@@ -147,7 +147,7 @@ class Memo:
 
     def _keep(self, key: str, value: object, size: int) -> None:
         with self._lock:
-            # Another value may have been given this key while this one was made.
+            # Another value may have been given this key while this one was computed.
             self._forget(key)
             self._values[key] = (value, size)
             self._bytes += size

@@ -1,4 +1,4 @@
-"""The bound on the memory of a worker, and what is said where it does not suffice.
+"""Memory limit of a worker, and the errors where it does not suffice.
 
 This module imports neither torch nor TVM.
 """
@@ -11,32 +11,31 @@ import sys
 from typing import TYPE_CHECKING
 
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.formatting import bytes_text
 
 if TYPE_CHECKING or sys.platform != "win32":
     import resource
 
 SHARE = 0.75
-"""Of the machine's memory, what a worker may take unless the user says otherwise."""
+"""Default share of the machine's memory that a worker may use."""
 
-LEAST = 1 << 30
-"""Bytes without which torch and TVM do not even start."""
+LEAST = 1_000_000_000
+"""Memory that torch and TVM need to start, in bytes."""
 
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_MOST = 10**15
 
-_MOST = 1 << 50
-
-_TEXT = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kmgt]?)(i?b)?", re.IGNORECASE)
+_TEXT = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kmgt]?)(?P<kind>i?b)?", re.IGNORECASE)
 
 _SAID = re.compile(
     r"bad_alloc|can't allocate memory|cannot allocate memory|unable to allocate|out of memory"
     r"|MemoryError",
     re.IGNORECASE,
 )
-"""What the C++ library, torch, the system and NumPy say where memory is refused."""
+"""Messages of the C++ library, torch, the system and NumPy for failed allocations."""
 
 
 def usual_limit() -> int:
-    """Return the bytes that a worker may take unless the user says otherwise.
+    """Return the default memory limit of a worker, in bytes.
 
     Windows has no such limit.
     """
@@ -46,7 +45,7 @@ def usual_limit() -> int:
 
 
 def parse_bytes(text: str) -> int:
-    """Return the bytes that a text such as ``3GB``, ``800 MB`` or ``4294967296`` stands for.
+    """Return the bytes of a text such as ``3GB``, ``800 MB``, ``4 GiB`` or ``4000000000``.
 
     Raises
     ------
@@ -56,7 +55,8 @@ def parse_bytes(text: str) -> int:
     found = _TEXT.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text!r} is no amount of memory, such as 3GB")
-    number = float(found["number"]) * _UNITS[found["unit"].lower()]
+    step = 1024 if (found["kind"] or "").lower() == "ib" else 1000
+    number = float(found["number"]) * step ** " kmgt".index(found["unit"].lower() or " ")
     if number > _MOST:
         raise ValueError(f"{text.strip()[:40]} is more than any machine has")
     return int(number)
@@ -76,17 +76,8 @@ def parse_limit(text: str) -> int:
     return number
 
 
-def bytes_text(number: int) -> str:
-    """Return an amount of memory for people: ``3 GB``, ``1.5 GB``, ``800 MB``, ``200 B``."""
-    for unit, name in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB")):
-        if number >= unit:
-            # Up to 1023 of a unit are written in full.
-            return f"{number / unit:.{4 if number >= 1000 * unit else 3}g} {name}"
-    return f"{number} B"
-
-
 def limit_memory(limit: int) -> None:
-    """Let this process and those that it starts have so many bytes of data each, if it can be done.
+    """Limit the data of this process, and of each that it starts, to `limit` bytes, if possible.
 
     An allocation beyond that fails, in the call that makes it. Only what is written counts, and
     not the code of libraries or files that are mapped.
@@ -109,7 +100,7 @@ def limit_in_force() -> int | None:
 def taken_by_group(group: int) -> tuple[int, int]:
     """Return the bytes that the processes of a group hold, and how many threads they have.
 
-    What files back is not counted.
+    File-backed pages are not counted.
     """
     # The window, which knows limits as well, is not to wait for it.
     import psutil
@@ -123,27 +114,27 @@ def taken_by_group(group: int) -> tuple[int, int]:
                 held += memory.rss - getattr(memory, "shared", 0)
                 tasks += process.num_threads()
         except (ProcessLookupError, PermissionError, psutil.Error):
-            continue  # it has ended, or is somebody else's
+            continue  # it has ended, or is another user's
     return held, tasks
 
 
 def task_limit() -> int:
-    """Return how many processes and threads a child may have, with all that it starts.
+    """Return the limit on the processes and threads of a child, with all that it starts.
 
     torch, TVM and OpenMP have a pool of one thread for each processor, each; torch starts up to 32
-    processes to compile, which have such a pool as well. More that are all at work would leave
-    nothing else a turn.
+    processes to compile, which have such a pool as well. More busy threads would starve everything
+    else.
     """
     return 256 + 32 * (os.cpu_count() or 1)
 
 
 def is_shortage(error: BaseException | str) -> bool:
-    """Return whether an error, or what it says, is that memory was refused."""
+    """Return whether an error, or its message, is a failed allocation."""
     return isinstance(error, MemoryError) or _SAID.search(str(error)) is not None
 
 
 def shortage(reason: str, where: str = "") -> Problem:
-    """Return the problem of an allocation that was refused."""
+    """Return the problem of a failed allocation."""
     limit = limit_in_force()
     bound = "" if limit is None else f" within the limit of {bytes_text(limit)}"
     return Problem(

@@ -1,4 +1,4 @@
-"""The reducers to the largest or smallest element, and to its place, that keep NaN."""
+"""NaN-propagating reducers: max, min, argmax and argmin."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tvm import te, tirx
 
 
 def farthest(largest: bool, dtype: str) -> Any:
-    """Return what all are ahead of."""
+    """Return the initial value of the reduction: the infinity that every element supersedes."""
     infinity = tirx.infinity(dtype)
     return -infinity if largest else infinity
 
 
 def extremum(largest: bool) -> Any:
-    """Return the reducer to the largest or smallest element, or NaN."""
+    """Return the reducer to the largest or smallest element, which propagates NaN."""
     return te.comm_reducer(
         lambda x, y: _ahead_of(largest, x, y),
         lambda dtype: farthest(largest, dtype),
@@ -54,7 +54,7 @@ def _nowhere(largest: bool, index: str, dtype: str) -> tuple[Any, Any]:
 
 @cache
 def make_known() -> None:
-    """Tell ``rfactor`` of them: TVM cannot see that they may be applied in any order."""
+    """Register the reducers for ``rfactor``: TVM cannot see that they may be reordered."""
     register = tvm.get_global_func("s_tir.schedule.RegisterReducer")
     for largest in (True, False):
         name = "max" if largest else "min"
@@ -84,9 +84,10 @@ def _dtype_of(value: Any) -> str:
 
 
 def _kept(name: str, parts: tuple[Part, Part]) -> Iterator[Any]:
-    """Return functions that outlive Python, as TVM's list of reducers does, which lets go of them.
+    """Yield functions that are never released.
 
-    Python would crash; those that are registered as global functions are never let go of.
+    TVM's list of reducers outlives Python, which would crash when the list releases them. Functions
+    that are registered as global ones are never released.
     """
     for place, part in zip(("combine", "start"), parts, strict=True):
         known = f"lowerscope.reducer.{name}.{place}"

@@ -1,4 +1,4 @@
-"""What a module was compiled to: bytecode, LLVM IR and assembly, tied to bindings and loops."""
+"""Text of compiled code: bytecode, LLVM IR and assembly, mapped to bindings and loops."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ def assembly_text(stages: Stages, name: str, moment: Moment | None = None) -> Te
 def loops_at(stages: Stages, name: str, index: int) -> tuple[str, ...] | None:
     """Return the ids of the loops of a function after a pass of the build, in the text's order.
 
-    Lowering takes blocks and names of loops away: the ids are those of the loops that they were.
-    ``None`` where the function has kept its own, before the passes for TensorIR.
+    Lowering removes blocks and names of loops: the ids are those of the original loops. ``None``
+    where the function has kept its own, before the passes for TensorIR.
     """
     build = stages.recorded
     names = [run.name for run in build.runs]
@@ -174,7 +174,7 @@ def _record(
     language: str,
     gaps: Sequence[int],
 ) -> TextRecord:
-    """Return a text that says first what became of loops that have no block of their own."""
+    """Return a text with a header on the loops that have no block of their own."""
     parts = parts_of(name, function)
     present = {loop for chain in chains for loop in chain}
     remark = ";" if language == "llvm" else "#"
@@ -212,7 +212,7 @@ def _target_text(stages: Stages) -> str:
 
 
 def _fate(part: Part, present: set[str], kept: frozenset[str]) -> str:
-    """Say what became of a loop without a block of its own; empty where it has one."""
+    """Describe what became of a loop without a block of its own; empty where it has one."""
     if part.id in kept:
         return ""
     path = part.id.partition("/")[2]
@@ -233,8 +233,8 @@ def _spans(
 ) -> list[Span]:
     """Return the spans of loops and blocks: unbroken runs of lines, outer loops first.
 
-    A block has the lines of the loop around it, which comes after it: what is pointed at in code
-    is the loop.
+    A block has the lines of the loop around it, which comes after it: pointing at code selects the
+    loop.
     """
     loops = [part.id for part in parts if part.kind == "loop"]
     runs = {

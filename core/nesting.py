@@ -1,4 +1,4 @@
-"""Nests of values: tuples, lists, dicts, named tuples, dataclasses, and what torch's pytree knows.
+"""Pytrees: tuples, lists, dicts, named tuples, dataclasses, and other types that torch knows.
 
 Members come in the order in which torch flattens them, so that inputs and outputs can be numbered
 by their place in it.
@@ -41,7 +41,7 @@ def members(value: Any) -> list[tuple[Key, Any]] | None:
 
 
 def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yield what is no nest itself, with its path, in order."""
+    """Yield the leaves of a nest with their paths, in order."""
     below = members(value)
     if below is None:
         yield path, value
@@ -51,7 +51,7 @@ def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a new nest of the same types with every leaf changed."""
+    """Return a new nest of the same types with `change` applied to every leaf."""
     below = members(value)
     if below is None:
         return change(value)
@@ -59,7 +59,7 @@ def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a nest as tuples, lists and dicts alone: what has named members becomes a dict."""
+    """Return a nest of tuples, lists and dicts alone; types with named members become dicts."""
     below = members(value)
     if below is None:
         return value
@@ -83,7 +83,7 @@ def path_text(path: Path, root: str = "") -> str:
     Parameters
     ----------
     root
-        What the path starts at; may be empty where its first key is a name.
+        The root of the path; may be empty where its first key is a name.
     """
     text = root
     for key in path:

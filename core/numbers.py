@@ -1,8 +1,6 @@
-"""The numbers of a function that is scheduled: what it does, how fast, and whether still right."""
+"""Metrics of a scheduled function: its work, its speed and its correctness."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import msgspec
 
@@ -10,12 +8,14 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.processor_use import ProcessorUse
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.memo import key_of
+from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, WorkQuery, answers
+from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
-from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.numbers import Checked, Measured, Peaks, Work
 from lowerscope.core.running.node_times import nodes_of, torch_ms
 from lowerscope.core.scheduling.at_sizes import at_sizes, is_symbolic
-from lowerscope.core.scheduling.checking import Limit, Reference, check, reference_of
+from lowerscope.core.scheduling.checking import Limit, Reference, reference_of
+from lowerscope.core.scheduling.checking import check as check_function
 from lowerscope.core.scheduling.measuring import Timing, time_alone
 from lowerscope.core.scheduling.peaks import keep_peaks, kept_peaks, measure_peaks, peaks_key
 from lowerscope.core.scheduling.replaying import state_at
@@ -26,127 +26,120 @@ from lowerscope.core.target_catalogue import check_runs_here
 from lowerscope.core.versions import VERSIONS
 
 BEYOND = 4.0
-"""So many times the peaks is neither noise nor the smallest cache, which is faster than the one
-that was measured: a function did less than was counted."""
+"""Multiple of the peaks beyond which a function did less than was counted: neither noise nor the
+smallest cache, which is faster than the one that was measured, reaches it."""
 
 
-class Numbers:
-    """Answers about the work and the speed of functions, from what the pipeline keeps.
+def _has_functions(query: WorkQuery, pipeline: Pipeline, job: Progress) -> bool:
+    return pipeline.stages(query.recipe, job).has_functions()
 
-    Parameters
-    ----------
-    stages
-        Returns those of a recipe.
+
+@answers(WorkQuery, _has_functions)
+def work(query: WorkQuery, pipeline: Pipeline, job: Progress) -> Work:
+    """Return the work of one call of a function before it is scheduled.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such function.
     """
+    return _work(pipeline.stages(query.recipe, job), query.function)
 
-    def __init__(self, stages: Callable[[Recipe, Progress], Stages]) -> None:
-        self._stages = stages
 
-    def work(self, recipe: Recipe, function: str, progress: Progress) -> Work:
-        """Return what one call of a function has to do before it is scheduled.
+@answers(PeaksQuery)
+def peaks(query: PeaksQuery, pipeline: Pipeline, job: Progress) -> Peaks:
+    """Return the peaks of this machine, measured if they never were, or again.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is no such function.
-        """
-        return _work(self._stages(recipe, progress), function)
+    Raises
+    ------
+    LowerscopeError
+        If the recipe is for another machine.
+    """
+    recipe = query.recipe
+    pipeline.stages(recipe, job).check_runs_here("peaks are measured")
+    threads = use_threads(recipe.threads)
+    key = peaks_key(recipe.target, threads)
+    kept = None if query.again else kept_peaks(key)
+    return kept or keep_peaks(key, measure_peaks(recipe.target, threads, job))
 
-    def peaks(self, recipe: Recipe, again: bool, progress: Progress) -> Peaks:
-        """Return what this machine can do at best, measured if it never was, or `again`.
 
-        Raises
-        ------
-        LowerscopeError
-            If the recipe is for another machine.
-        """
-        self._stages(recipe, progress).check_runs_here("peaks are measured")
-        threads = use_threads(recipe.threads)
-        key = peaks_key(recipe.target, threads)
-        kept = None if again else kept_peaks(key)
-        return kept or keep_peaks(key, measure_peaks(recipe.target, threads, progress))
+@answers(MeasureQuery)
+def measure(query: MeasureQuery, pipeline: Pipeline, job: Progress) -> Measured:
+    """Measure a function after the first primitives of its schedule, and torch's nodes.
 
-    def measure(
-        self, recipe: Recipe, function: str, index: int | None, progress: Progress
-    ) -> Measured:
-        """Measure a function after the first primitives of its schedule, and torch's nodes.
+    Raises
+    ------
+    LowerscopeError
+        If there is no such function, or it cannot be compiled or run alone.
+    """
+    recipe, function = query.recipe, query.function
+    stages = pipeline.stages(recipe, job)
+    stages.check_runs_here("a function alone is measured")
+    found = pipeline.answer(PeaksQuery(recipe), job)
+    states = stages.states(function)
+    scheduled = at_sizes(state_at(states, query.index).function, given_of(stages, function))
+    use = ProcessorUse()
+    timing = time_alone(scheduled, stages.target, recipe.seed, job)
+    disturbed = use.was_short(found.threads)
+    counted = _work(stages, function)
+    nodes = nodes_of(stages, function)
+    key = key_of("torch_ms", stages.unscheduled_key, nodes.names, found.threads, recipe.seed)
+    kept: list[float | None] = stages.keep("torch", key, list)
+    use, torch_disturbed = ProcessorUse(), False
+    torch = kept[0] if kept else torch_ms(stages, nodes.names, recipe.seed, job)
+    if not kept and torch is not None:
+        torch_disturbed = use.was_short(found.threads)
+    if not kept and not torch_disturbed:
+        # A time that is unreliable is measured once more the next time.
+        kept.append(torch)
+    measured = _measured(timing, counted, found)
+    return msgspec.structs.replace(
+        measured,
+        torch_ms=torch,
+        torch_nodes=nodes.names if torch is not None else (),
+        torch_does_more=nodes.does_more,
+        at=scheduled.text,
+        disturbed=disturbed or torch_disturbed,
+    )
 
-        Raises
-        ------
-        LowerscopeError
-            If there is no such function, or it cannot be compiled or run alone.
-        """
-        stages = self._stages(recipe, progress)
-        stages.check_runs_here("a function alone is measured")
-        peaks = self.peaks(recipe, False, progress)
-        states = stages.states(function)
-        scheduled = at_sizes(state_at(states, index).function, given_of(stages, function))
-        use = ProcessorUse()
-        timing = time_alone(scheduled, stages.target, recipe.seed, progress)
-        disturbed = use.was_short(peaks.threads)
-        work = _work(stages, function)
-        nodes = nodes_of(stages, function)
-        key = key_of("torch_ms", stages.unscheduled_key, nodes.names, peaks.threads, recipe.seed)
-        kept: list[float | None] = stages.keep("torch", key, list)
-        use, torch_disturbed = ProcessorUse(), False
-        torch = kept[0] if kept else torch_ms(stages, nodes.names, recipe.seed, progress)
-        if not kept and torch is not None:
-            torch_disturbed = use.was_short(peaks.threads)
-        if not kept and not torch_disturbed:
-            # A time that is unreliable is measured once more the next time.
-            kept.append(torch)
-        measured = _measured(timing, work, peaks)
-        return msgspec.structs.replace(
-            measured,
-            torch_ms=torch,
-            torch_nodes=nodes.names if torch is not None else (),
-            torch_does_more=nodes.does_more,
-            at=scheduled.text,
-            disturbed=disturbed or torch_disturbed,
+
+@answers(CheckQuery)
+def check(query: CheckQuery, pipeline: Pipeline, job: Progress) -> Checked:
+    """Compare a function after the first primitives of its schedule with the unscheduled one.
+
+    The output of the unscheduled one is cached.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such function, or the target is for another machine.
+    """
+    recipe, function, seconds = query.recipe, query.function, query.seconds
+    threads = use_threads(recipe.threads)
+    stages = pipeline.stages(recipe, job)
+    check_runs_here(stages.target)
+    states = stages.states(function)
+    given = given_of(stages, function)
+    try:
+        base = at_sizes(states[0].function, given)
+        scheduled = at_sizes(state_at(states, query.index).function, given)
+    except LowerscopeError as error:
+        return Checked(verdict="unknown", reason=error.problem.what)
+    structure = stages.functions.structures[function]
+    key = key_of("reference", structure, base.text, str(stages.target), recipe.seed, VERSIONS)
+
+    def reference(limit: Limit) -> Reference:
+        job.report("Running the unscheduled function")
+        return stages.keep(
+            "reference",
+            key,
+            lambda: reference_of(base, stages.target, recipe.seed, limit),
+            lambda made: made.size,
         )
 
-    def check(
-        self,
-        recipe: Recipe,
-        function: str,
-        index: int | None,
-        seconds: float,
-        progress: Progress,
-    ) -> Checked:
-        """Compare a function after the first primitives of its schedule with the unscheduled one.
-
-        What the unscheduled one computes is kept.
-
-        Raises
-        ------
-        LowerscopeError
-            If there is no such function, or the target is for another machine.
-        """
-        threads = use_threads(recipe.threads)
-        stages = self._stages(recipe, progress)
-        check_runs_here(stages.target)
-        states = stages.states(function)
-        given = given_of(stages, function)
-        try:
-            base = at_sizes(states[0].function, given)
-            scheduled = at_sizes(state_at(states, index).function, given)
-        except LowerscopeError as error:
-            return Checked(verdict="unknown", reason=error.problem.what)
-        structure = stages.functions.structures[function]
-        key = key_of("reference", structure, base.text, str(stages.target), recipe.seed, VERSIONS)
-
-        def reference(limit: Limit) -> Reference:
-            progress.report("Running the unscheduled function")
-            return stages.keep(
-                "reference",
-                key,
-                lambda: reference_of(base, stages.target, recipe.seed, limit),
-                lambda made: made.size,
-            )
-
-        limit = Limit(seconds, threads, progress)
-        checked = check(scheduled.function, stages.target, reference, limit, seconds)
-        return msgspec.structs.replace(checked, at=base.text)
+    limit = Limit(seconds, threads, job)
+    checked = check_function(scheduled.function, stages.target, reference, limit, seconds)
+    return msgspec.structs.replace(checked, at=base.text)
 
 
 def _work(stages: Stages, function: str) -> Work:
@@ -164,7 +157,7 @@ def _work(stages: Stages, function: str) -> Work:
 
 
 def given_of(stages: Stages, function: str) -> Given | None:
-    """Return what the model calls a function with at the size that it is traced at, if known."""
+    """Return the arguments that the model calls a function with at the traced size, if known."""
     if not is_symbolic(stages.functions.by_name[function]):
         return None
 
@@ -183,7 +176,7 @@ def _shape(value: object) -> tuple[int, ...] | None:
 
 
 def _measured(timing: Timing, work: Work, peaks: Peaks) -> Measured:
-    """Return the rates of a timing, and which share they are of what the machine allows."""
+    """Return the rates of a timing, and their share of the machine's peaks."""
     moved = None if work.read is None else work.read + (work.written or 0)
     flops = work.flops
     per_second = timing.milliseconds * 1e6

@@ -1,4 +1,4 @@
-"""What a recipe's model takes from outside of the module: library functions, rules, and notes."""
+"""External functions, extension files and notes for the snapshot."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from lowerscope.core.stages import Stages
 
 
 def with_outside(snapshot: Snapshot, stages: Stages) -> Snapshot:
-    """Return the records of a recipe with those of what is outside of its module."""
+    """Return a snapshot with the records of external functions, extension files and notes."""
     return msgspec.structs.replace(
         snapshot,
         library=tuple(_library(stages, snapshot.functions, snapshot.fx)),
@@ -40,7 +40,7 @@ def with_outside(snapshot: Snapshot, stages: Stages) -> Snapshot:
 
 
 def notes_of(stages: Stages) -> tuple[Note, ...]:
-    """Return what the user should know of a recipe's model and of the files that go with it."""
+    """Return the notes on a recipe's model and on its extension files."""
     traced, lowered = stages.traced, stages.lowered
     missing = _missing(stages)
     return (
@@ -62,7 +62,7 @@ def _failed_step(stages: Stages) -> Iterator[Note]:
 
 
 def _missing(stages: Stages) -> dict[str, tuple[str, ...]]:
-    # Before the passes: what can be shown of a module whose passes fail has its notes as well.
+    # Before the passes, so that a module whose passes fail has its notes as well.
     module, lowered = stages.module, stages.lowered
     known = {} if lowered is None else lowered.library
     if all(name in known for name in external_functions(module)):

@@ -1,7 +1,7 @@
-"""Files that others have named are opened as plain files, or not at all.
+"""Opening of files that others have named: regular files only.
 
-A session may name a pipe, which nobody writes to, or a device that never ends: whoever reads it
-waits for ever. This module imports neither torch nor TVM.
+A session may name a pipe, which nobody writes to, or a device that never ends: reading it would
+block forever. This module imports neither torch nor TVM.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from io import BufferedReader
 from pathlib import Path
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""A pipe is opened without somebody at its other end, to be seen for what it is."""
+"""Flags that open a pipe without waiting for a writer, to be recognised as one."""
 
 
 def open_plain(path: str | Path) -> BufferedReader:
-    """Open a file for reading.
+    """Open a regular file for reading.
 
     Raises
     ------
     OSError, ValueError
-        If it cannot be opened, or is no plain file: a folder, a pipe, a device.
+        If it cannot be opened, or is not a regular file: a folder, a pipe, a device.
     """
     opened = os.open(path, _FLAGS)
     try:
@@ -38,6 +38,6 @@ def open_plain(path: str | Path) -> BufferedReader:
 
 
 def read_plain(path: str | Path) -> bytes:
-    """Return what is in a file; see `open_plain`."""
+    """Return the content of a file; see `open_plain`."""
     with open_plain(path) as file:
         return file.read()

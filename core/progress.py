@@ -1,4 +1,4 @@
-"""How work under way reports where it is, and learns that it should stop."""
+"""Progress reports and cancellation of work under way."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """What a long piece of work is given by whoever asked for it."""
+    """Interface by which a long task reports progress and is cancelled."""
 
     def report(self, text: str, fraction: float | None = None) -> None:
-        """Say what is being done, and which share of it is done; raise `Cancelled` to stop."""
+        """Report the work under way and the share of it that is done; raise `Cancelled` to stop."""
 
     def check(self) -> None:
         """Raise `Cancelled` if the work should stop."""
 
     def begin_calls(self, names: Sequence[str]) -> None:
-        """Say that a run of these calls begins; with none, that it is over."""
+        """Report the start of a run of these calls; with none, its end."""
 
     def at_call(self, index: int, inside: bool) -> None:
-        """Say that a call of the run is under way, or, not `inside`, that it comes next.
+        """Report that a call of the run is under way or, if not `inside`, that it comes next.
 
         It takes about a microsecond, and is known after a crash. See `running.running_call`.
         """
 
     def at_part(self, part: str) -> None:
-        """Say which part of the recipe is being applied; ``""`` when it is over.
+        """Report the part of the recipe that is being applied; ``""`` at the end.
 
         It is as cheap, and known after a crash as well. See `recipe_parts`.
         """
 
 
 class Silent:
-    """Progress that nobody watches and nobody stops."""
+    """Progress that ignores reports and never cancels."""
 
     def report(self, text: str, fraction: float | None = None) -> None:
         """Do nothing."""

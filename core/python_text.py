@@ -1,7 +1,7 @@
-"""Names and texts in the Python programs that are written.
+"""Safe embedding of names and texts in generated Python programs.
 
-They come with files that others have written, and the programs are run: in a program they stand as
-literals, as identifiers that were checked, and in comments and docstrings that they cannot end.
+They come from files of others, and the programs are run. So they are embedded as literals, as
+checked identifiers, and in comments and docstrings that they cannot terminate.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def quoted(text: str) -> str:
 
 
 def docstring(text: str) -> str:
-    """Return a text as it stands inside of a literal in double quotes, single or triple."""
+    """Return a text escaped for the inside of a double-quoted literal, single or triple."""
     return _printable(text.replace("\\", r"\\").replace('"', r"\""))
 
 
@@ -38,7 +38,7 @@ def quoted_lines(text: str) -> str:
 
 
 def identifier(name: str) -> str:
-    """Return `name`, or what is like it, as an identifier of Python."""
+    """Return `name`, or a similar valid Python identifier."""
     plain = _NOT_IN_NAMES.sub("_", name) or "_"
     if plain[0].isdigit():
         plain = f"_{plain}"
@@ -65,6 +65,26 @@ def keywords(arguments: Iterable[tuple[str, str]]) -> list[str]:
     ]
 
 
+def with_characters(script: str) -> str:
+    """Return a script printed by TVM with its strings as they are.
+
+    TVM's printer writes each UTF-8 byte of a character outside of ASCII as an escape of its own,
+    which Python reads as a character of its own.
+    """
+    return _BYTES.sub(_decoded, script)
+
+
+_BYTES = re.compile(r"(?<!\\)((?:\\\\)*)((?:\\x[89A-Fa-f][0-9A-Fa-f])+)")
+
+
+def _decoded(match: re.Match[str]) -> str:
+    try:
+        text = bytes.fromhex(match[2].replace("\\x", "")).decode()
+    except UnicodeDecodeError:
+        return match[0]
+    return match[1] + _printable(text)
+
+
 def _printable(text: str) -> str:
-    """Return a text with an escape for each character that shows nothing, or that moves others."""
+    """Return a text with escapes for invisible characters and for those that reorder text."""
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)

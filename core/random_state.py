@@ -1,4 +1,4 @@
-"""The generators of random numbers that models draw from: torch's, NumPy's and Python's."""
+"""State of the random number generators that models use: torch's, NumPy's and Python's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def seed_all(seed: int) -> None:
     Raises
     ------
     LowerscopeError
-        If the seed is none that all of them take.
+        If one of them does not accept the seed.
     """
     if not 0 <= seed < SEEDS:
         raise LowerscopeError(
@@ -34,7 +34,7 @@ def seed_all(seed: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class RandomState:
-    """What the generators will draw next."""
+    """State of the generators."""
 
     torch: torch.Tensor
     numpy: dict[str, Any]
@@ -42,11 +42,11 @@ class RandomState:
 
     @classmethod
     def present(cls) -> RandomState:
-        """Return what they will draw now."""
+        """Return the current state."""
         return cls(torch.get_rng_state(), np.random.get_state(legacy=False), random.getstate())
 
     def restore(self) -> None:
-        """Let them draw the same again."""
+        """Restore this state."""
         torch.set_rng_state(self.torch)
         np.random.set_state(self.numpy)
         random.setstate(self.python)

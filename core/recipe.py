@@ -22,10 +22,10 @@ from lowerscope.core.schedules import (
 )
 
 VERSION = 3
-"""Of a recipe's file; 1 had one tolerance for all dtypes, and 2 no other machine."""
+"""Version of the file format; 1 had one tolerance for all dtypes, and 2 no other machine."""
 
 SEEDS = 2**32
-"""Number of seeds that torch, NumPy and Python all take."""
+"""Number of seeds that torch, NumPy and Python all accept."""
 
 Strategy = Literal["high-level", "te", "library"]
 TracerName = Literal["auto", "fx", "export"]
@@ -47,7 +47,7 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InputSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user said of one input of the model.
+    """Settings of one input of the model.
 
     Attributes
     ----------
@@ -96,8 +96,8 @@ class Dimension(msgspec.Struct, frozen=True, kw_only=True):
     low, high
         The smallest and the largest size, both included.
     sizes
-        Those that a run tries, one after the other; a single one is that of every run. Empty for
-        the size that the model is traced at and the ends of the range.
+        Sizes of a run, one after the other; a single one is that of every run. Empty for the size
+        that the model is traced at and the ends of the range.
     """
 
     name: str
@@ -107,7 +107,7 @@ class Dimension(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """What to open.
+    """A model to open.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         An ``.npz``, a pickle of NumPy arrays or a ``.pt`` of tensors to load into the model's
         parameters; empty for none.
     trust
-        Open a ``.pt2`` even though it could run code.
+        Whether a ``.pt2`` is opened even though it could run code.
     """
 
     spec: str
@@ -200,16 +200,16 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that the user decided.
+    """All decisions of the user.
 
     Attributes
     ----------
     source
-        What to open.
+        The model to open.
     seed
         Set before the entry is called, and before inputs are drawn.
     inputs
-        What the user said of the inputs; empty to take the file's example inputs.
+        Settings of the inputs; empty to take the file's example inputs.
     dimensions
         The ranges of names in the shapes of `inputs`; a name that is not among them has the range
         that a `Dimension` has by itself.
@@ -217,7 +217,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
         ``"fx"`` (``torch.fx.symbolic_trace``), ``"export"`` (``torch.export``), or ``"auto"``: fx,
         and export for what fx cannot trace.
     translator
-        What makes a Relax module of the graph: ``"lowerscope"``, our rules; ``"tvm-fx"`` and
+        Translator from the graph to a Relax module: ``"lowerscope"``, our rules; ``"tvm-fx"`` and
         ``"tvm-export"``, TVM's own ``from_fx`` and ``from_exported_program``, which are wrong in
         places and shown as they are.
     lowering
@@ -233,8 +233,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     steps
         The passes after lowering, in order; among them ``ApplySchedules``.
     schedules
-        Those of functions; no two that a function can have are called the same. They are looked at
-        and changed without a step that applies them to the model.
+        Schedules of functions; names are unique among those that can apply to one function. They
+        can be shown and edited without a step that applies them to the model.
     tolerances
         For the comparison with torch, by dtype.
     measuring
@@ -244,7 +244,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     threads
         Of TVM and of torch; 0 for all that the machine has.
     remote
-        The machine that runs what is built; ``None`` for this one. Torch runs here.
+        The machine that runs the executable; ``None`` for this one. Torch runs here.
     """
 
     source: Source
@@ -297,7 +297,7 @@ def applies_tuned(recipe: Recipe) -> bool:
 
 
 def with_tuned(recipe: Recipe) -> Recipe:
-    """Return `recipe` with that step: in place of the one by rules, or else as the last."""
+    """Return `recipe` with the step that applies tuning results, in place of rules or else last."""
     if any(step.name == APPLY_TUNED for step in recipe.steps):
         return recipe
     tuned = Step(name=APPLY_TUNED)
@@ -394,7 +394,7 @@ _TOLERANCES_BY_DTYPE = 2
 
 
 class _Written(msgspec.Struct):
-    """What tells how a recipe's file has to be read."""
+    """Header that determines how a recipe's file is read."""
 
     version: int = VERSION
     tolerances: dict[str, Any] = {}

@@ -1,7 +1,7 @@
-"""The parts of a recipe that are applied one by one, and that can be switched off one by one.
+"""Parts of a recipe that are applied, and can be switched off, one by one.
 
 They are passes, steps of schedules, and strategies of nodes. A child writes which of them it
-applies into memory that outlives it (`running.running_call`), so that the one that it died of is
+applies into memory that outlives it (`running.running_call`), so that the one that crashed it is
 known. This module imports neither torch nor TVM.
 """
 
@@ -26,7 +26,7 @@ class Part:
     Attributes
     ----------
     kind
-        What it is.
+        Kind of the part.
     place
         From 0, among the recipe's steps, schedules or overrides.
     name
@@ -45,24 +45,24 @@ class Part:
 
 
 def step_text(number: int, step: Step) -> str:
-    """Return how a pass is written down; its number counts from 1."""
+    """Return the text form of a pass; its number counts from 1."""
     return f"step {number - 1} {step.name}"
 
 
 def override_text(overrides: Sequence[Override], override: Override) -> str:
-    """Return how one of the recipe's overrides is written down."""
+    """Return the text form of one of the recipe's overrides."""
     return f"override {overrides.index(override)} {override.pattern}"
 
 
 def primitive_text(schedules: Sequence[Schedule], schedule: Schedule, primitive: Primitive) -> str:
-    """Return how a step of one of the recipe's schedules is written down."""
+    """Return the text form of a step of one of the recipe's schedules."""
     return f"primitive {schedules.index(schedule)} {primitive.id} {primitive.name}"
 
 
 def part_of(recipe: Recipe, text: str) -> Part | None:
-    """Return the part of a recipe that was written down, and that may have been cut at its end.
+    """Return the part of a recipe that a text form, possibly truncated, stands for.
 
-    ``None`` where the recipe has none such.
+    ``None`` where the recipe has no such part.
     """
     kind, _, rest = text.partition(" ")
     number, _, written = rest.partition(" ")
@@ -87,7 +87,7 @@ def part_of(recipe: Recipe, text: str) -> Part | None:
 
 
 def without_part(recipe: Recipe, part: Part) -> Recipe:
-    """Return `recipe` with one of its parts switched off; it is kept."""
+    """Return `recipe` with one of its parts switched off, not removed."""
     if part.kind == "step":
         steps = _replaced(recipe.steps, part.place, _off)
         return msgspec.structs.replace(recipe, steps=steps)

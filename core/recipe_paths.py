@@ -1,4 +1,4 @@
-"""The paths in a recipe, all of them: files of models, inputs, extensions and databases."""
+"""All paths in a recipe: files of models, inputs, extensions and databases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lowerscope.core.user_paths import user_path
 
 
 def with_absolute_paths(recipe: Recipe) -> Recipe:
-    """Return a recipe that means the same files from whatever folder it is opened again."""
+    """Return a recipe with absolute paths, which are valid from any working directory."""
     return with_paths(recipe, lambda path: str(user_path(path).absolute()))
 
 

@@ -1,4 +1,4 @@
-"""Which constants of a module are one: TVM wraps the same elements anew."""
+"""Identity of constants by address: TVM re-wraps shared data."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ Elements = tuple[int, tuple[int, ...], str]
 
 
 def elements_of(tensor: Any) -> Elements:
-    """Return what is equal for tensors of TVM over the same elements, while one of them lives."""
+    """Return a key that TVM tensors over the same elements share while one of them exists."""
     return tensor.data_ptr(), tuple(tensor.shape), str(tensor.dtype)

@@ -1,4 +1,4 @@
-"""Writing a rule into a file: a new one, or one that has rules already."""
+"""Writing of rules to new and existing rule files."""
 
 from __future__ import annotations
 
@@ -8,21 +8,30 @@ from pathlib import Path
 
 from lowerscope.core.encoding import NO_PYTHON
 from lowerscope.core.errors import LowerscopeError, last_line
+from lowerscope.core.files.atomic_write import atomic_write
 from lowerscope.core.lowering.rule_stubs import Stub, make_stub
+from lowerscope.core.model.queries import WriteRuleQuery, answers
+from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.plain_files import read_plain
+from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import STRATEGIES, Strategy
 from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.stages import Stages
-from lowerscope.core.unfinished import write_text
 from lowerscope.core.user_paths import not_done, user_path
 
 _HEAD = '"""Lowering rules."""\n'
 
 
-def write_rule(stages: Stages, node: str, file: str) -> SourceLine:
-    """Write a working rule for a node, and return where it stands.
+@answers(WriteRuleQuery)
+def answer_write_rule(query: WriteRuleQuery, pipeline: Pipeline, job: Progress) -> SourceLine:
+    """Write a working rule for a node into a file: see `write_rule`."""
+    return write_rule(pipeline.stages(query.recipe, job), query.node, query.file)
 
-    It lowers the node as it was lowered before. A file that exists keeps all that it has.
+
+def write_rule(stages: Stages, node: str, file: str) -> SourceLine:
+    """Write a working rule for a node, and return its location.
+
+    It lowers the node as it was lowered before. An existing file keeps its content.
 
     Parameters
     ----------
@@ -58,7 +67,7 @@ def write_rule(stages: Stages, node: str, file: str) -> SourceLine:
     tree = _parsed(text, path)
     text, name = _added(text, tree, stub)
     try:
-        write_text(path, text, newline)
+        atomic_write(path, text.replace("\n", newline))
     except OSError as error:
         raise not_done("the file cannot be written", path, error) from None
     lines = text.split("\n")
@@ -67,7 +76,7 @@ def write_rule(stages: Stages, node: str, file: str) -> SourceLine:
 
 
 def _read(path: Path) -> tuple[str, str]:
-    """Return the text of a file, or how a new one begins, and what its lines end in."""
+    """Return the text of a file, or the beginning of a new one, and its line ending."""
     try:
         text = read_plain(path).decode()
     except FileNotFoundError:
@@ -113,7 +122,7 @@ def _added(text: str, tree: ast.Module, stub: Stub) -> tuple[str, str]:
 
 
 def _bound(node: ast.stmt) -> list[str]:
-    """Return what an import binds, with where it is from."""
+    """Return the names that an import binds, with their modules."""
     if isinstance(node, ast.Import):
         return [f"import {each.name} as {each.asname}" for each in node.names]
     if isinstance(node, ast.ImportFrom):
@@ -122,7 +131,7 @@ def _bound(node: ast.stmt) -> list[str]:
 
 
 def _without(line: str, have: set[str]) -> str:
-    """Return an import without the names that are there already; empty if all are."""
+    """Return an import without the names that are imported already; empty if all are."""
     statement = ast.parse(line).body[0]
     assert isinstance(statement, (ast.Import, ast.ImportFrom))
     kept = [
@@ -135,7 +144,7 @@ def _without(line: str, have: set[str]) -> str:
 
 
 def _after_imports(tree: ast.Module) -> int:
-    """Return after how many lines new imports stand: after the others, or after the docstring."""
+    """Return the line after which new imports go: after the others, or after the docstring."""
     end = 0
     for node in tree.body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

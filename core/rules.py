@@ -1,4 +1,4 @@
-"""What a rule file imports: the decorator, and what a rule is given.
+"""API of rule files: the decorator, and the arguments of a rule.
 
 A rule file is a Python file of the user's that says how operators are lowered::
 
@@ -22,11 +22,11 @@ The function is called with
   of one of the model's tensors;
 - the node, as `RuleNode`;
 - the arguments of the node's call, with Relax expressions in place of nodes and by the names that
-  the model gives them: what a rule does not name, it refuses.
+  the model gives them: a rule refuses arguments that it does not name.
 
 It returns a Relax expression, or a tuple of them, of the shapes and dtypes that torch computes. It
-may raise `Refused` for what it does not cover. A rule that fails, refuses, or makes something else
-is told of, with its line, and its node is lowered as if there were no such rule.
+may raise `Refused` for what it does not cover. A rule that fails, refuses, or returns something
+else is reported with its line, and its node is lowered as if there were no such rule.
 """
 
 from lowerscope.core.lowering.rule_table import Refused

@@ -1,4 +1,4 @@
-"""The sandbox that a child of the window runs in, where the system has one: bubblewrap, on Linux.
+"""The sandbox of the window's child processes, where the system has one: bubblewrap, on Linux.
 
 In it the file system is read-only but for a folder of the window's sandboxes (`sandbox_folder`), a
 temporary folder of the child's own and, where the user wants that, the session's folder; there is
@@ -25,7 +25,8 @@ import msgspec
 
 from lowerscope.core.call_filter import NO_SOCKET, call_filter
 from lowerscope.core.errors import Problem
-from lowerscope.core.memory_limit import bytes_text, task_limit
+from lowerscope.core.memory_limit import task_limit
+from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.running import running_call
 from lowerscope.core.sandbox_supervisor import SPARE_TASKS, Options
 from lowerscope.core.shared_folder import SharedFolder
@@ -33,32 +34,32 @@ from lowerscope.core.shared_folder import SharedFolder
 PROGRAM = "bwrap"
 
 MARK = "/dev/lowerscope-sandbox"
-"""A symbolic link that is only in the sandbox, and stands for the `Network` there. No variable of
-the environment: a user's could say that a process is in a sandbox which is in none."""
+"""Symbolic link that exists in the sandbox alone, and stands for its `Network`. Not an environment
+variable, which a user could set outside of a sandbox."""
 
 SHARED = "LOWERSCOPE_SHARED"
-"""Says to it which folder of the user's it may write to, if any."""
+"""Environment variable with the user's folder that may be written to, if any."""
 
 Network = Literal["none", "open"]
 
 TEMPORARY = "/dev/shm"
-"""Where a process in the sandbox has its temporary files: memory that it shares with nobody."""
+"""Folder for temporary files in the sandbox: memory that it shares with nobody."""
 
 _SERVICES = ("/run", "/tmp/.X11-unix", "/tmp/.ICE-unix")
-"""Folders of sockets: who may connect to the desktop's services can have things done outside."""
+"""Folders of sockets of the desktop's services, by which code could act outside."""
 
 _KEPT = (
     *("/run/media", "/run/current-system", "/run/opengl-driver"),
     *("/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf"),
 )
-"""Below these: disks that can be taken out, programs of some systems, and how names are found."""
+"""Folders that stay visible: removable disks, programs of some systems, and name resolution."""
 
 _HIDDEN = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK")
 
 _SUPERVISOR = os.path.join(os.path.dirname(__file__), "sandbox_supervisor.py")
 
 _COUNTED_APART = (5, 14)
-"""The version of Linux from which on processes are counted in each user namespace."""
+"""First version of Linux that counts processes in each user namespace."""
 
 _UNREACHABLE = (
     *(errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH),
@@ -67,13 +68,14 @@ _UNREACHABLE = (
 
 _SAID_NO_NETWORK = re.compile(r"Network is unreachable|Temporary failure in name resolution")
 _SAID_NO_SOCKET = re.compile(r"Address family not supported|received 0 items of ancdata")
-"""The second is what processes say that hand files to each other by such a socket."""
+"""Messages of a missing socket; the second is that of processes that pass files by such a
+socket."""
 _SAID_READ_ONLY = re.compile(r"Read-only file system(?:: '(?P<path>[^']+)')?")
-"""What Python says of a file that cannot be written; torch does not name it."""
+"""Python's message for a file that cannot be written; torch does not name the file."""
 
 
 class NoSandbox(Exception):
-    """There is no sandbox: the message says why."""
+    """No sandbox is available, for the reason in the message."""
 
 
 def program() -> str | None:
@@ -93,9 +95,9 @@ def enclosed(
     calls_file: int | None = None,
     kept: Sequence[int] = (),
 ) -> tuple[str, ...]:
-    """Return the command that runs another one in a sandbox, and ends it when it ends itself.
+    """Return the command that runs another one in a sandbox, and kills it on its own exit.
 
-    What is started is `sandbox_supervisor`, which ends all that takes more than it may.
+    It starts `sandbox_supervisor`, which kills a sandbox that exceeds a limit.
 
     Parameters
     ----------
@@ -106,23 +108,24 @@ def enclosed(
     writable
         Folders that may be written to, besides the temporary one.
     network
-        What network it has.
+        The network that it has.
     shared
-        A folder of the user's that may be written to as well, but for what is kept in it.
+        A folder of the user's that may be written to as well, except its protected contents.
     variables
-        What the environment says to the program, besides what this process's says.
+        Environment variables in addition to those of this process.
     memory
         Bytes that all its processes may hold together; ``None`` for any number.
     calls_file
-        The descriptor of a file of `running_call`, which the program inherits, and which is told
-        why the sandbox was ended. With one, the sandbox ends with the process that has started it.
+        The descriptor of a file of `running_call`, which the program inherits, and to which the
+        reason for killing the sandbox is written. With one, the sandbox ends with the process that
+        has started it.
     kept
         Other descriptors that the program inherits.
 
     Raises
     ------
     NoSandbox
-        If this machine has none that is safe.
+        If this machine has no safe one.
     """
     services = [each for each in _SERVICES if os.path.isdir(each)]
     calls = call_filter()
@@ -133,7 +136,7 @@ def enclosed(
         json.dumps(_options(calls, memory, calls_file, kept)),
         program,
         *("--ro-bind", "/", "/"),
-        # Before what is hidden, so that none of it comes back with the folder.
+        # Before the hidden folders, so that none of them reappears with this one.
         *_shared(shared),
         *("--dev", "/dev"),
         *("--symlink", network, MARK),
@@ -143,7 +146,7 @@ def enclosed(
         *(word for each in services for word in ("--tmpfs", each)),
         *(word for each in _KEPT for word in ("--ro-bind-try", each, each)),
         *(word for each in writable for word in ("--bind", *2 * (os.path.realpath(each),))),
-        # To root, files below /proc belong that rule the whole system.
+        # Files below /proc that control the whole system belong to root.
         *(word for each in ("/dev", "/proc", *services) for word in ("--remount-ro", each)),
         *("--unshare-user-try", "--unshare-pid", "--unshare-ipc"),
         *(("--unshare-net",) if network == "none" else ()),
@@ -159,7 +162,7 @@ def enclosed(
 
 
 def _shared(shared: SharedFolder | None) -> Iterator[str]:
-    """Yield the options that let a folder be written to, but for what is kept in it."""
+    """Yield the options that make a folder writable, except for its protected contents."""
     if shared is not None:
         yield from ("--bind", str(shared.path), str(shared.path))
         for each in shared.kept:
@@ -199,10 +202,10 @@ def _has_network() -> bool:
 
 
 def enter() -> None:
-    """Make this process fit for the sandbox, if it is in it.
+    """Set this process up for the sandbox, if it is inside.
 
-    What `multiprocessing` starts finds it by the sandbox's own network, since there are no sockets
-    in the file system.
+    Processes of `multiprocessing` connect to it over the sandbox's own network, since there are no
+    sockets in the file system.
     """
     if is_inside():
         from multiprocessing import connection
@@ -212,7 +215,7 @@ def enter() -> None:
 
 
 def _limit_tasks() -> None:
-    """Have the kernel refuse processes long before there are so many that they slow the machine.
+    """Limit processes in the kernel, long before there are enough to slow the machine.
 
     Only in a user namespace whose processes are counted apart from the user's other ones.
     """
@@ -227,7 +230,7 @@ def _limit_tasks() -> None:
 
 
 def explained(problem: Problem, error: BaseException, without: str = "") -> Problem:
-    """Return what is told of an error: what the sandbox refused, if it was that, or `problem`.
+    """Return the problem of an action that the sandbox prevented, or `problem`.
 
     `without` says how to go on without one; by default, that of the window.
     """
@@ -269,7 +272,7 @@ _PROGRAMS = "connect to other programs by a socket"
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, and those that have led to it."""
+    """Yield an error and its causes."""
     seen: set[int] = set()
     waiting: list[object] = [error]
     while waiting:
@@ -277,12 +280,12 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         if isinstance(each, BaseException) and id(each) not in seen:
             seen.add(id(each))
             yield each
-            # The last is how `urllib` hands on what a socket has said.
+            # The last is how `urllib` passes on the error of a socket.
             waiting += [each.__cause__, each.__context__, getattr(each, "reason", None)]
 
 
 def _refused(error: BaseException) -> str:
-    """Return what the sandbox did not let be done, in words that follow "let it", or nothing."""
+    """Return what the sandbox prevented, in words that follow "let it"; empty for nothing."""
     if isinstance(error, OSError):
         if error.errno == errno.EROFS:
             return _to_write(error.filename)

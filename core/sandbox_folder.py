@@ -1,9 +1,9 @@
-"""The folder that sandboxed processes may write to, and the way out for what they leave in it.
+"""The folder that sandboxed processes may write to, and the import of cache entries from it.
 
 A window, or a command, has one such folder for all of its sandboxes, and removes it at its end. All
 else, the user's cache included, is read-only in a sandbox. Nothing outside trusts what is in the
-folder: only plain files of this user's that have the names of values in the cache are taken over,
-and no link is followed. This module imports neither torch nor TVM.
+folder: only regular files of this user with names of cache entries are imported, and no link is
+followed. This module imports neither torch nor TVM.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ CODE_CACHES = {
     "TORCH_EXTENSIONS_DIR": "torch-extensions",
     "TRITON_CACHE_DIR": "triton",
 }
-"""The variables that say to libraries where they keep compiled code and pickles, and the names of
-folders for that: what is in them is run, so a sandbox shares none with anybody."""
+"""Environment variables that name the caches of compiled code and pickles of libraries, and the
+folders for these. Their content is executed, so a sandbox shares none with anybody."""
 
 _FOLDERS = "sandboxes"
 
 _MOST = 64 << 20
-"""Bytes of a file that is taken over."""
+"""Maximum size of an imported file, in bytes."""
 
 _VALUES = re.compile(r"peaks-[\w-]{1,80}\.json|tuning/[\w-]{1,80}/(about|f-[\w-]{1,120})\.json")
 _TRACES = re.compile(rf"tuning/[\w-]{{1,80}}/({'|'.join(map(re.escape, TRACES))})")
@@ -60,7 +60,7 @@ class SandboxFolder:
         place = user_cache_folder() / _FOLDERS
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=place))
-        # Whatever is put in its place, this is the folder that is read.
+        # Held by descriptor: this folder is read, whatever replaces it.
         self._opened: int | None = open_directory(self.path)
         self._maker = os.getpid()
         self.cache.mkdir()
@@ -72,7 +72,7 @@ class SandboxFolder:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """What the environment of a process in the sandbox says of the folder."""
+        """Environment variables of a process in the sandbox that point to the folder."""
         code = {name: str(self.cache / folder) for name, folder in CODE_CACHES.items()}
         return {CACHE: str(self.cache), **code}
 
@@ -87,12 +87,12 @@ class SandboxFolder:
         return Path(tempfile.mkdtemp(prefix="files-", dir=self.path))
 
     def take_over(self) -> None:
-        """Copy what was tuned and measured to the user's cache, as far as that is possible."""
+        """Copy tuning results and measurements to the user's cache, as far as possible."""
         if self._opened is not None:
             _take_over(self._opened)
 
     def close(self) -> None:
-        """Take over what there is, and remove the folder."""
+        """Import cache entries, and remove the folder."""
         if self._opened is not None and os.getpid() == self._maker:
             _take_over(self._opened)
             os.close(self._opened)
@@ -101,7 +101,7 @@ class SandboxFolder:
 
 
 _own: dict[Path, SandboxFolder] = {}
-"""By the user's cache, which is always the same but in tests."""
+"""Folders by the user's cache, which differs in tests alone."""
 
 
 def own_folder() -> SandboxFolder:
@@ -125,7 +125,7 @@ def folders() -> Iterator[Path]:
 
 
 def finish(path: Path) -> None:
-    """Do for a process that was killed what its `SandboxFolder.close` would have done."""
+    """Import cache entries of a killed process, and remove its folder."""
     with contextlib.suppress(OSError):
         opened = open_directory(path)
         try:
@@ -136,7 +136,7 @@ def finish(path: Path) -> None:
 
 
 def _take_over(folder: int) -> None:
-    """Take the values and traces in a folder of a sandbox over into the user's cache."""
+    """Import the values and traces in a folder of a sandbox into the user's cache."""
     with contextlib.suppress(OSError):
         opened = open_directory("cache", folder)
         try:
@@ -148,7 +148,7 @@ def _take_over(folder: int) -> None:
 
 
 def _names(cache: int) -> Iterator[str]:
-    """Yield the names of files that may be taken over, which compiled code is not among."""
+    """Yield the names of files that may be imported; compiled code is not among them."""
     with os.scandir(cache) as entries:
         yield from sorted(each.name for each in entries if each.name.startswith("peaks-"))
     with contextlib.suppress(OSError):

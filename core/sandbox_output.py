@@ -1,6 +1,6 @@
-"""Files that leave the sandbox for the user's folders.
+"""Copying of files from the sandbox to the user's folders.
 
-The process in the sandbox may be running code that nobody has read. So it writes to a folder of its
+The process in the sandbox may run code that nobody has read. So it writes to a folder of its
 sandbox, and its parent copies out exactly the files that were announced before it ran: plain ones,
 without their modes, and without following a link. This module imports neither torch nor TVM.
 """
@@ -21,19 +21,19 @@ from lowerscope.core.directories import (
     open_file_below,
     remove,
 )
+from lowerscope.core.files.atomic_write import copy_below
 from lowerscope.core.plain_files import open_plain
 from lowerscope.core.sandbox_folder import SandboxFolder
-from lowerscope.core.unfinished import copy_below
 
 MODE = 0o644
-"""The mode of what is copied out."""
+"""Mode of the copied files."""
 
 Takes = Callable[[str], bool]
-"""Says of a name, relative to the folder, whether a file of that name was announced."""
+"""Predicate on a name, relative to the folder: whether a file of that name was announced."""
 
 
 class SandboxOutput:
-    """A folder for a process in the sandbox to write to, and the way of its files into the user's.
+    """A folder for the output of a sandboxed process, and its copying to the user's folder.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ class SandboxOutput:
         self.target = target
         self._takes = takes
         self.folder = place.new_folder()
-        # Whatever is put in its place, this is the folder that is read.
+        # Held by descriptor: this folder is read, whatever replaces it.
         self._opened: int | None = open_directory(self.folder)
 
     def put_in(self, source: Path) -> None:
-        """Give the process in the sandbox a copy of a file of the user's, if it is there.
+        """Copy a file of the user's into the folder, if it exists.
 
         Raises
         ------
@@ -88,7 +88,7 @@ class SandboxOutput:
         return tuple(name for name in files_below(self._opened) if self._takes(name))
 
     def others(self) -> tuple[str, ...]:
-        """Return the names of the files that are there and were not announced."""
+        """Return the names of files that were not announced."""
         assert self._opened is not None
         return tuple(name for name in files_below(self._opened) if not self._takes(name))
 
@@ -98,13 +98,13 @@ class SandboxOutput:
         Parameters
         ----------
         replaceable
-            Says of a name whether a file that is there may be replaced.
+            Predicate on a name: whether an existing file may be replaced.
 
         Raises
         ------
         OSError
-            If one of them is no plain file, is there by now, or cannot be written; what was copied
-            before that stays.
+            If one of them is not a regular file, exists by now, or cannot be written; earlier
+            copies stay.
         """
         assert self._opened is not None
         names = self.names()
@@ -126,5 +126,5 @@ class SandboxOutput:
 
 
 def only(names: Collection[str]) -> Takes:
-    """Return what takes files of these names."""
+    """Return a predicate that accepts these names."""
     return frozenset(names).__contains__

@@ -1,9 +1,9 @@
-"""The parent of a sandbox: a program that starts bubblewrap, and ends it when it takes too much.
+"""Supervisor of a sandbox: a program that starts bubblewrap, and kills it beyond its limits.
 
-It stays outside of the sandbox, where code in there can neither see nor signal it. What the sandbox
-may hold, and how many processes and threads it may have, is counted over its process namespace:
-nothing can leave that, by no session and no double fork. Where the system lets this process make
-control groups, they bound both as well, for code that is faster than the counting.
+It stays outside of the sandbox, where code in there can neither see nor signal it. Its memory,
+processes and threads are counted over its process namespace, which nothing can leave, not by a
+session or a double fork. Where this process may make control groups, they bound both as well, for
+code that is faster than the counting.
 
 It is run by path, in isolated mode, and imports the standard library alone: it starts in 20 ms, and
 nothing in the user's folders is imported.
@@ -29,29 +29,29 @@ PERIOD = 0.1
 """Seconds between two counts."""
 
 PATIENCE = 20
-"""How long the next exact count of memory has to wait, in times of what the last one took."""
+"""Wait before the next exact count of memory, in multiples of the duration of the last one."""
 
 ORPHANED = 3.0
-"""Seconds that the sandbox has to end by itself after the window is gone."""
+"""Seconds that the sandbox has to exit by itself after the window is gone."""
 
 START = 10.0
 """Seconds that bubblewrap has to set the sandbox up."""
 
 STOPPED = 2
-"""The exit code of a command whose sandbox was ended for what it took."""
+"""Exit code of a command whose sandbox was killed for exceeding a limit."""
 
 SAYS = "sandbox"
-"""The word before the reason why there is no sandbox."""
+"""Prefix of the reason why there is no sandbox."""
 
 SPARE_TASKS = 16
-"""Processes that the kernel allows beyond what is counted, so that the reason can be told."""
+"""Processes that the kernel allows beyond the limit, so that the reason can be reported."""
 
 _GROUP = "lowerscope-"
 _CHUNK = 1 << 16
 
 
 class Options(TypedDict):
-    """What the supervisor is told, as JSON.
+    """Options of the supervisor, as JSON.
 
     Attributes
     ----------
@@ -64,12 +64,12 @@ class Options(TypedDict):
     shared
         The folder of the sandbox that keeps its files in memory.
     report
-        The descriptor of a file that is told why the sandbox was ended, and that the sandbox
+        The descriptor of a file for the reason why the sandbox was killed, which the sandbox
         inherits; ``None`` for none.
     report_at
-        Where in that file the bytes and the processes are written, as 64-bit integers.
+        Offset in that file of the bytes and the processes, as 64-bit integers.
     said
-        What is printed when there is too much memory, and when there are too many processes.
+        Messages for too much memory, and for too many processes.
     kept
         Other descriptors that the sandbox inherits.
     of_window
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     os.close(calls)
     os.close(said)
-    # Blocked from here on, the end of the child cannot be missed between two looks at it.
+    # Blocked from here on, the exit of the child cannot be missed between two checks.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     streams.start()
     stopped = _watch(process, info, options, parent, report)
@@ -130,7 +130,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _hurry() -> None:
-    """Run before all others where that is allowed: a bomb of processes leaves no turn to anybody.
+    """Raise the priority of this process, where that is allowed: a fork bomb would starve it.
 
     What is started from here does not inherit it.
     """
@@ -149,7 +149,7 @@ def _watch(
     parent: int,
     report: int | None,
 ) -> bool:
-    """Wait until the sandbox has ended; return whether it was ended for what it took."""
+    """Wait until the sandbox has exited; return whether it was killed for exceeding a limit."""
     limit, most = options["memory"], options["tasks"]
     namespace = _Namespace.of(process, info, options["shared"])
     gone: float | None = None
@@ -178,7 +178,7 @@ def _watch(
 def _end(process: subprocess.Popen[bytes], first: int | None = None) -> None:
     """Kill bubblewrap, and the first process of the sandbox, with which all others end.
 
-    Among the processes of a bomb, each of both would wait for its turn to end.
+    In a fork bomb, either one alone would wait long for its turn to exit.
     """
     for pid in (first, process.pid):
         if pid is not None:
@@ -208,7 +208,7 @@ class _Namespace:
 
     @classmethod
     def of(cls, process: subprocess.Popen[bytes], info: int, shared: str) -> _Namespace | None:
-        """Return that of a sandbox which is being set up; ``None`` if it cannot be seen."""
+        """Return the namespace of a sandbox that is being set up; ``None`` if it cannot be seen."""
         said = b""
         while b"}" not in said and (data := os.read(info, _CHUNK)):
             said += data
@@ -232,9 +232,9 @@ class _Namespace:
         return None
 
     def look(self, limit: int | None, most: int) -> tuple[int, int]:
-        """Return the bytes of memory that all hold, and the number of processes and threads.
+        """Return the bytes of memory and the number of processes and threads of the sandbox.
 
-        What files back is not counted. Pages that processes share are counted once where that
+        File-backed pages are not counted. Pages that processes share are counted once where that
         makes the difference to `limit`. Of more than `most` processes nothing else is known.
         """
         found = os.fstatvfs(self._shared)
@@ -268,7 +268,7 @@ class _Namespace:
         return [each for each in os.listdir(self._processes) if each.isdecimal()]
 
     def _each(self, pids: Sequence[str], name: str) -> Iterator[str]:
-        """Yield what a file of each process says, but for those that have ended."""
+        """Yield the content of a file of each process, except of those that have exited."""
         for pid in pids:
             with contextlib.suppress(OSError):
                 descriptor = os.open(f"{pid}/{name}", os.O_RDONLY, dir_fd=self._processes)
@@ -295,8 +295,8 @@ def _number(text: str, field: str) -> int:
 class _Streams:
     """The standard streams of the sandbox: pipes, the null device or a terminal, and nothing else.
 
-    What the descriptor of a file or of a folder stands for can be opened anew from there, for
-    writing too, and a socket brings further descriptors. So these are copied by way of a pipe.
+    A file or folder could be reopened by its descriptor, for writing too, and a socket passes
+    further descriptors. So these are copied through a pipe.
 
     Attributes
     ----------
@@ -334,7 +334,7 @@ class _Streams:
             )
 
     def start(self) -> None:
-        """Copy from now on: the sandbox has its ends."""
+        """Start copying: the sandbox has its ends."""
         for each in self._opened:
             os.close(each)
         for copy in self._copies:
@@ -343,7 +343,7 @@ class _Streams:
             self._threads.append(thread)
 
     def finish(self) -> None:
-        """Wait until what was printed is written: nobody has the other end any more."""
+        """Wait until all output is written: no other process has the other end any more."""
         for thread in self._threads[1 if "stdin" in self.given else 0 :]:
             thread.join()
 
@@ -375,11 +375,11 @@ def _copy(source: int, sink: int) -> None:
     if sink > 2:
         os.close(sink)
     if source > 2:
-        os.close(source)  # whoever writes on is told that nobody reads
+        os.close(source)  # further writes fail, since nobody reads
 
 
 def _pipe_with(data: bytes) -> int:
-    """Return the end of a pipe from which something is read: no file that could change by then."""
+    """Return the reading end of a pipe with `data`; a file could change until it is read."""
     source, sink = os.pipe()
     os.write(sink, data)
     os.close(sink)
@@ -390,7 +390,7 @@ def _pipe_with(data: bytes) -> int:
 
 
 def _control_groups(memory: int | None, tasks: int) -> Iterator[Path]:
-    """Yield new control groups, as far as they can be had, with room beyond what is counted."""
+    """Yield new control groups, as far as available, with limits beyond what is counted."""
     bound = None if memory is None else memory + memory // 8 + (256 << 20)
     for parent, controllers, is_second in _parents():
         limits: dict[str, str] = {}
@@ -455,7 +455,7 @@ def _below(point: str, root: str, path: str) -> Path:
 
 
 def _join(groups: Sequence[Path]) -> None:
-    """Put this process into some groups, with all that it starts."""
+    """Move this process into control groups, with all that it starts."""
     for group in groups:
         (group / "cgroup.procs").write_text("0")
 

@@ -1,4 +1,4 @@
-"""JSON files in which a user keeps a pipeline or schedules.
+"""JSON files of pipelines and schedules.
 
 This module imports neither torch nor TVM, so that the window can use it.
 """
@@ -14,18 +14,18 @@ import msgspec
 
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.files.atomic_write import atomic_write
 from lowerscope.core.plain_files import read_plain
-from lowerscope.core.unfinished import write_text
 from lowerscope.core.user_paths import not_done, user_path
 
 
 def file_text(value: Any) -> str:
-    """Return a record as such a file has it."""
+    """Return the text of a record's file."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
 def save(value: Any, file: str) -> Path:
-    """Write a record to a file, in place of what is there; return the file's path.
+    """Write a record to a file, which is replaced; return the file's path.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def save(value: Any, file: str) -> Path:
     """
     path = user_path(file).absolute()
     try:
-        write_text(path, file_text(value))
+        atomic_write(path, file_text(value))
     except OSError as error:
         raise not_done("the file cannot be written", path, error) from None
     return path
@@ -42,12 +42,12 @@ def save(value: Any, file: str) -> Path:
 
 @contextlib.contextmanager
 def reading(path: Path, wrong: str, todo: str) -> Iterator[bytes]:
-    """Yield what is in a file, to be decoded; say why, if that fails.
+    """Yield the content of a file, to be decoded; explain errors.
 
     Parameters
     ----------
     wrong
-        What is said before the reason where it is no such file.
+        Beginning of the message where it is no such file.
     todo
         What to do then.
 

@@ -14,7 +14,7 @@ from lowerscope.core.schedules import Schedule
 from lowerscope.core.user_paths import user_path
 
 VERSION = 1
-"""Of the files."""
+"""Version of the file format."""
 
 
 class _Versioned(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def save_schedules(schedules: Sequence[Schedule], file: str) -> Path:
-    """Write schedules to a JSON file, in place of what is there; return the file's path.
+    """Write schedules to a JSON file, which is replaced; return the file's path.
 
     Raises
     ------
@@ -38,14 +38,14 @@ def save_schedules(schedules: Sequence[Schedule], file: str) -> Path:
 
 
 def schedules_text(schedules: Sequence[Schedule]) -> str:
-    """Return the text of such a file."""
+    """Return the text of a file of schedules."""
     return file_text(_File(tuple(schedules)))
 
 
 def load_schedules(file: str) -> tuple[Schedule, ...]:
     """Read what `save_schedules` wrote.
 
-    What primitives there are, and what they take, is said when they are applied.
+    Primitives and their arguments are checked when they are applied.
 
     Raises
     ------

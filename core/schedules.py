@@ -13,7 +13,7 @@ import msgspec
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True, tag="made"):
-    """What an earlier primitive of the same schedule gave back.
+    """A result of an earlier primitive of the same schedule.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class At(msgspec.Struct, frozen=True, kw_only=True, tag="at"):
 
 
 Reference = Made | At
-"""How a primitive names a loop or a block."""
+"""Reference of a primitive to a loop or a block."""
 
 Element = bool | int | float | str | Reference | None
 """One of several values of an argument; ``None`` where TVM is to find it, such as a factor."""
@@ -107,7 +107,7 @@ def _typed(argument: Argument) -> tuple[object, ...]:
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """What is done to the loops of one TensorIR function, or of all of the same structure.
+    """Primitives for one TensorIR function, or for all of the same structure.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 APPLY_SCHEDULES = "ApplySchedules"
-"""The step of a recipe that applies its schedules to the functions that are there at its place."""
+"""The step of a recipe that applies its schedules to the functions at its place."""
 
 APPLY_RULES = "ApplyRules"
 """The step that schedules, by rules, the functions that no schedule is applied to."""
@@ -160,16 +160,16 @@ VECTOR_MATH = "VectorMath"
 """The step that writes exponential functions and their like so that they can be vectorized."""
 
 APPLY_TUNED = "ApplyTuned"
-"""The step that does so by what tuning has found, and by rules where it has found nothing."""
+"""The step that schedules functions by tuning results, and by rules where there are none."""
 
 SCHEDULING = (APPLY_SCHEDULES, APPLY_RULES, APPLY_TUNED)
 """The steps that schedule functions."""
 
 
 def references_of(primitive: Primitive) -> tuple[Reference, ...]:
-    """Return what a primitive names, in the order of its arguments.
+    """Return the references of a primitive, in the order of its arguments.
 
-    That is loops, blocks, and numbers that others gave back.
+    They are to loops, blocks, and numbers that others returned.
     """
     return tuple(
         each
@@ -210,7 +210,7 @@ def schedule_for(schedules: Sequence[Schedule], function: str, structure: str) -
 
 
 def shown_name(variant: str) -> str:
-    """Return what a variant is called; the first one has no name of its own."""
+    """Return the displayed name of a variant; the first one has no name of its own."""
     return variant or "first"
 
 
@@ -223,15 +223,15 @@ def free_name(names: Iterable[str], wanted: str) -> str:
 
 
 def meet(one: Schedule, other: Schedule) -> bool:
-    """Return whether there can be a function that can have both."""
+    """Return whether two schedules could apply to the same function."""
     same = one.structure == other.structure or "" in (one.structure, other.structure)
     return same and (one.function == other.function or is_shared(one) or is_shared(other))
 
 
 def named_apart(schedules: Sequence[Schedule]) -> tuple[Schedule, ...]:
-    """Return schedules, of which no two that a function can have are called the same.
+    """Return schedules with unique names among those that can apply to one function.
 
-    Files may have them so; the later one gets a number.
+    Files may have duplicates; the later one gets a number.
     """
     apart: list[Schedule] = []
     for schedule in schedules:

@@ -1,4 +1,4 @@
-"""What TVM's parser of TVMScript asks of the stack, without the source of every frame.
+"""Fast ``inspect.stack`` for TVM's parser of TVMScript, without the source of every frame.
 
 At every decorator, also of a text that is parsed, the parser calls ``inspect.stack()``, of which it
 reads two things: the line of code two frames up, and local variables of the functions around it.
@@ -18,7 +18,7 @@ from tvm.script.parser.ir import entry as ir_entry
 from tvm.tirx.script.parser import entry as tirx_entry
 
 _READ = 4
-"""Of so many frames the line of code is given; the parser reads that of the third."""
+"""Number of frames whose line of code is given; the parser reads that of the third."""
 
 
 def stack(context: int = 1) -> list[inspect.FrameInfo]:
@@ -39,7 +39,7 @@ def stack(context: int = 1) -> list[inspect.FrameInfo]:
 
 
 def shorten_stacks() -> None:
-    """Have TVM's parser ask `stack` from now on."""
+    """Make TVM's parser use `stack` from now on."""
     inspecting = ModuleType("inspect", inspect.__doc__)
     inspecting.__dict__.update(vars(inspect), stack=stack)
     for entry in (tirx_entry, ir_entry, relax_entry):

@@ -1,8 +1,8 @@
-"""Sessions with all that they need, as one ``.zip``: packed here, opened on any machine.
+"""Session archives: a session with all its files as one ``.zip``, opened on any machine.
 
 An archive has the session's file at its top and the files that it names in folders below. Opening
-one unpacks it into a folder, and runs nothing: what is in it is asked about as other files are.
-This module imports neither torch nor TVM.
+one unpacks it into a folder, and runs nothing: its files need approval as any others. This module
+imports neither torch nor TVM.
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+import platformdirs
+
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.files.atomic_write import atomic_folder
+from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.passes.databases import database_files
 from lowerscope.core.plain_files import open_plain
 from lowerscope.core.recipe import Recipe
@@ -31,7 +35,6 @@ from lowerscope.core.session_files import (
     session_text,
 )
 from lowerscope.core.sources.samples import PREFIX
-from lowerscope.core.unfinished import whole_folder
 from lowerscope.core.user_paths import not_done, user_path
 
 ARCHIVE = ".zip"
@@ -39,11 +42,11 @@ ARCHIVE = ".zip"
 SESSION = f"session{SUFFIX}"
 
 MOST_FILES = 10_000
-MOST_BYTES = 8 << 30
-"""Of all that an archive unpacks to."""
+MOST_BYTES = 8_000_000_000
+"""Limit on the unpacked size of an archive, in bytes."""
 
 _USUAL_BYTES, _USUAL_RATIO = 256 << 20, 50
-"""What unpacks to more, and to so many times its own size, was made to fill a disk."""
+"""Size and compression ratio: an archive that exceeds both was made to fill a disk."""
 
 _PIECE = 1 << 20
 _BEGIN = (1980, 1, 1, 0, 0, 0)
@@ -63,7 +66,7 @@ def pack_session(
     path
         The archive.
     recipe, layout
-        What the session holds.
+        Content of the session.
     groups
         The files that it needs, absolute: the source with what it uses, and each rule, library or
         pass file with what that uses. Files of a group lie as they do here to one another.
@@ -95,7 +98,7 @@ def pack_session(
 
 
 def archive_places(groups: Sequence[Sequence[Path]]) -> dict[Path, str]:
-    """Return where files lie in an archive, with ``/`` between the parts of a path.
+    """Return the paths of files in an archive, with ``/`` as separator.
 
     Each group has a folder, that of the first is ``model``; what lies in a folder of another
     group, or below, is in that.
@@ -146,7 +149,7 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 @dataclass(frozen=True)
 class Archive:
-    """An archive that was looked at: nothing in it is to lie outside of its folder.
+    """An archive that was checked: nothing in it lies outside of its folder.
 
     Attributes
     ----------
@@ -169,13 +172,13 @@ def is_archive(source: str) -> bool:
 
 
 def read_archive(path: Path) -> Archive:
-    """Look at what an archive holds; nothing is unpacked.
+    """Read the table of contents of an archive; nothing is unpacked.
 
     Raises
     ------
     LowerscopeError
-        If it cannot be read, is no archive of a session, holds what would lie outside of its
-        folder or is no plain file, or unpacks to too much.
+        If it cannot be read, is not an archive of a session, holds entries outside of its folder or
+        other than regular files, or unpacks to too much.
     """
     with _opened(path) as archive:
         entries = [each for each in archive.infolist() if not each.is_dir()]
@@ -199,9 +202,9 @@ def read_archive(path: Path) -> Archive:
 
 
 def unpack(archive: Archive, folder: Path, check: Callable[[], None] = lambda: None) -> Path:
-    """Unpack an archive into a folder that is not there yet, or empty; return the session's file.
+    """Unpack an archive into a new or empty folder; return the session's file.
 
-    The folder is there whole or not at all.
+    The folder appears complete or not at all.
 
     Parameters
     ----------
@@ -223,7 +226,7 @@ def unpack(archive: Archive, folder: Path, check: Callable[[], None] = lambda: N
         )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with whole_folder(folder) as made:
+        with atomic_folder(folder) as made:
             _write(archive, made, check)
             _check_session(archive, made)
     except OSError as error:
@@ -245,8 +248,7 @@ def unpacked(archive: Archive, folder: Path) -> bool:
 
 def folder_for(archive: Archive) -> Path:
     """Return a folder of the user's data for an archive: one that has it, or a new one."""
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    sessions = Path(data).absolute() / "lowerscope" / "unpacked"
+    sessions = platformdirs.user_data_path("lowerscope", appauthor=False) / "unpacked"
     name = archive.path.stem
     folder, count = sessions / name, 1
     while folder.exists() and not unpacked(archive, folder):
@@ -292,7 +294,7 @@ def _write(archive: Archive, folder: Path, check: Callable[[], None]) -> None:
 
 
 def _check_session(archive: Archive, folder: Path) -> None:
-    """Refuse a session that names what is not in its archive."""
+    """Reject a session that names files that are not in its archive."""
     session = load_session(folder / archive.session, Hashes())
     databases = {each: each for each in database_files(session.recipe)}
     for name, path in (files_of(session.recipe) | databases).items():
@@ -313,7 +315,7 @@ def _same(archive: zipfile.ZipFile, name: str, path: Path) -> bool:
 
 
 _DAMAGE = (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error)
-"""What reading a file that is no archive, or a damaged one, raises."""
+"""Exceptions of reading a damaged archive, or a file that is not one."""
 
 
 @contextlib.contextmanager
@@ -359,7 +361,7 @@ def _check_bytes(path: Path, size: int) -> None:
     except OSError as error:
         raise _refused(path, error.strerror or str(error)) from None
     if size > MOST_BYTES or size > max(_USUAL_BYTES, _USUAL_RATIO * packed):
-        raise _refused(path, f"it would unpack to {size / 1e9:.3g} GB, which no session is")
+        raise _refused(path, f"it would unpack to {bytes_text(size)}, which no session is")
 
 
 def _refused(path: Path, reason: str) -> LowerscopeError:

@@ -1,8 +1,8 @@
-"""Sessions: files of what the user decided and how the window was laid out.
+"""Session files: the recipe and the layout of the window.
 
 A file is JSON that can be read and put under version control: the recipe, with paths relative to
 the file; the hash of each file that the recipe names; the layout of the window. Reading one runs
-nothing, whatever stands in it. This module imports neither torch nor TVM.
+nothing, whatever it contains. This module imports neither torch nor TVM.
 """
 
 from __future__ import annotations
@@ -19,25 +19,24 @@ import msgspec
 from lowerscope.core import recipe as recipes
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.files.atomic_write import atomic_write
 from lowerscope.core.plain_files import open_plain, read_plain
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.recipe_paths import with_paths
 from lowerscope.core.sources.spec import source_path
-from lowerscope.core.twin_file import write_by_twin
-from lowerscope.core.unfinished import whole_file
 from lowerscope.core.user_paths import not_done, user_path
 
 SUFFIX = ".lowerscope"
 
 VERSION = 1
-"""Of the files."""
+"""Version of the file format."""
 
 _MOST = 64 << 20
-"""So many bytes a session may have: pictures drawn by hand and long schedules are in it."""
+"""Maximum size of a session, in bytes: drawn pictures and long schedules are in it."""
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
-    """How the window was laid out: Qt's own values, in base 64, and what was looked at.
+    """Layout of the window: Qt's own values, in base 64, and the selection.
 
     Attributes
     ----------
@@ -48,7 +47,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     timeline
         Whether the timeline was shown.
     selection
-        Ids of what was selected.
+        Ids of the selection.
     """
 
     geometry: str = ""
@@ -72,7 +71,7 @@ class _Versioned(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Session:
-    """What a file says.
+    """Content of a session file.
 
     Attributes
     ----------
@@ -83,10 +82,10 @@ class Session:
     hashes
         Of the files that the recipe names, by their absolute paths, when it was saved.
     changed
-        Those of them that are something else now; those that are gone among them.
+        Those of them that have changed since then, or are missing.
     wanted
-        The recipe that was to take the place of `recipe` when it was saved, and had not been
-        derived yet: nobody knew whether it could be. ``None`` for none.
+        The recipe that was pending when the session was saved, and had not been derived yet;
+        ``None`` for none.
     written
         The file's own value, for what this version does not know of it; see `save_session`.
     """
@@ -119,7 +118,7 @@ def files_of(recipe: Recipe) -> dict[str, str]:
 
 
 class Hashes:
-    """SHA-256 of files, read once for each state of a file."""
+    """SHA-256 hashes of files, computed once for each state of a file."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[tuple[int, int], str]] = {}
@@ -149,32 +148,32 @@ def save_session(
     *,
     by_twin: bool = False,
 ) -> dict[str, Any]:
-    """Write a session in place of what is there, whole or not at all.
+    """Write a session file atomically.
 
     Parameters
     ----------
     path
         The file.
     recipe, layout
-        What it holds.
+        Content of the file.
     before
-        `Session.written` of what it is saved over: fields that this version does not know stay.
+        `Session.written` of the replaced file: fields that this version does not know stay.
     hashes
         Of files, as far as they are known.
     wanted
         See `Session`.
     by_twin
-        See `write_whole`.
+        See `atomic_write`.
 
     Returns
     -------
     dict
-        What was written, as `Session.written`.
+        The written value, as `Session.written`.
 
     Raises
     ------
     LowerscopeError
-        If the file cannot be written; what was there is as it was.
+        If the file cannot be written; it is unchanged.
     """
     folder = path.parent
     own = with_paths(recipe, lambda each: _relative(each, folder))
@@ -184,7 +183,7 @@ def save_session(
         file = msgspec.structs.replace(file, wanted=plain)
     value = _carried(before, _plain(file))
     try:
-        write_whole(path, _text(value), by_twin=by_twin)
+        atomic_write(path, _text(value), durable=True, by_twin=by_twin)
     except OSError as error:
         raise LowerscopeError(
             f"the session cannot be written ({error.strerror or error})",
@@ -195,7 +194,7 @@ def save_session(
 
 
 def session_text(recipe: Recipe, own: Recipe, layout: Layout) -> bytes:
-    """Return what the file of a session holds.
+    """Return the content of a session file.
 
     Parameters
     ----------
@@ -212,8 +211,8 @@ def session_text(recipe: Recipe, own: Recipe, layout: Layout) -> bytes:
 def load_session(path: Path, hashes: Hashes | None = None) -> Session:
     """Read what `save_session` wrote.
 
-    Without `hashes` it is not looked which files have changed, which takes long where they are
-    large: see `changed_since`.
+    Without `hashes`, changed files are not determined, which takes long where they are large: see
+    `changed_since`.
 
     Raises
     ------
@@ -249,7 +248,7 @@ def load_session(path: Path, hashes: Hashes | None = None) -> Session:
 
 
 def changed_since(session: Session, hashes: Hashes) -> tuple[str, ...]:
-    """Return the files of a session that are not what they were when it was saved."""
+    """Return the files of a session that have changed since it was saved."""
     return tuple(path for path, known in session.hashes.items() if hashes.of(path) != known)
 
 
@@ -260,29 +259,6 @@ def _recipe(path: Path, text: bytes) -> Recipe:
     # The window and its children exchange no numbers of more than 64 bits.
     msgspec.msgpack.encode(recipe)
     return recipe
-
-
-def write_whole(path: Path, content: bytes, *, by_twin: bool = False) -> None:
-    """Write a file such that whoever reads it, at whatever moment, reads the old or the new one.
-
-    With `by_twin`, it is written by way of its twin, if it has one: see `twin_file`.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written; what was there is as it was.
-    """
-    if not (by_twin and write_by_twin(path, content)):
-        with whole_file(path) as made, made.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    if hasattr(os, "O_DIRECTORY"):
-        folder = os.open(path.parent, os.O_DIRECTORY)
-        try:
-            os.fsync(folder)  # the name, too, has to outlive the machine
-        finally:
-            os.close(folder)
 
 
 def _file(recipe: Recipe, own: Recipe, layout: Layout, hashes: Hashes) -> _File:

@@ -1,9 +1,8 @@
-"""The folder of a saved session, where the user lets code in the sandbox write to it.
+"""The folder of a saved session, shared with the sandbox for writing.
 
-What code leaves there may run later, outside of the sandbox. So what is hidden in it (a
-repository's hooks, an editor's tasks) stays as it is, and so do the session's file and what
-Lowerscope is made of; where that cannot be kept up, code may not write there at all. This module
-imports neither torch nor TVM.
+What code leaves there may run later, outside of the sandbox. So hidden files (a repository's hooks,
+an editor's tasks), the session's file and Lowerscope's own files are read-only; where that cannot
+be ensured, code may not write there at all. This module imports neither torch nor TVM.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class SharedFolder:
     path
         Where it is, without links.
     kept
-        What is in it that stays as it is.
+        Its read-only contents.
     """
 
     path: Path
@@ -32,11 +31,11 @@ class SharedFolder:
 
 
 class NotShared(Exception):
-    """Says why a folder is not written to, in words that follow its name."""
+    """A folder is not shared, for the reason in the message, which follows the folder's name."""
 
 
 def shared_folder(session: Path, settings: Path) -> SharedFolder:
-    """Return the folder of a session's file as code may write to it.
+    """Return the folder of a session's file, as it is shared with code.
 
     Parameters
     ----------
@@ -69,7 +68,7 @@ def shared_folder(session: Path, settings: Path) -> SharedFolder:
 
 
 def _kept_names(folder: Path, session: Path) -> Iterator[Path]:
-    """Yield what is hidden in a folder, the session's file, and its lock."""
+    """Yield the hidden files of a folder, the session's file, and its lock."""
     names = (session.name, f"{session.name}.lock")
     with os.scandir(folder) as entries:
         for each in sorted(entries, key=lambda entry: entry.name):

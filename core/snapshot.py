@@ -1,4 +1,4 @@
-"""The records of a recipe, put together from what its stages made."""
+"""Assembly of a recipe's records from the results of its stages."""
 
 from __future__ import annotations
 
@@ -8,17 +8,25 @@ import msgspec
 import torch
 import tvm
 
+from lowerscope.core.comparing.finding_tensors import constant_records
+from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.graphs import kinds_of
 from lowerscope.core.lowering.translator import LoweredModel
+from lowerscope.core.memo import key_of
+from lowerscope.core.model.queries import SnapshotQuery, answers
+from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
+from lowerscope.core.outside import with_outside
 from lowerscope.core.passes.recording import pass_records
 from lowerscope.core.passes.transforming import TransformedModel
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Progress
+from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.model import InputRecord, ModelRecord, ModuleRecord, ParameterRecord
 from lowerscope.core.records.snapshot import FunctionRecord, FxNode, FxPart, Snapshot
 from lowerscope.core.records.steps import Fate, TranslationRecord
 from lowerscope.core.relax_bindings import calls_of
 from lowerscope.core.rendering.functions import function_records
 from lowerscope.core.rendering.fx_nodes import fx_nodes
-from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
 from lowerscope.core.rendering.graphs.fx_graph import fx_graph
 from lowerscope.core.rendering.node_map import translation_records
 from lowerscope.core.rendering.script import relax_text
@@ -39,7 +47,7 @@ def make_snapshot(
     metrics: TextMetrics,
     check: Callable[[], None],
 ) -> Snapshot:
-    """Put the records of a recipe together.
+    """Assemble the records of a recipe.
 
     Parameters
     ----------
@@ -134,7 +142,7 @@ def _functions(
 
 
 def _fates(nodes: tuple[FxNode, ...], fates: Mapping[str, Fate]) -> dict[str, Fate]:
-    """Add the nodes, and the parts of nodes, that are gone with all of their bindings."""
+    """Add the nodes and the parts of nodes all of whose bindings are gone."""
     found = dict(fates)
     for node in nodes:
         entities: list[FxNode | FxPart] = [node, *node.parts]
@@ -255,3 +263,50 @@ def _parameters(model: torch.nn.Module) -> Iterator[ParameterRecord]:
 
 def _dtype(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")
+
+
+@answers(SnapshotQuery)
+def snapshot(query: SnapshotQuery, pipeline: Pipeline, job: Progress) -> Snapshot:
+    """Return all that the window shows of a recipe."""
+    recipe, metrics = query.recipe, query.metrics
+    stages = pipeline.stages(recipe, job)
+    # Resolve the target now, so that a bad one fails on selection, not on Run.
+    _ = stages.target
+    loaded, traced, lowered = stages.loaded, stages.traced, stages.lowered
+    module, transformed = stages.module, stages.transformed
+
+    def make() -> Snapshot:
+        job.report("Drawing")
+        made = make_snapshot(loaded, module, traced, lowered, transformed, metrics, job.check)
+        return with_outside(
+            msgspec.structs.replace(made, constants=constant_records(stages)), stages
+        )
+
+    # Input values do not affect the cached records; add them afterwards.
+    key = key_of("snapshot", stages.shown_key, metrics)
+    made = stages.keep("records", key, make)
+    model = msgspec.structs.replace(made.model, inputs=input_records(loaded))
+    return msgspec.structs.replace(
+        made,
+        model=model,
+        key=stages.run_key,
+        milliseconds=stages.milliseconds,
+        structures=stages.functions.structures if recipe.schedules else {},
+    )
+
+
+def fx_nodes_of(pipeline: Pipeline, recipe: Recipe) -> tuple[FxNode, ...]:
+    """Return the FX nodes of a recipe.
+
+    Raises
+    ------
+    LowerscopeError
+        If the source has no torch side.
+    """
+    if pipeline.stages(recipe).loaded.model is None:
+        raise LowerscopeError(
+            "this source builds an IRModule, so there is no FX graph",
+            where=recipe.source.spec,
+            todo="Show the stage relax or tensorir",
+        )
+    return pipeline.answer(SnapshotQuery(recipe, DEFAULT)).fx

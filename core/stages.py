@@ -1,4 +1,4 @@
-"""The stages of one recipe, from its source to what is built and called."""
+"""The stages of one recipe, from its source to the executable and its call."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from lowerscope.core.target_catalogue import check_runs_here
 
 
 class Stages(StagesBeforePasses):
-    """What a recipe leads to, for the length of one request: files are looked at once."""
+    """Results of the stages of a recipe, for one request: each file is checked once."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Stages(StagesBeforePasses):
 
     @cached_property
     def unscheduled(self) -> TransformedModel:
-        """The module before the first step that applies schedules: what these are made for.
+        """The module before the first step that applies schedules, which these are made for.
 
         Raises
         ------
@@ -109,7 +109,7 @@ class Stages(StagesBeforePasses):
         self._progress.at_part(text)
 
     def tuned(self, function: tirx.PrimFunc) -> tuple[Primitive, ...] | None:
-        """Return the best history that tuning has found of a function, if it was tuned."""
+        """Return the best primitives that tuning has found for a function, if it was tuned."""
         kept = self.tunings.kept(function)
         if kept is None or (kept.by_rules is None and not kept.primitives):
             # What rules write could not be measured, and is not known to be slower than nothing.
@@ -161,38 +161,27 @@ class Stages(StagesBeforePasses):
         self.transformed.check()
         return self.transformed.module
 
-    def check_kept(self, moment: Moment | None = None) -> None:
-        """Refuse what would have to derive the module at a moment, or after all steps.
+    def has_module(self, moment: Moment | None = None) -> bool:
+        """Return whether the module at a step, or after all steps, is cached.
 
-        Raises
-        ------
-        LowerscopeError
-            With the code ``"not-kept"``.
+        At a step of a schedule, the unscheduled functions count: applying a schedule to one of them
+        takes no time.
         """
         if moment is not None and moment.clock == "schedule":
-            self.check_functions_kept()
-        else:
-            self.check_kept_under(self.moment_key(moment))
+            return self.has_functions()
+        return self.is_cached(self.moment_key(moment))
 
-    def check_functions_kept(self) -> None:
-        """Refuse what would have to derive the functions that schedules are made for.
-
-        To apply a schedule to one of them is no derivation: it is done in passing.
-
-        Raises
-        ------
-        LowerscopeError
-            With the code ``"not-kept"``.
-        """
-        self.check_kept_under(self.unscheduled_key)
+    def has_functions(self) -> bool:
+        """Return whether the functions that schedules are made for are cached."""
+        return self.is_cached(self.unscheduled_key)
 
     def module_at(self, moment: Moment) -> tvm.IRModule:
-        """Return the module at a moment of any clock.
+        """Return the module at a step of any timeline.
 
         Raises
         ------
         LowerscopeError
-            If there is no module at that moment: there is no such step, or it was not applied.
+            If there is no module at that step: it does not exist, or was not applied.
         """
         if moment.clock == "build":
             return self.recorded.module_after(moment.index)
@@ -209,16 +198,16 @@ class Stages(StagesBeforePasses):
         return self.transformed.module_after(moment.index)
 
     def origins_at(self, moment: Moment) -> Matches:
-        """Return, for bindings at a moment, those of the lowered module that became them.
+        """Return the origins of the bindings at a step: bindings of the lowered module.
 
-        Bindings that came from none are not among them.
+        Bindings without origins are left out.
         """
         if moment.clock == "passes":
             return self.transformed.origins(moment.index)
         return self.origins_in(self.module_at(moment), moment.clock)
 
     def origins_in(self, module: tvm.IRModule, clock: Clock) -> Matches:
-        """Return the same for a module of any other clock than ``"passes"``."""
+        """Return the same for a module of a timeline other than ``"passes"``."""
         if clock == "schedule":
             return inverse(self.unscheduled.bindings)
         if clock == "translate":
@@ -227,7 +216,7 @@ class Stages(StagesBeforePasses):
         return inverse(compose(self.transformed.bindings, matches))
 
     def check_runs_here(self, what: str) -> None:
-        """Refuse what is done on this machine alone where the recipe is for another one.
+        """Reject actions of this machine alone where the recipe is for another one.
 
         Parameters
         ----------
@@ -263,14 +252,14 @@ class Stages(StagesBeforePasses):
     @cached_property
     def built(self) -> BuiltModel:
         """The executable, with its library functions registered."""
-        # An executable that was kept finds those of another recipe under the same names.
+        # A cached executable finds those of another recipe under the same names.
         register_library({} if self.lowered is None else self.lowered.library)
         return self.recorded.built
 
     def arguments(
         self, inputs: Sequence[torch.Tensor]
     ) -> tuple[torch.Tensor | tvm.runtime.Tensor, ...]:
-        """Return what ``main`` is called with after the passes, which may have bound some of it.
+        """Return the arguments of ``main`` after the passes, which may have bound some of them.
 
         Parameters
         ----------
@@ -282,7 +271,7 @@ class Stages(StagesBeforePasses):
     def arguments_of(
         self, module: tvm.IRModule, inputs: Sequence[torch.Tensor]
     ) -> tuple[torch.Tensor | tvm.runtime.Tensor, ...]:
-        """Return what ``main`` of a module is called with, some of which may be bound in it."""
+        """Return the arguments of ``main`` of a module, in which some may be bound."""
         more = () if self.lowered is None else self.parameters.values()
         before = [variable.name for variable in self.module["main"].params]
         after = [variable.name for variable in module["main"].params]

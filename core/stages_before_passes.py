@@ -1,4 +1,4 @@
-"""The stages of one recipe before its passes: opened, traced, and lowered to Relax."""
+"""The stages of one recipe before its passes: opening, tracing, and lowering to Relax."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import TypeVar
 import tvm
 
 from lowerscope.core.dimensions import traced_sizes
-from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.running import to_tvm
 from lowerscope.core.extensions import LoadedExtension, load_extension, visiting
 from lowerscope.core.kept_sizes import SMALL, copied_bytes, weight_bytes
@@ -38,7 +37,7 @@ T = TypeVar("T")
 
 
 class StagesBeforePasses(Keys):
-    """What a recipe's source leads to, each stage kept under the key of what it was made from.
+    """Results of the stages of a recipe's source, each cached under the key of its input.
 
     Attributes
     ----------
@@ -54,7 +53,7 @@ class StagesBeforePasses(Keys):
 
     @cached_property
     def opened(self) -> OpenedModel:
-        """The opened source, whatever its inputs are."""
+        """The opened source, without its inputs."""
         recipe = self._recipe
 
         def make() -> OpenedModel:
@@ -64,12 +63,12 @@ class StagesBeforePasses(Keys):
         key = self._open_key()
         kept = self.keep("open", key, make, lambda each: weight_bytes(each.model))
         if kept.spent:
-            # What its file registered had to make room for another file's.
+            # The registrations of its file were replaced by another file's.
             self._memo.forget(key)
             kept = self.keep("open", key, make, lambda each: weight_bytes(each.model))
         read = tuple(path for path in kept.files if path not in self._source_files)
         if self._files.note_read(self._source_key, read):
-            # Which files it reads is known now: a change of these makes another key as well.
+            # The files that it reads are known now: the key depends on them as well.
             self._memo.rename(key, self._open_key())
         return kept
 
@@ -101,7 +100,7 @@ class StagesBeforePasses(Keys):
 
     @cached_property
     def extensions(self) -> tuple[tuple[Extension, LoadedExtension], ...]:
-        """The user's own files that are switched on, as they are loaded, in order."""
+        """The user's extension files that are switched on, loaded, in order."""
         return tuple(
             (
                 each,
@@ -121,20 +120,20 @@ class StagesBeforePasses(Keys):
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Run the body where the model is called: its file's code and the library files are there.
+        """Run the body in the model's environment, with its file's code and the library files.
 
         Raises
         ------
         LowerscopeError
             See `LoadedModel.environment`.
         """
-        # Loaded before: whoever loads one waits for the environment that would be held here.
+        # Loaded before: loading one waits for the environment that would be held here.
         extensions = [each for _, each in self.extensions]
         with self.loaded.environment(), visiting(extensions):
             yield
 
     def _at_nodes(self, count: int) -> Callable[[Override | None], None]:
-        """Return what is told of each of so many nodes before it is lowered, and of the end."""
+        """Return the callback for each of `count` nodes before it is lowered, and for the end."""
         done = itertools.count()
 
         def begins(override: Override | None) -> None:
@@ -233,16 +232,9 @@ class StagesBeforePasses(Keys):
             return None
         return NamedInputs(tuple(each.shape for each in self.loaded.inputs), self.ranges)
 
-    def check_kept_under(self, key: str) -> None:
-        """Refuse what would have to be derived first.
-
-        Raises
-        ------
-        LowerscopeError
-            With the code ``"not-kept"`` if nothing is kept under `key`.
-        """
-        if key not in self._memo:
-            raise LowerscopeError("it is not kept", code="not-kept")
+    def is_cached(self, key: str) -> bool:
+        """Return whether a result is cached under `key`."""
+        return key in self._memo
 
     def keep(
         self,
@@ -251,14 +243,14 @@ class StagesBeforePasses(Keys):
         make: Callable[[], T],
         size: Callable[[T], int] = lambda _: SMALL,
     ) -> T:
-        """Return what is kept under `key`, made and timed now if nothing is.
+        """Return the result under `key`; compute and time it if it is not cached.
 
         Parameters
         ----------
         name
             For `milliseconds`.
         size
-            Bytes that keeping the value costs.
+            Cost of caching the value, in bytes.
         """
 
         def timed() -> T:

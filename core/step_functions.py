@@ -1,4 +1,4 @@
-"""The functions of a module at a step, with what they are made of."""
+"""Passes that steps can name, passes of the build, and functions at a step."""
 
 from __future__ import annotations
 
@@ -7,25 +7,29 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from lowerscope.core.build_steps import FIRST_FOR_TENSORIR
+from lowerscope.core.model.queries import BuildStepsQuery, CatalogueQuery, FunctionsQuery, answers
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.blocks import Composed, blocks_after
 from lowerscope.core.passes.following import inverse
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Progress
+from lowerscope.core.records.passes import PassType
 from lowerscope.core.records.snapshot import FunctionRecord
-from lowerscope.core.records.steps import Moment
+from lowerscope.core.records.steps import Moment, PassRecord
 from lowerscope.core.relax_bindings import calls_of
 from lowerscope.core.rendering.functions import function_records
 from lowerscope.core.stages import Stages
 
 
 def functions_at(stages: Stages, moment: Moment) -> tuple[FunctionRecord, ...]:
-    """Return the functions of the module at a moment.
+    """Return the functions of the module at a step.
 
     The bindings that call them are those of the lowered module that became these calls.
 
     Raises
     ------
     LowerscopeError
-        If there is no module at that moment.
+        If there is no module at that step.
     """
     module, origins = stages.module_at(moment), stages.origins_at(moment)
     composed = _composed_at(stages, moment)
@@ -36,7 +40,7 @@ def functions_at(stages: Stages, moment: Moment) -> tuple[FunctionRecord, ...]:
     earlier = _with_blocks(stages, moment)
     if earlier is None:
         return records
-    # Loops that blocks were taken from have the ids of those that they were.
+    # Loops whose blocks were removed have the ids of the original loops.
     made = {each.id: each for each in functions_at(stages, earlier) if each.pieces}
     return tuple(
         msgspec.structs.replace(each, pieces=made[each.id].pieces, untied=made[each.id].untied)
@@ -47,7 +51,7 @@ def functions_at(stages: Stages, moment: Moment) -> tuple[FunctionRecord, ...]:
 
 
 def _with_blocks(stages: Stages, moment: Moment) -> Moment | None:
-    """Return the last moment of the build at which functions have blocks, if that was before."""
+    """Return the last step of the build at which functions have blocks, if that was before."""
     if moment.clock != "build":
         return None
     names = [run.name for run in stages.recorded.runs]
@@ -77,3 +81,35 @@ def _composed_at(stages: Stages, moment: Moment) -> Mapping[str, Composed]:
 
 def _origins(bindings: tuple[str, ...], origins: Matches) -> Iterator[str]:
     yield from dict.fromkeys(before for each in bindings for before in origins.get(each, ()))
+
+
+@answers(CatalogueQuery)
+def catalogue(query: CatalogueQuery, pipeline: Pipeline, job: Progress) -> tuple[PassType, ...]:
+    """Return the passes that a recipe's steps can name: TVM's, and those of its files."""
+    return tuple(each.type for each in pipeline.stages(query.recipe, job).passes.values())
+
+
+def _is_cached(query: FunctionsQuery, pipeline: Pipeline, job: Progress) -> bool:
+    return pipeline.stages(query.recipe, job).has_module(query.moment)
+
+
+@answers(FunctionsQuery, _is_cached)
+def functions(
+    query: FunctionsQuery, pipeline: Pipeline, job: Progress
+) -> tuple[FunctionRecord, ...]:
+    """Return the functions of the module at a step: see `functions_at`."""
+    return functions_at(pipeline.stages(query.recipe, job), query.moment)
+
+
+@answers(BuildStepsQuery)
+def build_steps(
+    query: BuildStepsQuery, pipeline: Pipeline, job: Progress
+) -> tuple[PassRecord, ...]:
+    """Return the passes of TVM's own build, in the order in which they began.
+
+    Raises
+    ------
+    LowerscopeError
+        If the build fails.
+    """
+    return pipeline.stages(query.recipe, job).recorded.records

@@ -1,4 +1,4 @@
-"""The targets that can be chosen, what each changes, and whether it can run here."""
+"""Available targets, the effect of each, and whether it can run on this machine."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FEATURES = {
     "sme": "SME",
     "v": "RVV",
 }
-"""What LLVM calls the features that change how a model is computed, and what others call them."""
+"""LLVM's names of the features that change how a model is computed, and their usual names."""
 
 CATALOGUE = {
     "llvm": "any processor of this kind",
@@ -58,13 +58,13 @@ CATALOGUE = {
         "ARM servers with SVE"
     ),
 }
-"""Targets to choose from, and what they are for; any other can be typed."""
+"""Targets to choose from, with their purposes; any other can be typed."""
 
 _SYSTEMS = ("linux", "darwin", "macos", "windows", "android")
 
 
 def target_records(texts: Sequence[str], threads: int) -> tuple[TargetRecord, ...]:
-    """Return what each of some targets changes; without one, of those of `CATALOGUE`.
+    """Return the effect of each target; without any, of those of `CATALOGUE`.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def target_records(texts: Sequence[str], threads: int) -> tuple[TargetRecord, ..
 
 
 def target_record(text: str, threads: int) -> TargetRecord:
-    """Return what a target changes.
+    """Return the effect of a target.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def target_record(text: str, threads: int) -> TargetRecord:
 
 
 def hindrance(target: tvm.target.Target) -> str:
-    """Return why this machine cannot run what is built for a target; empty where it can."""
+    """Return the reason why this machine cannot run code for a target; empty where it can."""
     here = make_target(NATIVE, 0)
     return lacks(target, here, host_triple(), "this machine")
 
@@ -108,12 +108,12 @@ def hindrance(target: tvm.target.Target) -> str:
 def lacks(
     target: tvm.target.Target, processor: tvm.target.Target, triple: str, machine: str
 ) -> str:
-    """Return why a machine cannot run what is built for a target; empty where it can.
+    """Return the reason why a machine cannot run code for a target; empty where it can.
 
     Parameters
     ----------
     processor, triple
-        What the machine is.
+        Processor and target triple of the machine.
     machine
         In words: ``this machine``.
     """
@@ -129,7 +129,7 @@ def lacks(
 
 
 def check_runs_here(target: tvm.target.Target) -> None:
-    """Refuse to run what is built for another machine.
+    """Reject running code that is built for another machine.
 
     Raises
     ------

@@ -15,7 +15,7 @@ _CHILDREN = {
     tirx.For: ("body",),
     tirx.BufferStore: (),
 }
-"""Of the statements that are frequent; looking for what is not there is slow."""
+"""Child fields of the frequent statements; probing for missing ones is slow."""
 _ALL_CHILDREN = ("block", "init", "body", "then_case", "else_case")
 
 
@@ -44,7 +44,7 @@ class Part:
 
 
 def parts_of(name: str, function: Any) -> tuple[Part, ...]:
-    """Return the blocks and loops of a function in the order of its text; the root is no part.
+    """Return the blocks and loops of a function in the order of its text, without the root.
 
     Statements that stand in the text twice, as one object, are one part.
     """
@@ -109,7 +109,7 @@ def allocated_ids(name: str, function: Any) -> tuple[tuple[str, Any], ...]:
 
 
 def _first_blocks(found: Sequence[Any], parents: Sequence[int]) -> list[Any]:
-    """Return the first block in each of some statements, which may be that itself."""
+    """Return the first block in each statement, which may be the statement itself."""
     first: list[Any] = [None] * len(found)
     for place in range(len(found) - 1, -1, -1):
         if isinstance(found[place], s_tir.SBlock):
@@ -129,7 +129,7 @@ def root_block(function: Any) -> Any | None:
 
 
 def _collect(statement: Any, parent: int, found: dict[Any, int], parents: list[int]) -> None:
-    """Note the blocks and loops of a statement, each once, and the place of the one around it."""
+    """Collect the blocks and loops of a statement, each once, with the place of its parent."""
     kind = type(statement)
     if kind is tirx.SeqStmt:
         for child in statement.seq:

@@ -1,4 +1,4 @@
-"""The texts of a recipe's module, by what they show."""
+"""Texts of a recipe's module, by view."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from lowerscope.core.comparing.finding_tensors import constants_by_name
 from lowerscope.core.comparing.module_difference import changed_lines
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.memo import key_of
+from lowerscope.core.model.queries import TextQuery, answers
 from lowerscope.core.native_texts import assembly_text, bytecode_text, llvm_text, loops_at
 from lowerscope.core.nesting import identifier
 from lowerscope.core.passes.bindings import Matches
 from lowerscope.core.passes.following import inverse
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Progress
 from lowerscope.core.records.snapshot import Span, TextRecord, View
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import relax_functions
@@ -43,7 +46,7 @@ _WRITERS: Mapping[str, Callable[[tvm.tirx.PrimFunc, str], TextRecord]] = {
 
 
 def needs_build(view: View, moment: Moment | None) -> bool:
-    """Return whether a text is of what was compiled: then the worker writes it."""
+    """Return whether a text shows compiled code: then the worker writes it."""
     return view == "bytecode" or view in _NATIVE or (moment is not None and moment.clock == "build")
 
 
@@ -55,18 +58,32 @@ def text_key(stages: Stages, view: View, name: str, moment: Moment | None) -> st
     return key_of("text", parent, view, name, moment, str(stages.target))
 
 
-def check_text_kept(stages: Stages, view: View, name: str, moment: Moment | None) -> None:
-    """Refuse a text that would have to derive a module first, or to compile it.
+def _is_cached(query: TextQuery, pipeline: Pipeline, job: Progress) -> bool:
+    stages = pipeline.stages(query.recipe, job)
+    if not stages.has_module(query.moment):
+        return False
+    # Compilation waits until a run has been measured.
+    key = text_key(stages, query.view, query.name, query.moment)
+    return not needs_build(query.view, query.moment) or stages.is_cached(key)
+
+
+@answers(TextQuery, _is_cached)
+def text(query: TextQuery, pipeline: Pipeline, job: Progress) -> TextRecord:
+    """Return a function after the passes as script, NumPy or TE, or the module's builder.
 
     Raises
     ------
     LowerscopeError
-        With the code ``"not-kept"``.
+        If there is no such function, or it cannot be written in that way, with the reason.
     """
-    stages.check_kept(moment)
-    # To compile waits until a run has been measured.
-    if needs_build(view, moment):
-        stages.check_kept_under(text_key(stages, view, name, moment))
+    stages = pipeline.stages(query.recipe, job)
+    view, name, moment = query.view, query.name, query.moment
+    return stages.keep(
+        "text",
+        text_key(stages, view, name, moment),
+        lambda: write_text(stages, view, name, moment),
+        lambda text: 2 * len(text.text),
+    )
 
 
 def write_text(stages: Stages, view: View, name: str, moment: Moment | None = None) -> TextRecord:
@@ -78,9 +95,9 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
     Parameters
     ----------
     moment
-        Of the module that is shown. At a moment, a script without a `name` is that of the Relax
-        functions. What was compiled is that of the model's build, and at a moment of a schedule
-        that of the function by itself.
+        Step of the module that is shown. At a step, a script without a `name` is that of the Relax
+        functions. Compiled code is that of the model's build, and at a step of a schedule that of
+        the function alone.
 
     Raises
     ------
@@ -143,7 +160,7 @@ def _origins(stages: Stages, moment: Moment | None) -> Matches:
 
 
 def _as_lowered(record: TextRecord, origins: Matches) -> TextRecord:
-    """Return a text whose bindings have the ids of those of the lowered module that became them.
+    """Return a text whose bindings have the ids of their origins in the lowered module.
 
     The ids of the module's own bindings would be taken for those of the lowered one.
     """
@@ -181,7 +198,7 @@ def builder_of(stages: Stages, module: tvm.IRModule, reserved: Collection[str] =
 
 
 def _names_of_constants(stages: Stages) -> Callable[[Any], str]:
-    # Passes wrap constants anew, around the same elements.
+    # Passes re-wrap constants around the same elements.
     names = {elements_of(each): name for name, each in stages.parameters.items()}
     for each in constants_by_name(stages):
         if each.from_model:

@@ -1,4 +1,4 @@
-"""How one FX node was translated: the rules with their source, and what ``emit_te`` did."""
+"""Translation of one FX node: its rules with their source, and the work of ``emit_te``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.lowering.builder import te_name
 from lowerscope.core.lowering.library import LibraryFunction
 from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, UsedRule
+from lowerscope.core.memo import key_of
+from lowerscope.core.model.queries import TranslationQuery, answers
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Progress
 from lowerscope.core.records.translation import NodeTranslation, RuleSource
 from lowerscope.core.relax_bindings import binding_ids
 from lowerscope.core.rendering.function_source import function_source, functions_in
@@ -25,7 +29,7 @@ from lowerscope.core.stages import Stages
 
 
 def node_translation(stages: Stages, node: str) -> NodeTranslation:
-    """Return how one node was translated.
+    """Return the translation of one node.
 
     Parameters
     ----------
@@ -35,7 +39,7 @@ def node_translation(stages: Stages, node: str) -> NodeTranslation:
     Raises
     ------
     LowerscopeError
-        If there is no such node, with some that there are.
+        If there is no such node; the error lists some nodes.
     """
     traced, lowered = stages.traced, stages.lowered
     if traced is None or lowered is None:
@@ -69,7 +73,7 @@ def _no_such_node(node: str, names: list[str]) -> LowerscopeError:
 
 
 def _summary(known: NodeLowering, node: fx.Node, names: ValueNames) -> str:
-    """Say in a sentence how a node was translated."""
+    """Summarise the translation of a node in a sentence."""
     value = names.text(known.value)
     if node.op == "placeholder":
         return f"An input: it stands for the argument {value} of main."
@@ -121,3 +125,15 @@ def _source(used: UsedRule) -> Iterator[RuleSource]:
         called = called.forward  # type: ignore[attr-defined]
     if callable(called):
         yield function_source(called, "torch", name_of_called(used.function))
+
+
+def _is_cached(query: TranslationQuery, pipeline: Pipeline, job: Progress) -> bool:
+    return pipeline.stages(query.recipe, job).has_module()
+
+
+@answers(TranslationQuery, _is_cached)
+def translation(query: TranslationQuery, pipeline: Pipeline, job: Progress) -> NodeTranslation:
+    """Return the translation of a node: see `node_translation`."""
+    stages = pipeline.stages(query.recipe, job)
+    key = key_of("translation", stages.lower_key, query.node)
+    return stages.keep("translation", key, lambda: node_translation(stages, query.node))

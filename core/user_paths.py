@@ -1,4 +1,4 @@
-"""Paths that a user writes, and what is said of one that cannot be read or written."""
+"""Paths that a user writes, and the errors of those that cannot be read or written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_readable(path: Path, what: str) -> None:
     path
         The file.
     what
-        What the user gave it as: ``"source"``, ``"input"``, …
+        Role of the file: ``"source"``, ``"input"``, …
     """
     match why_unreadable(path):
         case None:
@@ -42,8 +42,7 @@ def check_readable(path: Path, what: str) -> None:
 
 
 def not_done(what: str, path: Path, error: OSError) -> LowerscopeError:
-    """Return the error of a file to which something could not be done: ``"the file cannot be
-    written"``."""
+    """Return the error of a failed action on a file: ``"the file cannot be written"``."""
     return LowerscopeError(
         f"{what} ({error.strerror or error})", where=str(path), todo="Choose another file"
     )

@@ -3,4 +3,4 @@
 from importlib.metadata import version
 
 VERSIONS = tuple(version(name) for name in ("torch", "apache-tvm", "lowerscope"))
-"""Of torch, TVM and Lowerscope."""
+"""Versions of torch, TVM and Lowerscope."""

@@ -1,13 +1,22 @@
-"""The workbench: what can be asked of the schedule of one function."""
+"""Schedules of functions: their steps, their legal primitives, and the rules that fit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import msgspec
 
 from lowerscope.core.comparing.module_difference import changed_lines
+from lowerscope.core.model.queries import (
+    ByRuleQuery,
+    MovesQuery,
+    RulesQuery,
+    ScheduleProgramQuery,
+    ScheduleQuery,
+    answers,
+)
+from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe, applies_schedules
 from lowerscope.core.records.schedule import (
@@ -18,117 +27,96 @@ from lowerscope.core.records.schedule import (
     ScheduleStep,
 )
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.schedules import Reference, schedule_for
+from lowerscope.core.schedules import APPLY_SCHEDULES, schedule_for
 from lowerscope.core.scheduling.code import program
+from lowerscope.core.scheduling.code_by_name import program_by_name
 from lowerscope.core.scheduling.moves import moves
-from lowerscope.core.scheduling.replaying import Replayed, Replays, state_at
+from lowerscope.core.scheduling.replaying import Replayed, state_at
+from lowerscope.core.scheduling.validating import check_schedules
 from lowerscope.core.scheduling.work import calls_from_main
 from lowerscope.core.stages import Stages
 
 
-class Workbench:
-    """Answers about schedules, from what the pipeline keeps.
+def _has_functions(query: ScheduleQuery | MovesQuery, pipeline: Pipeline, job: Progress) -> bool:
+    return pipeline.stages(query.recipe, job).has_functions()
 
-    Parameters
-    ----------
-    stages
-        Returns those of a recipe.
-    replays
-        What schedules and rules have come to.
+
+@answers(ScheduleQuery, _has_functions)
+def schedule(query: ScheduleQuery, pipeline: Pipeline, job: Progress) -> ScheduleRecord:
+    """Return a function after the first primitives of its schedule.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such function.
     """
+    return _record(pipeline.stages(query.recipe, job), query.function, query.index, job)
 
-    def __init__(self, stages: Callable[[Recipe, Progress], Stages], replays: Replays) -> None:
-        self._stages = stages
-        self._replays = replays
 
-    def schedule(
-        self, recipe: Recipe, function: str, index: int | None, progress: Progress
-    ) -> ScheduleRecord:
-        """Return a function after the first primitives of its schedule.
+@answers(MovesQuery, _has_functions)
+def legal_primitives(query: MovesQuery, pipeline: Pipeline, job: Progress) -> tuple[Move, ...]:
+    """Return the primitives that are legal next for the selection: see `moves`.
 
-        Parameters
-        ----------
-        index
-            How many primitives; ``None`` for all.
+    They have no id yet: the caller assigns one on adding it to the schedule.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is no such function.
-        """
-        return _record(self._stages(recipe, progress), function, index, progress)
+    Raises
+    ------
+    LowerscopeError
+        If there is no such function.
+    """
+    stages = pipeline.stages(query.recipe, job)
+    state = state_at(stages.states(query.function), query.index)
+    return moves(state.sch, query.chosen, state.outputs, stages.target)
 
-    def moves(
-        self,
-        recipe: Recipe,
-        function: str,
-        index: int | None,
-        chosen: tuple[Reference, ...],
-        progress: Progress,
-    ) -> tuple[Move, ...]:
-        """Return the primitives that could come next for what is chosen: see `moves`.
 
-        They have no id yet: whoever adds one to the schedule gives it one.
+@answers(ByRuleQuery)
+def by_rule(query: ByRuleQuery, pipeline: Pipeline, job: Progress) -> ByRule:
+    """Return the primitives of the first rule that fits a function.
 
-        Parameters
-        ----------
-        index
-            After how many primitives; all for ``None``.
+    Raises
+    ------
+    LowerscopeError
+        If there is no such function.
+    """
+    stages = pipeline.stages(query.recipe, job)
+    state = stages.states(query.function)[0]
+    return pipeline.replays.by_rule(state.function, stages.target)
 
-        Raises
-        ------
-        LowerscopeError
-            If there is no such function.
-        """
-        stages = self._stages(recipe, progress)
-        states = stages.states(function)
-        state = state_at(states, index)
-        return moves(state.sch, chosen, state.outputs, stages.target)
 
-    def by_rule(self, recipe: Recipe, function: str, progress: Progress) -> ByRule:
-        """Return the primitives that the first rule writes that fits a function.
+@answers(RulesQuery)
+def rules(query: RulesQuery, pipeline: Pipeline, job: Progress) -> tuple[RuledFunction, ...]:
+    """Return the outcome of the rules for the functions before the first step that schedules them.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is no such function.
-        """
-        stages = self._stages(recipe, progress)
-        state = stages.states(function)[0]
-        return self._replays.by_rule(state.function, stages.target)
-
-    def rules(self, recipe: Recipe, progress: Progress) -> tuple[RuledFunction, ...]:
-        """Return what the rules make of the functions before the first step that schedules them.
-
-        Functions of one structure are one of them.
-        """
-        stages = self._stages(recipe, progress)
-        functions = stages.functions
-        calls = calls_from_main(stages.unscheduled.module)
-        schedules = recipe.schedules if applies_schedules(recipe) else ()
-        found: list[RuledFunction] = []
-        told: set[str] = set()
-        for name, function in functions.by_name.items():
-            structure = functions.structures[name]
-            if structure in told:
-                continue
-            told.add(structure)
-            progress.report(f"Scheduling {name} by rule", len(found) / len(functions.by_name))
-            ruled = self._replays.by_rule(function, stages.target)
-            twins = functions.twins(name)
-            by_hand = schedule_for(schedules, name, structure) is not None
-            found.append(
-                RuledFunction(
-                    function=name,
-                    twins=twins,
-                    calls=sum(calls.get(each, 0) for each in (name, *twins)),
-                    by_hand=by_hand,
-                    rule=ruled.rule,
-                    steps=len(ruled.primitives),
-                    reason=ruled.reason,
-                )
+    Functions of one structure are one of them.
+    """
+    recipe = query.recipe
+    stages = pipeline.stages(recipe, job)
+    functions = stages.functions
+    calls = calls_from_main(stages.unscheduled.module)
+    schedules = recipe.schedules if applies_schedules(recipe) else ()
+    found: list[RuledFunction] = []
+    told: set[str] = set()
+    for name, function in functions.by_name.items():
+        structure = functions.structures[name]
+        if structure in told:
+            continue
+        told.add(structure)
+        job.report(f"Scheduling {name} by rule", len(found) / len(functions.by_name))
+        ruled = pipeline.replays.by_rule(function, stages.target)
+        twins = functions.twins(name)
+        by_hand = schedule_for(schedules, name, structure) is not None
+        found.append(
+            RuledFunction(
+                function=name,
+                twins=twins,
+                calls=sum(calls.get(each, 0) for each in (name, *twins)),
+                by_hand=by_hand,
+                rule=ruled.rule,
+                steps=len(ruled.primitives),
+                reason=ruled.reason,
             )
-        return tuple(found)
+        )
+    return tuple(found)
 
 
 def _record(stages: Stages, function: str, index: int | None, progress: Progress) -> ScheduleRecord:
@@ -159,3 +147,23 @@ def _steps(states: Sequence[Replayed]) -> tuple[ScheduleStep, ...]:
         else msgspec.structs.replace(step, changes=False)
         for step, (before, after) in zip(states[-1].steps, pairwise(states), strict=True)
     )
+
+
+@answers(ScheduleProgramQuery)
+def schedule_program(query: ScheduleProgramQuery, _pipeline: Pipeline, _job: Progress) -> str:
+    """Return a schedule as a Python program."""
+    return program_by_name(query.schedule)
+
+
+def check_recipe_schedules(pipeline: Pipeline, recipe: Recipe) -> None:
+    """Reject schedules that do not fit the model that they are to be applied to.
+
+    Raises
+    ------
+    LowerscopeError
+        See `validating.check_schedules`.
+    """
+    # Where several steps apply schedules, the functions of a schedule may be made after the first.
+    if sum(step.name == APPLY_SCHEDULES and step.on for step in recipe.steps) == 1:
+        structures = pipeline.stages(recipe).functions.structures
+        check_schedules(recipe.schedules, structures, "--schedule")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import partialmethod
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
 from pytestqt.qtbot import QtBot
@@ -35,6 +36,12 @@ if "SECOND_DISPLAY" in os.environ and os.environ.get("PYTEST_XDIST_WORKER", "gw0
     # Of two files at a time each has a display, and its keyboard, for itself.
     os.environ["DISPLAY"] = os.environ["SECOND_DISPLAY"]
 
+
+# A busy machine is no failure of a test.
+hypothesis.settings.register_profile(
+    "any speed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any speed")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As a job in the background has it, and would hand it on to what the tests start and interrupt.

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from lowerscope.app.window import MainWindow
+from lowerscope.core.model.queries import TextQuery
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.snapshot import Snapshot, TextRecord
 from lowerscope.core.session_files import Hashes, load_session, save_session
@@ -110,7 +111,8 @@ def comparable(snapshot: Snapshot) -> dict[str, object]:
 def text_of(window: MainWindow, name: str) -> str:
     """Return the script of a function as a window's engine prints it."""
     found: list[object] = []
-    window.workspace.fetches.text("script", name, found.append, found.append)
+    query = TextQuery(window.workspace.recipe, name)
+    window.workspace.queries.ask(query, found.append, found.append)
     assert wait_until(lambda: found, PATIENCE)
     (text,) = found
     assert isinstance(text, TextRecord), text

@@ -185,9 +185,9 @@ class Deeds:
 
     def _command(self) -> None:
         enabled = [
-            command.key
+            command.id
             for command, action in self.window.commands
-            if action.isEnabled() and command.key not in NOT_BY_CHANCE
+            if action.isEnabled() and command.id not in NOT_BY_CHANCE
         ]
         key = self.random.choice(enabled)
         if key in SELDOM and self.random.random() < 0.9:
@@ -210,7 +210,7 @@ class Deeds:
             *("clock-build", "selection-te", "selection-library", "by-rule", "next-step"),
             *("pipeline-default-build", "apply-to-model", "tune-stop", "next-node", "reload"),
         ]
-        names = {command.key: action for command, action in self.window.commands}
+        names = {command.id: action for command, action in self.window.commands}
         key = self.random.choice([each for each in keys if each in names])
         if names[key].isEnabled():
             self._carry_out(key)

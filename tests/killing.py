@@ -180,7 +180,7 @@ class Killing:
         return (
             all(each.state == "ready" for each in children)
             and not workspace.changing
-            and workspace.recovering._request is None
+            and not workspace.recovering._slot.is_busy
             and not workspace.running
             and not workspace.activity.text
         )

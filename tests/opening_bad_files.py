@@ -21,14 +21,14 @@ from lowerscope.core.engine.protocol import (
     Ready,
     Reply,
     Request,
-    SnapshotParams,
     ToWindow,
     encode_frame,
     to_raw,
 )
 from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.model.queries import SnapshotQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from tests.bad_files import KINDS, bad_file, numbers, write_seeds
 
 PATIENCE = 300.0
@@ -81,8 +81,8 @@ class Engine:
         An end of the engine is in `ends`, and is a problem with the code ``"ended"``.
         """
         self._number += 1
-        params = SnapshotParams(recipe=recipe, metrics=DEFAULT)
-        answer = self._answer(encode_frame(Request(self._number, "snapshot", to_raw(params))))
+        params = SnapshotQuery(recipe=recipe, metrics=DEFAULT)
+        answer = self._answer(encode_frame(Request(self._number, "SnapshotQuery", to_raw(params))))
         if answer is not None:
             return answer.problem if isinstance(answer, Failure) else None
         code = -self._process.wait(PATIENCE)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from lowerscope.app.step_lines import StepLine, node_lines, pass_lines, schedule_lines
 from lowerscope.core.comparing.module_difference import module_difference
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.queries import ByRuleQuery, ScheduleQuery
 from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.passes.recording import pass_records
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Strategy
 from lowerscope.core.records.difference import FunctionDifference, Side
 from lowerscope.core.records.snapshot import TextRecord
@@ -52,7 +52,7 @@ def with_rules_as_schedules(pipeline: Pipeline, recipe: Recipe) -> Recipe:
     """Return a recipe with what the rules write for each function as schedules of its own."""
     schedules = []
     for function in pipeline.stages(recipe).functions.by_name:
-        primitives = pipeline.workbench.by_rule(recipe, function, Silent()).primitives
+        primitives = pipeline.answer(ByRuleQuery(recipe, function)).primitives
         if primitives:
             schedules.append(Schedule(function=function, primitives=primitives))
     return Recipe(
@@ -95,7 +95,7 @@ def _lines(
         **{
             Moment(clock="schedule", index=0, function=each.function): schedule_lines(
                 each.function,
-                pipeline.workbench.schedule(recipe, each.function, None, Silent()).steps,
+                pipeline.answer(ScheduleQuery(recipe, each.function, None)).steps,
             )
             for each in recipe.schedules
         },
@@ -119,7 +119,7 @@ def _of_step(
     if set(line.changed) != set(shown):
         yield f"counted {sorted(line.changed)}, shown {sorted(shown)}"
     if moment.clock == "schedule":
-        record = pipeline.workbench.schedule(recipe, moment.function, moment.index, Silent())
+        record = pipeline.answer(ScheduleQuery(recipe, moment.function, moment.index))
         compared.marked += bool(record.changed)
         if bool(record.changed) != (moment.function in shown):
             yield f"lines {record.changed} are marked, shown {sorted(shown)}"

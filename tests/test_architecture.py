@@ -50,7 +50,8 @@ def not_of(*allowed: str) -> tuple[str, ...]:
     [
         ("lowerscope.app", ("torch", "tvm", "tvm_ffi", "lowerscope.core.pipeline")),
         ("lowerscope.core", ("PySide6", "shiboken6", "lowerscope.app")),
-        ("lowerscope.app.widgets", ("lowerscope.app.views", "lowerscope.core")),
+        ("lowerscope.core.model", ("torch", "tvm", "tvm_ffi")),
+        ("lowerscope.app.widgets", ("lowerscope.app.views",)),
         ("lowerscope.app.views", ("lowerscope.app.window", "lowerscope.core.engine")),
         # Stages know nothing of one another, nor of those who chain them and show what they make.
         ("lowerscope.core.sources", not_of("sources")),
@@ -69,8 +70,23 @@ def test_imports_keep_to_the_design(package: str, forbidden: tuple[str, ...]) ->
         for name in imports_of(path)
         for prefix in forbidden
         if (name == prefix or name.startswith(prefix + "."))
+        and not (
+            package == "lowerscope.app.widgets"
+            and name.startswith("lowerscope.core.model.formatting")
+        )
         # The palette and the menus name the window's type, and import it for that alone.
         and not (name.startswith("lowerscope.app.window") and "TYPE_CHECKING" in path.read_text())
+    ]
+    assert wrong == []
+
+
+def test_widgets_import_the_model_alone_of_the_core() -> None:
+    wrong = [
+        f"{path.name} imports {name}"
+        for path in files_of("lowerscope.app.widgets")
+        for name in imports_of(path)
+        if (name + ".").startswith("lowerscope.core.")
+        and not (name + ".").startswith("lowerscope.core.model.")
     ]
     assert wrong == []
 
@@ -83,7 +99,8 @@ def test_imports_keep_to_the_design(package: str, forbidden: tuple[str, ...]) ->
     ],
 )
 def test_the_window_and_the_command_line_start_without_torch_and_tvm(modules: str) -> None:
-    late = {"torch", "tvm", "pygments", "lowerscope.app.views.help_window"}
+    late = {"torch", "tvm", "pygments", "numpy", "pyqtgraph", "networkx"}
+    late |= {"lowerscope.app.views.help_window"}
     code = f"import sys, {modules}; print({late} & set(sys.modules))"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
@@ -93,6 +110,10 @@ def test_the_window_and_the_command_line_start_without_torch_and_tvm(modules: st
     assert "torch" not in heavy
     assert "tvm" not in heavy
     assert "help_window" not in heavy
+    assert "numpy" not in heavy
+    assert "networkx" not in heavy
+    # Charts import it when they are first shown.
+    assert "pyqtgraph" not in heavy
 
 
 def test_the_core_starts_without_qt() -> None:
@@ -113,3 +134,18 @@ def test_every_package_is_installed() -> None:
         for path in (project / folder).rglob("__init__.py")
     }
     assert listed == there
+
+
+@pytest.mark.parametrize("package", ["lowerscope.app", "lowerscope.core"])
+def test_summaries_are_no_relative_clauses(package: str) -> None:
+    words = ("What", "Whether", "How", "Where", "Which", "Who", "When")
+    found = [
+        f"{path.name}:{node.lineno}"
+        for path in files_of(package)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        and node.value.value.split(" ")[0] in words
+    ]
+    assert found == []

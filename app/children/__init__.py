@@ -1,1 +1,1 @@
-"""The engine and the worker as the window knows them: processes, frames, requests and answers."""
+"""Client side of the engine and the worker: processes, frames, requests and answers."""

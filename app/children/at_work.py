@@ -1,41 +1,39 @@
-"""What a child is at for long, and that nobody else says: it is said, and can be stopped.
+"""Notification and cancellation of long requests that have no progress display of their own.
 
-A change, a run or an export says itself how far it is, and has its own way to be stopped. For all
-else that the window asks for, a text, a graph, a difference, what a rule makes of a function, there
-is this one: whatever takes longer than a second has words in the line at the bottom, and a cancel.
+Changes, runs and exports report their progress, and can be cancelled, themselves. All other
+requests of the window (a text, a graph, a difference, the schedule that a rule writes) are handled
+here: one that takes longer than a second is shown in the status bar, with a cancel button.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, QTimer
 
-from lowerscope.core.engine.methods import METHODS
+from lowerscope.core.model import queries as q
 
 if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
 
 SAY_MS = 800
-"""So long a child may be at something before it is said."""
+"""Delay before a request is shown."""
 
-_OWN = frozenset(
-    (
-        *("run", "variant_times", "agreement", "guard", "export", "remote", "targets"),
-        *("measure", "check", "peaks", "tune", "tune_state", "pause_tuning"),
-    )
+_OWN: tuple[type[q.Query[Any]], ...] = (
+    *(q.RunQuery, q.VariantTimesQuery, q.AgreementQuery, q.GuardQuery, q.ExportQuery),
+    *(q.RemoteQuery, q.TargetsQuery, q.MeasureQuery, q.CheckQuery, q.PeaksQuery),
+    *(q.TuneQuery, q.TuneStateQuery, q.PauseTuningQuery),
 )
-"""Methods with a place in the window that says how far they are and stops them, or that are
-measured by themselves."""
+"""Queries that are shown and cancelled elsewhere in the window, or that are themselves measured."""
 
 
 class AtWork(QObject):
-    """Says what the children are at, where nobody else does, and stops it.
+    """Shows the children's long requests, and cancels them.
 
     Attributes
     ----------
     said
-        What it says now; empty for nothing.
+        The text shown; empty for none.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -50,10 +48,10 @@ class AtWork(QObject):
         workspace.activity_changed.connect(self._follow)
 
     def cancel(self) -> None:
-        """Stop all that the children are asked for here; each is told so as a problem."""
+        """Cancel all these requests; the problem of each is delivered."""
         for client in self._clients:
-            for request, method in client.under_way().items():
-                if method not in _OWN:
+            for request, query in client.under_way().items():
+                if not isinstance(query, _OWN):
                     client.cancel(request)
 
     def _follow(self) -> None:
@@ -73,7 +71,7 @@ class AtWork(QObject):
 
     def _doing(self) -> str:
         for client in self._clients:
-            for method in client.under_way().values():
-                if method not in _OWN:
-                    return METHODS[method].doing
+            for query in client.under_way().values():
+                if not isinstance(query, _OWN):
+                    return query.doing
         return ""

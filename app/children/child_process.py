@@ -1,4 +1,4 @@
-"""One child process, from its start to its end: frames in, frames out, log, and how it ended."""
+"""A child process, from start to end: frames, log, and diagnosis of its end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from lowerscope.core.engine.protocol import (
 )
 from lowerscope.core.engine.temporary_files import COMPILED
 from lowerscope.core.errors import Problem
-from lowerscope.core.memory_limit import bytes_text
+from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.running import running_call
 from lowerscope.core.running.running_call import RunningCall
 from lowerscope.core.sandbox_supervisor import SAYS
@@ -39,16 +39,16 @@ from lowerscope.core.user_cache import cache_folder
 
 LOG_INTERVAL_MS = 30
 LOG_LIMIT = 2**18
-"""Characters of the log that are passed on at most in one interval; the rest is left out."""
+"""Maximum characters of the log passed on in one interval; the rest is left out."""
 
 LOG_TAIL = 16_000
-"""Characters of the log that are kept for the account of how the child ended."""
+"""Characters of the log kept for the diagnosis of a crash."""
 
 CLOSE_MS = 300
 KILL_MS = 1000
 
 _OF_SIGNAL = 128
-"""Who ends with a greater exit code, in a shell's words, was ended by a signal."""
+"""Exit codes above this mean, in a shell's convention, that a signal killed the process."""
 
 _SAYS_SANDBOX = re.compile(rf"^(?:{sandbox.PROGRAM}|{SAYS}): (.+)$", re.MULTILINE)
 
@@ -57,30 +57,29 @@ How = Literal["signal", "exit", "garbage", "start", "memory", "processes", "sand
 
 @dataclass(frozen=True)
 class Ending:
-    """How a child ended that nobody had asked to.
+    """The unrequested end of a child.
 
     Attributes
     ----------
     role
         ``"engine"`` or ``"worker"``.
     how
-        ``"signal"``: killed by one; ``"exit"``: ended by itself; ``"garbage"``: it sent something
-        that is no message, and was killed for it; ``"start"``: it could not be started;
-        ``"memory"``: it and what it had started held too much, and were killed for it;
-        ``"processes"``: it had started too many, and was killed with them;
-        ``"sandbox"``: the system has made no sandbox for it.
+        ``"signal"``: killed by one; ``"exit"``: exited by itself; ``"garbage"``: killed after it
+        sent an invalid message; ``"start"``: it could not be started; ``"memory"``: killed with its
+        subprocesses for exceeding the memory limit; ``"processes"``: killed with its subprocesses,
+        which were too many; ``"sandbox"``: the system could not create its sandbox.
     exit_code
-        Of an exit; 0 otherwise.
+        Exit code of an exit; 0 otherwise.
     signal_name
-        Such as ``SIGSEGV``; empty where there was none.
+        Name such as ``SIGSEGV``; empty for none.
     during
-        What it was doing, in words that follow "while"; empty when it did nothing.
+        Description of its current work, in words that follow "while"; empty if idle.
     call
-        Which call of a run it was in.
+        The call of a run that it was executing.
     reason
-        What was wrong with what it sent, or why it could not be started, or how much it held.
+        Why its message was invalid, why it could not be started, or how much memory it used.
     log_tail
-        The last lines that it wrote to its log.
+        The last lines of its log.
     """
 
     role: str
@@ -114,7 +113,7 @@ class Ending:
                 return f"There is no sandbox for the {self.role}: {self.reason}"
 
     def problem(self) -> Problem:
-        """Return what a request is told that was lost with the child."""
+        """Return the problem of a request that was lost with the child."""
         if self.how == "memory":
             return Problem(
                 what=str(self),
@@ -140,7 +139,7 @@ class Ending:
         )
 
     def start_problem(self) -> Problem:
-        """Return what is told when the child has been given up."""
+        """Return the problem shown once the child is no longer restarted."""
         return Problem(
             what=f"The {self.role} does not start. {self}",
             todo="Look into the log, mend what it says, and restart it",
@@ -150,7 +149,7 @@ class Ending:
 
 
 class ChildProcess(QObject):
-    """A child that leads a session, and thus a process group, of its own.
+    """A child that leads a session of its own, and thus a process group.
 
     Signals
     -------
@@ -159,21 +158,21 @@ class ChildProcess(QObject):
     log(str)
         Text that the child wrote to stderr, at most `LOG_LIMIT` characters in an interval.
     printed(object)
-        All that the child wrote to stderr, as bytes.
+        Everything that the child wrote to stderr, as bytes.
     ended(int, object)
         The child's number and its `Ending`. Not sent after `close` or `abandon`.
 
     Parameters
     ----------
     role
-        ``"engine"`` or ``"worker"``, for the account of its end.
+        ``"engine"`` or ``"worker"``, for the diagnosis of its end.
     command
         Program and arguments.
     number
-        Tells this child's messages from those of the ones before it.
+        Distinguishes this child's messages from those of previous ones.
     calls_file
-        The descriptor of the file that the child writes to which call of a run is under way, which
-        this closes when the child has ended; ``None`` for none.
+        The descriptor of the file in which the child records the current call of a run; closed when
+        the child has ended; ``None`` for none.
     enclosed
         Whether `command` runs it in a sandbox.
     """
@@ -203,7 +202,7 @@ class ChildProcess(QObject):
         self._given_up = False
         self._violation = ""
         self._group: int | None = None
-        # In a sandbox they are in memory, and end with it.
+        # In a sandbox they are in memory, and vanish with it.
         self._temporary = "" if enclosed else temporary_files.new_folder()
 
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
@@ -221,7 +220,7 @@ class ChildProcess(QObject):
         environment = QProcessEnvironment.systemEnvironment()
         environment.insert("PYTHONUNBUFFERED", "1")
         environment.insert("PYTHONIOENCODING", "utf-8:backslashreplace")
-        # What torch has compiled serves the next child as well.
+        # torch's compilation cache is shared with the next child.
         compiled = environment.value(COMPILED, str(cache_folder() / temporary_files.TORCH))
         environment.insert(COMPILED, compiled)
         if self._temporary:
@@ -243,12 +242,12 @@ class ChildProcess(QObject):
 
     @property
     def pid(self) -> int | None:
-        """The process, which is also its group; ``None`` when it does not run."""
+        """Process id, which is also the process group; ``None`` if it does not run."""
         return self._group
 
     @property
     def call(self) -> RunningCall:
-        """Which call of a run is under way, or was when the process ended."""
+        """The current call of a run, or the one in which the process ended."""
         return RunningCall() if self._calls is None else running_call.read(self._calls)
 
     def start(self) -> None:
@@ -257,7 +256,7 @@ class ChildProcess(QObject):
             os.set_inheritable(self._calls, True)
         self._process.start()
         if self._calls is not None:
-            # Nothing else that the window starts inherits it.
+            # No other child of the window inherits it.
             os.set_inheritable(self._calls, False)
         self._group = self._process.processId() or None
 
@@ -272,7 +271,7 @@ class ChildProcess(QObject):
         self._process.write(encode_frame(message))
 
     def close(self) -> None:
-        """End the process and what it started: ask for it, wait a moment, then kill it."""
+        """End the process and its subprocesses: request it, wait briefly, then kill them."""
         self._hear_no_more()
         self._process.closeWriteChannel()
         self._process.waitForFinished(CLOSE_MS)
@@ -281,7 +280,7 @@ class ChildProcess(QObject):
         self._forget()
 
     def abandon(self) -> None:
-        """Kill the process and what it started, at once, and hear no more of it."""
+        """Kill the process and its subprocesses at once, without further signals."""
         self._hear_no_more()
         running = self._process.state() != QProcess.ProcessState.NotRunning
         self._kill()
@@ -295,25 +294,25 @@ class ChildProcess(QObject):
             QProcess.ProcessChannel.StandardOutput,
             QProcess.ProcessChannel.StandardError,
         ):
-            # Otherwise all that comes until it has ended would be kept.
+            # Otherwise all output until its end would be buffered.
             self._process.closeReadChannel(channel)
 
     def _kill(self) -> None:
         if sys.platform != "win32" and self._group is not None:
-            # Neither is an error: it has ended with all that it started, or (macOS) is ending.
+            # Neither is an error: the process group has ended or (macOS) is ending.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._group, signal.SIGKILL)
             self._group = None
         self._process.kill()
 
     def _forget(self) -> None:
-        """Leave nothing behind: the process has ended, and nobody asks about it any more."""
+        """Clean up: the process has ended and is no longer used."""
         if self._calls is not None:
             os.close(self._calls)
             self._calls = None
         if self._temporary:
             folder, self._temporary = self._temporary, ""
-            # No daemon: a window that is closed meanwhile ends when it is done.
+            # No daemon thread: a window that is closed meanwhile exits when it is done.
             remove = temporary_files.remove_folder
             threading.Thread(target=remove, args=(folder,), name="temporary files").start()
         self.deleteLater()
@@ -333,7 +332,7 @@ class ChildProcess(QObject):
             self._read_on.start()
 
     def _check_order(self, message: ToWindow) -> None:
-        """Raise `ProtocolError` unless the child greets first, and once, and is ready once."""
+        """Raise `ProtocolError` unless `Hello` comes first and only once, and `Ready` once."""
         if isinstance(message, Hello) and message.version != VERSION:
             raise ProtocolError(f"it speaks version {message.version}, and not {VERSION}")
         if isinstance(message, Hello) and message.role != self._role:
@@ -385,7 +384,7 @@ class ChildProcess(QObject):
         self._read_log()
         self._take_log(self._decode(b"", True))
         self._pass_log_on()
-        self._kill()  # what it started may live on
+        self._kill()  # its subprocesses may still be running
         if self._given_up:
             self._forget()
             return
@@ -402,7 +401,7 @@ class ChildProcess(QObject):
             tasks = f"it and what it had started were {call.too_many} processes and threads"
             return Ending(self._role, "processes", call=call, reason=tasks, log_tail=tail)
         if self.enclosed and code > _OF_SIGNAL:
-            # The program that makes the sandbox ends by itself, and says so what ended the child.
+            # The program that makes the sandbox exits normally, with the signal in its exit code.
             status, code = QProcess.ExitStatus.CrashExit, code - _OF_SIGNAL
         elif self.enclosed and not self._greeted and (said := _SAYS_SANDBOX.search(tail)):
             return Ending(self._role, "sandbox", reason=said[1], log_tail=tail)
@@ -416,4 +415,4 @@ class ChildProcess(QObject):
 
 
 QUEUED = Qt.ConnectionType.QueuedConnection
-"""How to connect to a child's messages: a slot that opens a dialog must not hold up the next."""
+"""Connection type for a child's messages: a slot that opens a dialog must not block the next."""

@@ -1,6 +1,6 @@
-"""Files that a child makes for the user's folders, in which it may not write in its sandbox.
+"""File broker: files written by a sandboxed child for folders to which it has no access.
 
-The child writes to a folder of its sandbox, and the window copies what was announced out of it.
+The child writes to a folder of its sandbox, and the window copies the announced files out of it.
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ import contextlib
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.background import in_thread, when_done
 from lowerscope.app.children.outstanding import OnProblem, OnResult
-from lowerscope.core.engine.protocol import RuleParams, SaveValuesParams
-from lowerscope.core.engine.run_params import SaveRunValuesParams
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import Query, SaveRunValuesQuery, SaveValuesQuery, WriteRuleQuery
 from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.sandbox_folder import own_folder
 from lowerscope.core.sandbox_output import SandboxOutput, Takes, only
@@ -26,22 +25,23 @@ from lowerscope.core.sandbox_output import SandboxOutput, Takes, only
 if TYPE_CHECKING:
     from lowerscope.app.engine_client import EngineClient
 
+FileQuery = SaveValuesQuery | SaveRunValuesQuery | WriteRuleQuery
+
 
 def ask_for_file(
     client: EngineClient,
-    method: str,
-    params: SaveValuesParams | SaveRunValuesParams | RuleParams,
+    query: FileQuery,
     on_result: OnResult,
     on_problem: OnProblem,
 ) -> None:
-    """Let a child write a file of the user's, ``params.file``; the result is the method's."""
+    """Let a child write a file of the user's, ``query.file``."""
     if not client.hands_over:
-        client.request(method, params, on_result, on_problem)
+        client.request(cast(Query[Any], query), on_result, on_problem)
         return
-    target = Path(params.file).absolute()
+    target = Path(query.file).absolute()
     try:
         handing = HandingOver(target.parent, client, only((target.name,)))
-        # A rule is added to what there is.
+        # A rule is appended to the existing content.
         handing.put_in(target)
     except OSError as error:
         on_problem(cannot_write(error, target))
@@ -66,11 +66,12 @@ def ask_for_file(
 
     names = str(written), str(target)
     handing.done.connect(finish)
-    client.request(method, msgspec.structs.replace(params, file=str(written)), take, refuse)
+    there = msgspec.structs.replace(query, file=str(written))
+    client.request(cast(Query[Any], there), take, refuse)
 
 
 def _renamed(result: str | SourceLine, old: str, new: str) -> str | SourceLine:
-    """Return the result of a method with the name of the file where it belongs."""
+    """Return the result of a method with the path of the file's destination."""
     if isinstance(result, SourceLine):
         return msgspec.structs.replace(result, file=new)
     return result.replace(old, new)
@@ -86,7 +87,7 @@ def cannot_write(error: OSError, where: Path) -> Problem:
 
 
 class HandingOver(QObject):
-    """A folder for a child to write to, and the way of what it has written into the user's.
+    """A folder for a child to write to, whose files are then put into the user's.
 
     See `core.sandbox_output`.
 
@@ -95,19 +96,19 @@ class HandingOver(QObject):
     target
         The user's folder.
     takes
-        Says which files were announced.
+        Returns whether a file was announced.
 
     Attributes
     ----------
     folder
         The child's folder.
     others
-        What the child has left there that was not announced, when all is done.
+        Files left there by the child that were not announced, once done.
 
     Signals
     -------
     done
-        All is in its place: the paths there, a tuple. Or a `Problem`.
+        The paths of the moved files, a tuple; or a `Problem`.
     """
 
     done = Signal(object)
@@ -119,8 +120,8 @@ class HandingOver(QObject):
         self.others: tuple[str, ...] = ()
 
     def names(self) -> tuple[str, ...]:
-        """Return what the child has written of what was announced: paths in its folder."""
-        # What it says that it has written is not believed: what is there counts.
+        """Return the announced files that the child has written: paths in its folder."""
+        # The child's own report is not trusted: the files present count.
         with contextlib.suppress(OSError):
             return self._output.names()
         return ()
@@ -130,7 +131,7 @@ class HandingOver(QObject):
         self._output.put_in(source)
 
     def start(self, replacing: Sequence[str]) -> None:
-        """Put what the child has written where it belongs, which may take long.
+        """Put the files that the child has written in their place, which may take long.
 
         Parameters
         ----------
@@ -152,7 +153,7 @@ class HandingOver(QObject):
         when_done(in_thread("handing over", put), self, self._finish)
 
     def give_up(self) -> None:
-        """Forget what the child has written."""
+        """Discard the files that the child has written."""
         self._output.close()
         self.deleteLater()
 

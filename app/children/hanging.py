@@ -1,7 +1,7 @@
-"""An engine that is asked for something and does nothing: the user is told, and what ends it.
+"""Hang watchdog: an engine that uses no processor time on a request is reported.
 
-What works uses the processor, even on a busy machine; what is stopped, or waits for itself, does
-not. Nothing is ended without being asked for: a model's file may well wait for something.
+A working process uses the processor, even on a busy machine; one that is stopped or deadlocked does
+not. Nothing is killed without the user's request: a model's file may well wait for something.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
 
 LOOK_MS = 3000
-"""It is looked so often, while the engine is busy."""
+"""Interval of the checks while the engine is busy."""
 
 HANGS_MS = 12_000
-"""Who has done nothing for so long is said to hang."""
+"""Time without processor use after which the engine is said to hang."""
 
 LEAST = 0.02
-"""Of the time, what the engine has to have the processor for, lest it do nothing."""
+"""Minimum share of processor time for the engine to count as working."""
 
 
 class Hanging(QObject):
-    """Says when the engine hangs, once for each time that it does."""
+    """Emits a signal each time that the engine hangs."""
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
         self._workspace = workspace
-        # When it was last seen at work, and what it had used by then.
+        # When it was last seen working, and the processor time it had used by then.
         self._since = time.monotonic()
         self._used = 0.0
         self._pid: int | None = None
@@ -42,7 +42,7 @@ class Hanging(QObject):
 
     def _follow(self, state: str) -> None:
         if state == "busy":
-            self._pid = None  # what it has used by now is looked at when it has taken long
+            self._pid = None  # processor time is read only once the request takes long
             self._timer.start()
         else:
             self._timer.stop()
@@ -65,8 +65,8 @@ class Hanging(QObject):
         self._pid = self._workspace.engine.pid
 
     def _processor_time(self) -> float:
-        """Return the seconds that the engine has had a processor, with what it has started."""
-        import psutil  # not at the start of the window, which it would hold up
+        """Return the processor time of the engine and its subprocesses, in seconds."""
+        import psutil  # imported here to keep the window's start fast
 
         pid = self._workspace.engine.pid
         if pid is None:

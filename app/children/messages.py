@@ -1,8 +1,8 @@
-"""Messages of a child, as far as a window can hold and show them.
+"""Messages of a child, bounded to what a window can hold and show.
 
-A child runs foreign code, which may send anything. What a window keeps of a message is bounded
-here, before anybody hears of it: longer texts are shortened, and of a problem that was shortened
-the whole is held as it came, to be written to a file.
+A child runs foreign code, which may send anything. The size of a message is bounded here, before it
+is delivered: longer texts are shortened, and the whole of a shortened problem is cached as
+received, to be written to a file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lowerscope.core.engine.protocol import (
 from lowerscope.core.errors import Problem
 
 MOST_MESSAGES = 1000
-"""Messages that are handled at once; before the next ones, the window handles its events."""
+"""Messages handled at once; before the next ones, the window handles its events."""
 
 HELD_LIMIT = FRAME_LIMIT + 2**24
 """Bytes of messages that may wait to be handled."""
@@ -43,20 +43,20 @@ PROBLEM_LIMIT = 2**26
 
 PROGRESS_CHARACTERS = 120
 LINE_CHARACTERS = 2_000
-"""Of each line of a problem: what, where, and what to do."""
+"""Characters of each line of a problem: what, where, and what to do."""
 
 DETAILS_HEAD, DETAILS_TAIL = 48_000, 16_000
 """Characters at both ends of a problem's details."""
 
 NAMES_BYTES = 2**20
-"""Of the choices, and of the calls, of a problem; of more, none are taken."""
+"""Bytes of the choices, and of the calls, of a problem; if there are more, none are taken."""
 
 MOST_NAMES = 5_000
 NAME_CHARACTERS = 1_000
 CODE_CHARACTERS = 100
 
 WHOLE_LIMIT = PROBLEM_LIMIT
-"""Bytes of the problems that are held whole, all together."""
+"""Bytes of all problems cached whole."""
 
 MOST_WHOLE = 20
 
@@ -67,7 +67,7 @@ class _RawFailure(msgspec.Struct, frozen=True, tag="failure"):
 
 
 class _RawProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """A problem whose fields are not yet read: megabytes of text, or names, take long to make."""
+    """A problem whose fields are not decoded yet: that takes long for megabytes of text."""
 
     what: msgspec.Raw
     where: msgspec.Raw = msgspec.Raw(b"\xa0")
@@ -84,10 +84,10 @@ _PROBLEM = msgspec.msgpack.Decoder(_RawProblem)
 _NAMES = msgspec.msgpack.Decoder(tuple[str, ...])
 
 _TEXT_AT = {0xD9: 2, 0xDA: 3, 0xDB: 5}
-"""The offset of a text by its first byte, which gives the size of its length, in MessagePack."""
+"""Offset of a text by its first byte, which gives the size of its length, in MessagePack."""
 
 _KIND_AT = slice(1, 13)
-"""The place of a message's kind, as msgspec writes it: after the number of fields."""
+"""The position of a message's kind, as msgspec writes it: after the number of fields."""
 
 
 def _limit_of(start: bytes) -> int:
@@ -98,12 +98,12 @@ def _limit_of(start: bytes) -> int:
 
 
 class Incoming:
-    """The stream of a child, cut into messages that a window can hold and show.
+    """A child's stream, split into messages that a window can hold and show.
 
     Attributes
     ----------
     has_more
-        Whether there may be messages that have come and were not returned: see `read`.
+        Whether there may be received messages that were not returned: see `read`.
     """
 
     def __init__(self) -> None:
@@ -111,16 +111,14 @@ class Incoming:
         self.has_more = False
 
     def read(self, data: bytes = b"") -> Iterator[ToWindow]:
-        """Take `data`, and return an iterator over at most `MOST_MESSAGES` that are now complete.
+        """Append `data`, and return an iterator over at most `MOST_MESSAGES` now complete messages.
 
-        Of reports of progress of one request that follow each other, the first and the last are
-        returned.
+        Of consecutive progress messages of one request, the first and the last are returned.
 
         Raises
         ------
         ProtocolError
-            While iterating, where it is no longer messages, or where more of them wait than can be
-            handled.
+            While iterating, if the data are no valid messages, or if too many of them wait.
         """
         messages = self._reader.feed(data)
         if self._reader.held > HELD_LIMIT:
@@ -163,7 +161,7 @@ def _short_failure(failure: _RawFailure) -> Failure:
 
 
 def _short_problem(raw: msgspec.Raw) -> Problem:
-    """Return a problem as a window can show it; the whole is held where this is less."""
+    """Return a problem as a window can show it; if it is shortened, the whole is cached."""
     found = _PROBLEM.decode(raw)
     lines = [_line(each) for each in (found.what, found.where, found.todo)]
     details = _details(found.details)
@@ -199,7 +197,7 @@ def _ends(raw: msgspec.Raw, head: int, tail: int) -> tuple[str, str, int]:
     Raises
     ------
     msgspec.ValidationError
-        If it is no text.
+        If it is not a text.
     """
     data = memoryview(raw)
     first = data[0]
@@ -208,7 +206,7 @@ def _ends(raw: msgspec.Raw, head: int, tail: int) -> tuple[str, str, int]:
     text = data[_TEXT_AT.get(first, 1) :]
     if len(text) <= head + tail:
         return str(text, "utf-8"), "", 0
-    # A character has at most four bytes, and one that is cut through is left out.
+    # A character has at most four bytes; one that is cut in two is left out.
     start = str(text[: 4 * head], "utf-8", "ignore")[:head]
     rest = text[len(start.encode()) :]
     end = str(rest[-4 * tail :], "utf-8", "ignore")[-tail:] if tail else ""
@@ -216,9 +214,9 @@ def _ends(raw: msgspec.Raw, head: int, tail: int) -> tuple[str, str, int]:
 
 
 def _names(raw: msgspec.Raw) -> tuple[tuple[str, ...], int]:
-    """Return the choices or calls of a problem, and how many are left out, or bytes of them.
+    """Return the choices or calls of a problem, and how many, or bytes of them, are left out.
 
-    None is shortened: a name that is cut is another one.
+    None is shortened: a shortened name would be another one.
     """
     if len(memoryview(raw)) > NAMES_BYTES:
         return (), len(memoryview(raw))
@@ -227,14 +225,14 @@ def _names(raw: msgspec.Raw) -> tuple[tuple[str, ...], int]:
     return taken, len(names) - len(taken)
 
 
-# --- problems that are held whole ----------------------------------------------------------------
+# --- problems cached whole -----------------------------------------------------------------------
 
 _held: OrderedDict[str, msgspec.Raw] = OrderedDict()
 _numbers = itertools.count(1)
 
 
 def _hold(raw: msgspec.Raw) -> str:
-    """Hold a problem as it came, in place of the oldest where there is no room for all."""
+    """Cache a problem as received, evicting the oldest ones for lack of space."""
     name = str(next(_numbers))
     _held[name] = raw
     while len(_held) > MOST_WHOLE or (len(_held) > 1 and _held_bytes() > WHOLE_LIMIT):
@@ -247,7 +245,7 @@ def _held_bytes() -> int:
 
 
 def whole_of(problem: Problem) -> Callable[[], Iterator[bytes]] | None:
-    """Return what yields the text of a problem that was shortened, as far as it is still held."""
+    """Return a function that yields the whole text of a shortened problem, as far as cached."""
     raw = _held.get(problem.whole)
     return None if raw is None else partial(_text, raw)
 

@@ -1,18 +1,17 @@
-"""Requests to a child that have no answer yet."""
+"""Pending requests to a child."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app.children.replies import UnreadableResult, read_result
-from lowerscope.core.engine.methods import MethodType
-from lowerscope.core.engine.protocol import Progress, Reply, Role
+from lowerscope.core.engine.protocol import Progress, Reply
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import Query, Role, answer_type
 
 CANCELLED = Problem(what="Cancelled", code="cancelled")
 
@@ -23,11 +22,10 @@ OnProgress = Callable[[str, float | None], None]
 
 @dataclass
 class Outstanding:
-    """A request that has no answer yet; it is `settled` when its problem is about to be told."""
+    """A pending request; it is `settled` when its problem is about to be delivered."""
 
     id: int
-    method: str
-    params: msgspec.Struct
+    query: Query[Any]
     on_result: OnResult
     on_problem: OnProblem
     on_progress: OnProgress | None
@@ -39,71 +37,72 @@ class Outstanding:
 
 
 class Unanswered(QObject):
-    """The requests to a child that have no answer yet, in the order in which they came.
+    """The pending requests to a child, in the order of their creation.
+
+    Attributes
+    ----------
+    received_bytes
+        Encoded size of the current or last answer delivered.
 
     Parameters
     ----------
     role
-        Which child.
-    methods
-        What it can be asked for.
-
+        Role of the child.
     Signals
     -------
     answered()
-        One of them has an answer, and is about to hear it.
+        One of them has an answer, which is about to be delivered.
     """
 
     answered = Signal()
 
-    def __init__(self, role: Role, methods: Mapping[str, MethodType], parent: QObject) -> None:
+    def __init__(self, role: Role, parent: QObject) -> None:
         super().__init__(parent)
         self._role = role
-        self._methods = methods
         self._last = 0
+        self.received_bytes = 0
         self._requests: dict[int, Outstanding] = {}
 
     def count_from(self, number: int) -> None:
-        """Give the next request the id after this one."""
+        """Set the id after which the next request is numbered."""
         self._last = number
 
     def add(
         self,
-        method: str,
-        params: msgspec.Struct,
+        query: Query[Any],
         on_result: OnResult,
         on_problem: OnProblem,
         on_progress: OnProgress | None,
     ) -> Outstanding:
-        """Return a new request."""
+        """Add a request and return it."""
         self._last += 1
-        request = Outstanding(self._last, method, params, on_result, on_problem, on_progress)
+        request = Outstanding(self._last, query, on_result, on_problem, on_progress)
         self._requests[request.id] = request
         return request
 
     def get(self, id: int) -> Outstanding | None:
-        """Return the request with an id; ``None`` once it has its answer, or is forgotten."""
+        """Return the request with an id; ``None`` once it is answered or dropped."""
         return self._requests.get(id)
 
     def all(self) -> list[Outstanding]:
-        """Return all of them."""
+        """Return all pending requests."""
         return list(self._requests.values())
 
     def sent(self) -> list[Outstanding]:
-        """Return those that the child has been asked for."""
+        """Return the requests that were sent to the child."""
         return [each for each in self._requests.values() if each.sent]
 
     def clear(self) -> None:
-        """Forget all of them."""
+        """Drop all requests."""
         self._requests.clear()
 
     def forget(self, request: Outstanding) -> None:
-        """Count one as answered."""
+        """Mark a request as answered."""
         del self._requests[request.id]
         self.answered.emit()
 
     def tell(self, progress: Progress) -> None:
-        """Tell one how far it is, if that is still wanted."""
+        """Deliver the progress of a request, if it is still pending."""
         request = self._requests.get(progress.id)
         if request is None:
             return
@@ -112,16 +111,18 @@ class Unanswered(QObject):
             request.on_progress(progress.text, progress.fraction)
 
     def take(self, reply: Reply) -> None:
-        """Answer one with its result, or with a problem if that cannot be read."""
+        """Answer a request with its result, or with a problem if that cannot be decoded."""
         request = self._requests.get(reply.id)
         if request is None:
             return
         if request.cancelled or request.dropped:
             self.fail(request, CANCELLED)
             return
-        answer = f"The {self._role}'s answer to {request.method}"
+        kind = type(request.query)
+        answer = f"The {self._role}'s answer to {kind.__name__}"
+        self.received_bytes = len(memoryview(reply.result))
         try:
-            result = read_result(answer, reply.result, self._methods[request.method].result)
+            result = read_result(answer, reply.result, answer_type(kind))
         except UnreadableResult as error:
             self.fail(request, error.problem)
             return
@@ -129,7 +130,7 @@ class Unanswered(QObject):
         request.on_result(result)
 
     def fail(self, request: Outstanding, problem: Problem) -> None:
-        """Answer one with a problem, unless it has been answered meanwhile."""
+        """Answer a request with a problem, unless it has been answered meanwhile."""
         if self._requests.get(request.id) is not request:
             return
         self.forget(request)
@@ -138,24 +139,22 @@ class Unanswered(QObject):
             request.on_problem(CANCELLED if request.cancelled and not stopped else problem)
 
     def fail_soon(self, request: Outstanding, problem: Problem) -> None:
-        """Answer one with a problem from the event loop: its callback may do anything."""
+        """Answer a request with a problem from the event loop: its callback may do anything."""
         request.settled = True
         request.sent = False
         QTimer.singleShot(0, self, lambda: self.fail(request, problem))
 
 
-def doing(
-    requests: Sequence[Outstanding], methods: Mapping[str, MethodType], *, ready: bool
-) -> str:
-    """Return what a child is at, in words that follow "while"; empty when it is idle.
+def doing(requests: Sequence[Outstanding], *, ready: bool) -> str:
+    """Return a child's current work, in words that follow "while"; empty if it is idle.
 
     Parameters
     ----------
     requests
-        Those that were sent to it.
+        The requests that were sent to it.
     """
     if not requests:
         return "" if ready else "starting"
     told = [each for each in requests if each.at]
     first = (told or requests)[0]
-    return first.at[0].lower() + first.at[1:] if first.at else methods[first.method].doing
+    return first.at[0].lower() + first.at[1:] if first.at else first.query.doing

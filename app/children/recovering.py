@@ -1,7 +1,7 @@
-"""What the window does when a child has died: it replays what was open, and leaves out what killed.
+"""Crash recovery: replays the document, and disables the part of the recipe that crashed.
 
-Whatever was under way is tried once more, since a child may be killed from outside. The part of the
-recipe that was being applied when a second one died is switched off.
+A lost request is retried once, since a child may be killed from outside. The part of the recipe
+that was being applied when a second child crashed is disabled.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.children.child_process import Ending
-from lowerscope.core.engine.protocol import Role, SnapshotParams
+from lowerscope.app.document.queries import Slot
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import Role, SnapshotQuery
 from lowerscope.core.recipe import Recipe, applies_schedules
 from lowerscope.core.recipe_parts import Part, part_of, without_part
 from lowerscope.core.records.snapshot import Snapshot
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
 
 TWICE = 2
-"""So many children have to die of something before nobody is asked for it any more."""
+"""Number of children that have to crash on a part before it is no longer requested."""
 
 
 class Recovering(QObject):
-    """The way back from the death of an engine or of a worker.
+    """Recovery from crashes of the engine or of the worker.
 
     Signals
     -------
     replayed
-        A new engine has derived what is shown: what it was asked for before can be asked again.
+        A new engine has derived the recipe shown: previous queries can be sent again.
     """
 
     replayed = Signal()
@@ -40,17 +41,17 @@ class Recovering(QObject):
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
         self._workspace = workspace
-        self._request: int | None = None
-        # Whether the engine has not derived yet what is shown.
+        self._slot = Slot(workspace.queries)
+        # Whether the engine has yet to derive the recipe shown.
         self._lost = False
-        # How many have died in a row at what is known of where they were.
+        # Number of consecutive crashes by where they occurred, as far as known.
         self._deaths: Counter[tuple[str, str]] = Counter()
         self._last: tuple[str, str] = ("", "")
         workspace.engine.killed.connect(self._note_killed)
         workspace.engine.crashed.connect(self._note_death)
         workspace.worker.crashed.connect(self._note_death)
 
-    # What has died
+    # Crashes
 
     def _note_killed(self) -> None:
         self._lost = True
@@ -62,9 +63,9 @@ class Recovering(QObject):
         self._deaths[self._last] += 1
         workspace.announced.emit(workspace.faults.crash_text(ending), "wrong")
         if ending.role == "engine":
-            # Whether a lost change is tried again is told by its problem, which comes later.
+            # Whether a lost change is retried is decided by its problem, which comes later.
             self._lost = True
-            if not workspace.changing and self._request is None:
+            if not workspace.changing and not self._slot.is_busy:
                 self.replay()
             return
         recipe = workspace.wanted
@@ -74,10 +75,10 @@ class Recovering(QObject):
             self._say_off(part)
 
     def remedy(self, recipe: Recipe) -> Recipe | None:
-        """Return what to go on with after the engine has died that derived this recipe.
+        """Return the recipe to continue with after the engine crashed while deriving this one.
 
-        That is the recipe as it is, once; then without the part that the engine has died of twice;
-        ``None`` where that is not known.
+        That is the same recipe, once; then the recipe without the part that crashed the engine
+        twice; ``None`` if that is not known.
         """
         if self._workspace.engine.state == "failed":
             return None
@@ -91,7 +92,7 @@ class Recovering(QObject):
         return without_part(recipe, part)
 
     def _deadly(self, recipe: Recipe) -> Part | None:
-        """Return the part of a recipe that two have died of, the last one just now."""
+        """Return the part of a recipe that crashed two children, including the last."""
         return None if self._deaths[self._last] < TWICE else part_of(recipe, self._last[1])
 
     def _say_off(self, part: Part) -> None:
@@ -114,12 +115,12 @@ class Recovering(QObject):
         self._workspace.announced.emit(text.format(role, what, where), "wrong")
 
     def survived(self, role: Role, *kinds: str) -> None:
-        """Forget how others have died of what a child has done now.
+        """Reset the crash counts of work that a child has now completed.
 
         Parameters
         ----------
         kinds
-            See `Part`; ``""`` for what is none of these.
+            See `Part`; ``""`` for all other work.
         """
         for each in tuple(self._deaths):
             if each[0] == role and each[1].partition(" ")[0] in kinds:
@@ -128,34 +129,31 @@ class Recovering(QObject):
     # The replay
 
     def replay(self) -> None:
-        """Let the engine derive what is shown, so that what is asked for next is there."""
+        """Let the engine derive the recipe shown, so that later queries find it."""
         workspace, self._lost = self._workspace, True
-        if workspace.recipe is None or self._request is not None:
+        if workspace.recipe is None or self._slot.is_busy:
             return
-        params = SnapshotParams(recipe=workspace.recipe, metrics=workspace.metrics)
-        self._request = workspace.engine.request(
-            "snapshot", params, self._accept, self._refuse, partial(workspace.say, of="replay")
-        )
+        params = SnapshotQuery(recipe=workspace.recipe, metrics=workspace.metrics)
+        self._slot.ask(params, self._accept, self._refuse, partial(workspace.say, of="replay"))
 
     def resume(self) -> None:
-        """Replay what is shown, if the engine has not derived it and nothing else is on its way."""
+        """Replay the recipe shown, unless the engine has derived it or a change is pending."""
         if self._lost and not self._workspace.changing:
             self.replay()
 
     def give_up(self, recipe: Recipe | None) -> None:
-        """Go back to what is shown, unless the engine could not derive the same anew."""
+        """Return to the recipe shown, unless the engine failed to derive that very recipe."""
         if recipe == self._workspace.recipe:
             self._lost = False
         self.resume()
 
     def abandon(self) -> None:
-        """Do not replay what was shown: something else is wanted."""
-        request, self._request = self._request, None
+        """Cancel the replay: another recipe is requested."""
         self._workspace.say("", of="replay")
-        self._workspace.abandon(self._workspace.engine, request)
+        self._slot.supersede()
 
     def take(self, recipe: Recipe) -> None:
-        """Note that the engine has derived a recipe, which is shown now."""
+        """Note that the engine has derived a recipe, which is now shown."""
         self.survived("engine", "", "step", "override")
         if applies_schedules(recipe):
             self.survived("engine", "primitive")
@@ -164,7 +162,6 @@ class Recovering(QObject):
             self.replayed.emit()
 
     def _accept(self, _snapshot: Snapshot) -> None:
-        self._request = None
         self._workspace.say("", of="replay")
         recipe = self._workspace.recipe
         assert recipe is not None
@@ -172,7 +169,6 @@ class Recovering(QObject):
         self.take(recipe)
 
     def _refuse(self, problem: Problem) -> None:
-        self._request = None
         self._workspace.say("", of="replay")
         recipe = self._workspace.recipe
         again = None

@@ -1,8 +1,8 @@
-"""Results of requests, as far as a window can hold and show them.
+"""Results of requests, bounded to what a window can hold and show.
 
 A child runs foreign code, which may answer with anything that fits into a frame. An answer is
-decoded only where it has a limited number of bytes and of elements, and no long text where a name
-is expected: the window decodes and shows it in its own thread.
+decoded only if its bytes and elements are limited, with no long text where a name is expected: the
+window decodes and shows it in its own thread.
 """
 
 from __future__ import annotations
@@ -17,32 +17,33 @@ import msgspec
 from lowerscope.app.children.shown_text import REASON_CHARACTERS, shortened
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.formatting import bytes_text
+from lowerscope.core.model.graph import Box, Edge, GraphRecord, Port, Region
 from lowerscope.core.records.difference import FunctionDifference
-from lowerscope.core.records.graph import Box, Edge, GraphRecord, Port, Region
 from lowerscope.core.records.schedule import ScheduleRecord, StepError
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.records.translation import RuleSource
 
-RESULT_LIMIT = 2**25
-"""Bytes of a result. That of the largest model, of 1,000 layers and 4,000 nodes, has 7 MB."""
+RESULT_LIMIT = 32_000_000
+"""Bound on the bytes of a result. The largest model, of 1,000 layers and 4,000 nodes, has 7 MB."""
 
 MOST_ELEMENTS = 1_000_000
-"""Values, names of fields and containers of a result. That of the largest model has 750,000."""
+"""Bound on the values, field names and containers of a result. The largest model has 750,000."""
 
 MOST_ENTRIES = 50_000
-"""Of a mapping, each of which takes longer to decode than any other element."""
+"""Bound on the entries of a mapping, which take longer to decode than any other element."""
 
 NAME_CHARACTERS = 2**16
-"""Of a text that is none of the `_TEXTS`."""
+"""Bound on the characters of a text that is none of the `_TEXTS`."""
 
 TEXT_CHARACTERS = 2**23
-"""Of the `_TEXTS`. That of the largest model, all of its IR, has 600,000."""
+"""Bound on the characters of the `_TEXTS`. All IR of the largest model has 600,000."""
 
 MOST_RECORDS = 20_000
-"""Of a list, each of which may be a row or a box. Those of the largest model have 6,000."""
+"""Bound on a list of records, each possibly a row or a box. The largest model has 6,000."""
 
 MOST_ITEMS = 100_000
-"""Of other lists with texts. That of the links of the largest model has 35,000."""
+"""Bound on other lists with texts. The list of links of the largest model has 35,000."""
 
 _TEXTS = frozenset(
     (
@@ -58,7 +59,7 @@ _TEXTS = frozenset(
 
 _DRAWN = frozenset((Box, Edge, GraphRecord, Port, Region))
 _FARTHEST = 2.0**22
-"""Pixels from the corner of a graph. The largest is 400,000 high."""
+"""Bound on the pixels from the corner of a graph. The largest is 400,000 high."""
 
 _PIXELS = Annotated[float, msgspec.Meta(ge=-_FARTHEST, le=_FARTHEST)]
 _POINTS = tuple[tuple[float, float], ...]
@@ -70,11 +71,11 @@ _ITEMS = msgspec.Meta(max_length=MOST_ITEMS)
 _RECORDS = msgspec.Meta(max_length=MOST_RECORDS)
 _ENTRIES = msgspec.Meta(max_length=MOST_ENTRIES)
 _BOUND = re.compile(r"^Expected `\w+` (of length )?[<>]=")
-"""What msgspec says of a value that is beyond its bound."""
+"""The messages of msgspec for a value beyond its bound."""
 
 
 class UnreadableResult(Exception):
-    """A result that a window cannot take, with the `problem` that the user is told."""
+    """Raised for a result that a window cannot use, with the `problem` for the user."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.what)
@@ -92,11 +93,11 @@ def read_result(answer: str, raw: msgspec.Raw, result: Any) -> Any:
     Raises
     ------
     UnreadableResult
-        If it is too large, or no value of the type.
+        If it is too large, or not of the type.
     """
     data = memoryview(raw)
     if len(data) > RESULT_LIMIT:
-        raise _too_large(answer, f"more than {RESULT_LIMIT // 2**20} MB")
+        raise _too_large(answer, f"more than {bytes_text(RESULT_LIMIT)}")
     if len(data) > MOST_ELEMENTS and not _has_few_elements(bytes(data)):
         raise _too_large(answer, f"more than {MOST_ELEMENTS:,} elements")
     try:
@@ -124,13 +125,13 @@ def _too_large(answer: str, limit: str) -> UnreadableResult:
 # --- elements -------------------------------------------------------------------------------------
 
 _LENGTH_BYTES = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xC7: 1, 0xC8: 2, 0xC9: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
-"""Bytes of the length of a binary, an extension or a text, by its first byte, in MessagePack."""
+"""Size of the length of a binary, an extension or a text, by its first byte, in MessagePack."""
 
 _EXTENSIONS = (0xC7, 0xC8, 0xC9)
 
 
 def _fixed_sizes() -> tuple[int, ...]:
-    """Return the bytes from one element to the next by its first byte; 0 where a length is given.
+    """Return the bytes from one element to the next by its first byte; 0 if it has a length field.
 
     A container's elements follow its head, so that its size is that of the head alone.
     """
@@ -167,13 +168,13 @@ def _size_with_length(data: bytes, at: int) -> int:
 
 
 def _bounds(result: Any) -> Any:
-    """Return a type to check the bounds of the texts and mappings in values of `result` with."""
+    """Return a type that checks the bounds of the texts and mappings in values of `result`."""
     return _TEXT if result is str else _bounded(result)
 
 
 @functools.cache
 def _bounded(kind: Any) -> Any:
-    """Return a type with bounds; the same where it has no texts and no mappings."""
+    """Return a type with bounds; the same type if it has no texts and no mappings."""
     parts = get_args(kind)
     match get_origin(kind):
         case None if kind is str:

@@ -1,4 +1,4 @@
-"""When a child that has died is started anew, and when it is given up."""
+"""Restart policy of a child that crashed."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import time
 
 FAILED_STARTS = 3
 FAILED_STARTS_SECONDS = 30.0
-"""After so many deaths within so many seconds, none of which was ready before, it is given up."""
+"""A child that crashes this often within this many seconds, never ready, is not restarted."""
 
 RESTART_DELAYS_MS = (0, 500, 1500)
-"""Before a restart, by the number of deaths since it was last ready."""
+"""Delay before a restart, by the number of crashes since it was last ready."""
 
 
 class Restarting:
-    """How often a child has died before it was ready."""
+    """Counts crashes of a child before it was ready."""
 
     def __init__(self) -> None:
         self._deaths: list[float] = []
 
     def forget(self) -> None:
-        """Count anew: it is ready, or the user has asked for it."""
+        """Reset the count: the child is ready, or the user has requested it."""
         self._deaths.clear()
 
     def note_death(self, was_ready: bool) -> int | None:
-        """Return the milliseconds to wait before the next start; ``None`` to give it up."""
+        """Return the milliseconds to wait before the next start; ``None`` to not restart it."""
         now = time.monotonic()
         self._deaths = [each for each in self._deaths if now - each < FAILED_STARTS_SECONDS]
         if not was_ready:

@@ -1,4 +1,4 @@
-"""Whether children run in a sandbox, and what they may reach from there."""
+"""The children's sandbox: whether it is used, and what it gives access to."""
 
 from __future__ import annotations
 
@@ -12,40 +12,39 @@ from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.settings import Settings
 from lowerscope.core import sandbox
-from lowerscope.core.engine.protocol import Role
 from lowerscope.core.errors import Problem
+from lowerscope.core.files.atomic_write import make_twin, twin_of
+from lowerscope.core.model.queries import Role
 from lowerscope.core.records.remote import Remote
 from lowerscope.core.sandbox import NoSandbox
 from lowerscope.core.sandbox_folder import own_folder
 from lowerscope.core.shared_folder import NotShared, SharedFolder, shared_folder
 from lowerscope.core.sources.handed_over import handed_descriptors
-from lowerscope.core.twin_file import make_twin, twin_of
 
 State = Literal["on", "off", "missing", "held", "refused"]
 
 
 class Sandboxing(QObject):
-    """The sandbox of the engine, of the worker, and of the process that tunes.
+    """The sandbox of the engine, of the worker, and of the tuning process.
 
     Signals
     -------
     changed
-        `state`, `has_network` or `shared` is new: children that are to be started are started in
-        another way.
+        `state`, `has_network` or `shared` changed: children have to be restarted for it.
     held
-        The system has made no sandbox, `availability` says why: no child starts until the user has
-        decided.
+        The system could not create a sandbox, `availability` says why: no child starts until the
+        user has decided.
     decided
-        The user has: children that wait may be started, or are to say `problem`.
+        The user has decided: waiting children may be started, or report `problem`.
     network_wanted(object)
-        The user is to say whether the worker may reach the network for a `Remote`.
+        The user has to decide whether the worker may reach the network for a `Remote`.
 
     Attributes
     ----------
     has_network
         Whether the worker reaches the network from its sandbox.
     decisions
-        How often the user has decided what happens without a sandbox.
+        Number of decisions about running without a sandbox.
     """
 
     changed = Signal()
@@ -66,7 +65,7 @@ class Sandboxing(QObject):
         self._declined: set[str] = set()
         self._shares = settings.shares_folder()
         self._session: Path | None = None
-        # Why the session's file cannot be kept from code that writes beside it.
+        # Why the session's file cannot be protected from code that writes beside it.
         self._twin_fails = ""
         self.has_network = False
         self.decisions = 0
@@ -75,8 +74,8 @@ class Sandboxing(QObject):
     def state(self) -> State:
         """``"on"``; ``"off"`` by choice; ``"missing"`` from the system.
 
-        Where the system has refused to make one, ``"held"`` until the user has decided, and
-        ``"refused"`` when code may run without one.
+        If the system could not create one, ``"held"`` until the user has decided, and ``"refused"``
+        when code may run without one.
         """
         if self._program is None:
             return "missing"
@@ -88,12 +87,12 @@ class Sandboxing(QObject):
 
     @property
     def is_on(self) -> bool:
-        """True if the next child runs in a sandbox, or not at all."""
+        """Return whether the next child runs in a sandbox, or not at all."""
         return self.state in ("on", "held")
 
     @property
     def availability(self) -> str:
-        """What there is to say of it in one line, for tool tips and settings."""
+        """Status of the sandbox in one line, for tool tips and settings."""
         anything = self.tr("Code that is opened may do all that you may.")
         match self.state:
             case "on":
@@ -109,12 +108,12 @@ class Sandboxing(QObject):
 
     @property
     def reason(self) -> str:
-        """Why the system makes no sandbox, as a sentence."""
+        """The reason that the system cannot create a sandbox, as a sentence."""
         return self.tr("The system makes no sandbox ({0}).").format(self._reason)
 
     @property
     def problem(self) -> Problem:
-        """The problem of requests where no code may run without a sandbox."""
+        """The problem of requests while no code may run without a sandbox."""
         what = self.tr("no code runs: the system makes no sandbox ({0})").format(self._reason)
         todo = self.tr("Try again with Run, Restart engine and worker")
         return Problem(what=what, todo=todo, code="sandbox")
@@ -137,17 +136,17 @@ class Sandboxing(QObject):
 
     @property
     def shared(self) -> Path | None:
-        """The folder of the session that code may write to, where it may."""
+        """The session's folder that code may write to, if any."""
         folder, _ = self._look_at_folder()
         return folder.path if folder is not None and self.is_on else None
 
     @property
     def session(self) -> Path | None:
-        """The file that the user gave the session; ``None`` where it has none."""
+        """The session file named by the user; ``None`` if there is none."""
         return self._session
 
     def set_session(self, path: Path | None) -> None:
-        """Take note of the session's file, and keep it from code that may write beside it."""
+        """Set the session's file, and protect it from code that may write beside it."""
         if path != self._session:
             self._drop_twin()
             self._session = path
@@ -155,7 +154,7 @@ class Sandboxing(QObject):
             self.changed.emit()
 
     def set_shares(self, on: bool) -> None:
-        """Let code write to the folder of the session, or not, and remember it."""
+        """Set whether code may write to the session's folder, and store that."""
         self._settings.set_shares_folder(on)
         self._drop_twin()
         self._shares = on
@@ -163,7 +162,7 @@ class Sandboxing(QObject):
         self.changed.emit()
 
     def finish(self) -> None:
-        """Leave nothing beside the session: the window is being closed."""
+        """Clean up beside the session file: the window is being closed."""
         self._drop_twin()
 
     def _make_twin(self) -> None:
@@ -178,12 +177,12 @@ class Sandboxing(QObject):
 
     def _drop_twin(self) -> None:
         if self._session is not None:
-            # What a window that was killed has left goes as well.
+            # What a killed window has left is removed as well.
             with contextlib.suppress(OSError):
                 twin_of(self._session).unlink(missing_ok=True)
 
     def _look_at_folder(self) -> tuple[SharedFolder | None, str]:
-        """Return the folder that code may write to; or why it may not, where it shall."""
+        """Return the folder that code may write to, or why it may not although it is configured."""
         if not self._shares or self._session is None:
             return None, ""
         why_not = self._twin_fails
@@ -196,7 +195,7 @@ class Sandboxing(QObject):
         return None, text.format(self._session.parent, why_not)
 
     def set_wanted(self, on: bool) -> None:
-        """Use a sandbox, or none, from now on, and remember it."""
+        """Enable or disable the sandbox from now on, and store that."""
         self._settings.set_sandbox(on)
         self._is_wanted = on
         self.try_again()
@@ -208,14 +207,14 @@ class Sandboxing(QObject):
         calls_file: int | None = None,
         memory: int | None = None,
     ) -> tuple[str, ...] | None:
-        """Return the command that starts a child in the sandbox; ``None`` where it runs in none.
+        """Return the command that starts a child in the sandbox; ``None`` if it runs in none.
 
-        A child of a window that is in a sandbox itself is in that one.
+        A window that is itself in a sandbox starts its children in the same one.
 
         Raises
         ------
         NoSandbox
-            If it is to run in one that cannot be had. See `hold`.
+            If it has to run in a sandbox that cannot be created. See `hold`.
         """
         if not self.is_on or self._program is None or sandbox.is_inside():
             return None
@@ -241,19 +240,19 @@ class Sandboxing(QObject):
         )
 
     def take_over(self) -> None:
-        """Copy what was tuned and measured in the sandbox to the user's cache, in a thread."""
+        """Copy the tuning and measuring results of the sandbox to the user's cache, in a thread."""
         if self.is_on:
             threading.Thread(target=own_folder().take_over, name="taking over").start()
 
-    # Where the system makes none
+    # Systems without a sandbox
 
     @property
     def waits(self) -> bool:
-        """True while no child may start before the user has decided."""
+        """Return whether no child may start before the user has decided."""
         return self.state == "held" and not self._stays_stopped
 
     def hold(self, reason: str) -> None:
-        """Have the user decide, once for all children, what becomes of the code: none runs yet."""
+        """Request a decision, once for all children, on running without a sandbox."""
         was_asked = self.waits
         self._reason, self._stays_stopped = reason, False
         self.changed.emit()
@@ -261,7 +260,7 @@ class Sandboxing(QObject):
             self.held.emit()
 
     def try_again(self) -> None:
-        """Start children as is wanted: with a sandbox, if it is."""
+        """Start children as configured: with a sandbox, if enabled."""
         self._reason, self._goes_without, self._stays_stopped = "", False, False
         self._tell_decision()
 
@@ -271,7 +270,7 @@ class Sandboxing(QObject):
         self._tell_decision()
 
     def stay_stopped(self) -> None:
-        """Start no child, unless the user asks for it: then it is tried again."""
+        """Start no child, unless the user requests it: then the sandbox is tried again."""
         self._stays_stopped = True
         self._tell_decision()
 
@@ -280,15 +279,15 @@ class Sandboxing(QObject):
         self.changed.emit()
         self.decided.emit()
 
-    # The network, for other machines
+    # Network access, for remote machines
 
     def look_at(self, remote: Remote | None) -> None:
-        """Have the user asked, once, about another machine that the recipe runs on."""
+        """Request a decision, once, about the remote machine that the recipe runs on."""
         if remote is not None and remote.tracker not in self._declined:
             self.ask(remote, _nothing)
 
     def ask(self, remote: Remote, go: Callable[[], object]) -> None:
-        """Call `go` when the worker reaches the network: at once, if the user says so, or never."""
+        """Call `go` when the worker reaches the network: at once, after consent, or never."""
         if not self.is_on or self.has_network:
             go()
         elif remote.tracker in self._settings.reached():
@@ -299,7 +298,7 @@ class Sandboxing(QObject):
             self.network_wanted.emit(remote)
 
     def allow(self) -> None:
-        """Let the worker reach the network, as was asked, and remember it."""
+        """Grant the requested network access to the worker, and store that."""
         asked, self._asked = self._asked, None
         if asked is not None:
             remote, go = asked
@@ -308,7 +307,7 @@ class Sandboxing(QObject):
             go()
 
     def decline(self) -> None:
-        """Let it not, and do not ask again by itself."""
+        """Deny it, and do not ask again unless the user requests it."""
         asked, self._asked = self._asked, None
         if asked is not None:
             self._declined.add(asked[0].tracker)
@@ -319,4 +318,4 @@ class Sandboxing(QObject):
 
 
 def _nothing() -> None:
-    """Do nothing more: what is wanted waits for the worker by itself."""
+    """Do nothing: the request waits for the worker by itself."""

@@ -1,4 +1,4 @@
-"""Text of a child, as a window can show it: printable and short."""
+"""Sanitised text of a child: printable and short."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import re
 from unicodedata import category
 
 REASON_CHARACTERS = 300
-"""Of the account of what was wrong with a message, which may quote it."""
+"""Bound on the description of an invalid message, which may quote it."""
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,1000}(?:\x07|\x1b\\)|[@-Z\\-_])")
-"""Sequences that turn on colours, move the cursor or set a title in a terminal."""
+"""Terminal escape sequences that set colours, move the cursor or set a title."""
 
 _UNUSUAL = re.compile(r"[^\x20-\x7e\n\t]+")
 _BREAK = re.compile(r"\r\n?")
 
 
 def printable(text: str) -> str:
-    """Return a text without control characters, and none that turn the direction of others.
+    """Return a text without control characters and bidirectional overrides.
 
     Lines and tabs stay, as do the letters of all scripts.
     """
@@ -37,6 +37,5 @@ def _replaced(found: re.Match[str]) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a printable text of at most `most` characters, the last of which says that it was
-    cut."""
+    """Return a printable text of at most `most` characters, ending in a mark if it was cut."""
     return printable(text) if len(text) <= most else f"{printable(text[: most - 1])}…"

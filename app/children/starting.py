@@ -1,4 +1,4 @@
-"""Starting the engine, or the worker, on this machine: its command, and what encloses it."""
+"""Start of the engine or the worker on this machine: its command and its sandbox."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lowerscope.app.children.child_process import ChildProcess
-from lowerscope.core.engine.protocol import Role
+from lowerscope.core.model.queries import Role
 from lowerscope.core.running import running_call
 from lowerscope.core.sandbox import NoSandbox
 
@@ -22,7 +22,7 @@ def server_command(
     role: Role, calls_file: int | None = None, memory_limit: int | None = None
 ) -> tuple[str, ...]:
     """Return program and arguments; see `core.engine.server.serve`."""
-    # -P: a model's folder, where the window may have been started, must not shadow packages.
+    # -P: the model's folder, possibly the current one, must not shadow packages.
     command = (sys.executable, "-P", "-m", "lowerscope.core.engine.server", "--role", role)
     calls = () if calls_file is None else ("--calls", str(calls_file))
     memory = () if memory_limit is None else ("--memory-limit", str(memory_limit))
@@ -38,22 +38,22 @@ def new_child(
     memory_limit: int | None,
     sandbox: Sandboxing | None,
 ) -> ChildProcess:
-    """Return a child that is yet to be started.
+    """Return a new child, not yet started.
 
     Parameters
     ----------
     number
-        Which of its client's it is.
+        Number of the child among its client's.
     command
         Program and arguments; ``None`` for this installation's own server, within `memory_limit`,
         which is in bytes.
     sandbox
-        What it runs in, if it is on.
+        The sandbox that it runs in, if enabled.
 
     Raises
     ------
     NoSandbox
-        If it is on and cannot be had.
+        If it is enabled and cannot be created.
     """
     calls_file = running_call.new_file() if command is None else None
     command = command or server_command(role, calls_file, memory_limit)

@@ -1,4 +1,4 @@
-"""All that the children have printed, in temporary files: the window shows a part of it."""
+"""The complete output of the children, in temporary files: the window shows a part of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COPIED = 2**20
 
 
 class _Part:
-    """A file without a name, which is gone when this object is."""
+    """An anonymous temporary file, deleted with this object."""
 
     def __init__(self) -> None:
         with tempfile.TemporaryFile() as file:
@@ -24,27 +24,26 @@ class _Part:
         self.size = 0
 
     def add(self, data: bytes) -> None:
-        """Add bytes: all of them, or none with an `OSError`."""
+        """Append bytes: all of them, or none with an `OSError`."""
         written = os.pwrite(self.descriptor, data, self.size)
         if written < len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.size += written
 
     def read(self, start: int, size: int) -> bytes:
-        """Return some of its bytes, in any thread."""
+        """Return some of its bytes; callable from any thread."""
         return os.pread(self.descriptor, size, start)
 
 
 class WholeLog:
-    """The last bytes that were printed, between `PART_LIMIT` and twice as many where there were so
-    many.
+    """The last bytes printed: everything, or from `PART_LIMIT` to twice as many.
 
-    The files have no name, so that nothing is left of them however the window ends.
+    The files are anonymous, so that nothing is left of them however the window ends.
 
     Attributes
     ----------
     dropped
-        Bytes that were printed before those that are held, or that could not be written.
+        Number of bytes that were dropped as old, or could not be written.
     """
 
     def __init__(self) -> None:
@@ -53,21 +52,21 @@ class WholeLog:
 
     @property
     def held(self) -> int:
-        """Bytes that are held."""
+        """Number of bytes stored."""
         return sum(part.size for part in self._parts)
 
     def add(self, data: bytes) -> None:
-        """Add what was printed."""
+        """Append output."""
         try:
             if not self._parts or self._parts[-1].size + len(data) > PART_LIMIT:
                 self._begin_part()
             self._parts[-1].add(data)
         except OSError:
-            # The disk is full. The window goes on, and a later part may find room.
+            # The disk is full. The window continues, and a later part may fit again.
             self.dropped += len(data)
 
     def text(self) -> Iterator[bytes]:
-        """Return what yields all that is held by now, in any thread; what comes later is not."""
+        """Return a function that yields the bytes stored by now; callable from any thread."""
         return _text([(part, part.size) for part in self._parts], self.dropped)
 
     def _begin_part(self) -> None:

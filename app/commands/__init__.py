@@ -1,1 +1,1 @@
-"""The commands of the window: what menus, shortcuts and the palette do."""
+"""The commands of the window, run from menus, shortcuts and the palette."""

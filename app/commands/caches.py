@@ -1,4 +1,4 @@
-"""The command that clears what is kept of tuning and measuring."""
+"""The command that clears the caches of tuning and measuring."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def clearing(window: MainWindow) -> Command:
-    """Return the command that clears the caches, for the menu on running."""
+    """Return the command that clears the caches, for the menu Run."""
     return Command(
         "clear-caches",
         window.tr("&Run"),

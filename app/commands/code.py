@@ -1,4 +1,4 @@
-"""What can be done with a text, as commands: with the one that has or had the focus last."""
+"""Commands on texts: they apply to the text that has or last had the focus."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CodeCommands(QObject):
-    """Finds, folds, unfolds and colours in the text that is worked with."""
+    """Finds, folds, unfolds and colours in the current text."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
@@ -25,19 +25,14 @@ class CodeCommands(QObject):
         application = QApplication.instance()
         assert isinstance(application, QApplication)
         application.focusChanged.connect(self._follow)
-        window.workspace.colouring.changed.connect(self._show)
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands of the menu on what is in view."""
+        """Return the commands, for the menu View."""
         view, tr = self._window.tr("&View"), self._window.tr
+        colouring = self._window.workspace.colouring
         return (
             Command(
-                "find-in-text",
-                view,
-                tr("&Find in the text…"),
-                self._find,
-                "Ctrl+F",
-                separated=True,
+                "find-in-text", view, tr("&Find in the text…"), self._find, "Ctrl+F", separated=True
             ),
             Command("go-to-line", view, tr("&Go to line…"), self._go_to_line, "Ctrl+G"),
             Command("fold-all", view, tr("F&old all functions"), self._fold_all),
@@ -46,15 +41,15 @@ class CodeCommands(QObject):
                 "line-colours",
                 view,
                 tr("&Colour lines by node"),
-                self._window.workspace.colouring.toggle,
+                colouring.toggle,
                 "Ctrl+Shift+L",
-                checkable=True,
+                checked=lambda: colouring.on,
             ),
         )
 
     def _follow(self, _old: QWidget | None, new: QWidget | None) -> None:
         if self._window.workspace.snapshot is None:
-            # There is no text yet, and no need to load what shows one.
+            # There is no text yet, and no need to load the panes.
             return
         from lowerscope.app.widgets.code.view import CodeView
 
@@ -68,11 +63,8 @@ class CodeCommands(QObject):
         if window is self._window or isinstance(window, QDockWidget):
             self._last = widget
 
-    def _show(self) -> None:
-        self._window.commands.check("line-colours", self._window.workspace.colouring.on)
-
     def text(self) -> CodeView | None:
-        """Return the text that had the focus last, if it is in view; else the Relax script."""
+        """Return the text that last had the focus, if visible; else the Relax script."""
         if self._window.workspace.snapshot is None:
             return None
         last = self._last

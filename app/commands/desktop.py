@@ -1,6 +1,6 @@
-"""The commands around the work: settings, all commands, their keys, help, and what this is.
+"""General commands: settings, command palette, shortcuts, help and About.
 
-What they open is imported when it is opened.
+The modules of their windows are imported on first use.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def setting_up(window: MainWindow) -> Command:
-    """Return the command that opens the settings, for the menu on files."""
+    """Return the command that opens the settings, for the menu File."""
     tr = window.tr
     return Command(
         "settings",
         tr("&File"),
-        tr("Se&ttings…"),
+        tr("Setti&ngs…"),
         partial(_settings, window),
         "Ctrl+,",
         separated=True,
@@ -28,7 +28,7 @@ def setting_up(window: MainWindow) -> Command:
 
 
 def limiting(window: MainWindow) -> tuple[Command, ...]:
-    """Return the commands on the memory of runs, for the menu on running."""
+    """Return the commands on the memory of runs, for the menu Run."""
     menu, tr = window.tr("&Run"), window.tr
     return (
         Command(
@@ -44,7 +44,7 @@ def limiting(window: MainWindow) -> tuple[Command, ...]:
 
 
 def helping(window: MainWindow) -> tuple[Command, ...]:
-    """Return the commands of the menu on help."""
+    """Return the commands of the menu Help."""
     menu, tr = window.tr("&Help"), window.tr
     return (
         Command("palette", menu, tr("&All commands…"), partial(_palette, window), "Ctrl+Shift+P"),

@@ -1,4 +1,4 @@
-"""The commands that lead to the nodes whose values differ from torch's."""
+"""Commands that go to the nodes whose values differ from torch's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lowerscope.app.actions import Command, Commands
+from lowerscope.app.actions import Command
 
 if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def finding_differences(window: MainWindow) -> tuple[Command, ...]:
-    """Return the commands, for the menu on running."""
+    """Return the commands, for the menu Run."""
     workspace, tr = window.workspace, window.tr
     menu = tr("&Run")
 
@@ -31,60 +31,67 @@ def finding_differences(window: MainWindow) -> tuple[Command, ...]:
         window.show_panes()
         window.panes.show_tensor()
 
+    def differs() -> bool:
+        return bool(differing(workspace))
+
+    def differs_first() -> bool:
+        record = workspace.run_record
+        return record is not None and bool(record.first_difference)
+
     return (
         Command(
             "compare-nodes",
             menu,
-            tr("&Compare node by node"),
+            tr("Compare no&de by node"),
             show_nodes,
             "Ctrl+N",
+            enabled=workspace.is_open,
             separated=True,
         ),
         Command(
             "compare-values",
             menu,
-            tr("&Look at the values of the node"),
+            tr("Look at the values o&f the node"),
             look,
             "Ctrl+Shift+E",
+            enabled=workspace.is_open,
         ),
-        Command("first-difference", menu, tr("Select the first &difference"), select, "F9"),
+        Command(
+            "first-difference",
+            menu,
+            tr("Select the first difference"),
+            select,
+            "F9",
+            enabled=differs_first,
+        ),
         Command(
             "next-difference",
             menu,
-            tr("&Next node that differs"),
+            tr("Ne&xt node that differs"),
             partial(select_differing, workspace, 1),
             "Alt+PgDown",
+            enabled=differs,
         ),
         Command(
             "previous-difference",
             menu,
-            tr("&Previous node that differs"),
+            tr("Previous node that differs"),
             partial(select_differing, workspace, -1),
             "Alt+PgUp",
+            enabled=differs,
         ),
     )
 
 
-def enable_finding(commands: Commands, workspace: Workspace) -> None:
-    """Let the commands be available where the last run has shown a node that differs."""
-    record, snapshot = workspace.run_record, workspace.snapshot
-    commands.enable("first-difference", record is not None and bool(record.first_difference))
-    differs = bool(differing(workspace))
-    for key in ("next-difference", "previous-difference"):
-        commands.enable(key, differs)
-    for key in ("compare-nodes", "compare-values"):
-        commands.enable(key, snapshot is not None)
-
-
 def differing(workspace: Workspace) -> tuple[str, ...]:
-    """Return the ids of the nodes that the last run has shown to differ, in the graph's order."""
+    """Return the ids of the nodes that differed in the last run, in the graph's order."""
     record = workspace.run_record
     nodes = () if record is None else record.nodes
     return tuple(each.id for each in nodes if each.id.startswith("fx:") and each.matches is False)
 
 
 def select_differing(workspace: Workspace, step: int) -> None:
-    """Select the next node that differs, or the one before; after the last comes the first."""
+    """Select the next or previous node that differs, wrapping around."""
     snapshot, found = workspace.snapshot, differing(workspace)
     if snapshot is None or not found:
         return
@@ -96,6 +103,6 @@ def select_differing(workspace: Workspace, step: int) -> None:
     elif step > 0:
         place = bisect_right(where, max(marked)) % len(where)
     else:
-        # In Python, the place before the first is that of the last.
+        # In Python, index −1 is that of the last one.
         place = bisect_left(where, min(marked)) - 1
     workspace.select((snapshot.fx[where[place]].id,))

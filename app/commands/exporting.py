@@ -1,4 +1,4 @@
-"""The commands that export: all there is, one thing of it, or a picture of a graph."""
+"""Commands that export: several artifacts, a single one, or a picture of a graph."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from lowerscope.app.commands.sessions import layout_of
 from lowerscope.app.exporting import Exporting, Order
 from lowerscope.app.widgets.question import Question
 from lowerscope.core.errors import Problem
-from lowerscope.core.export.catalogue import EXISTS, ExportRecord, Wanted
+from lowerscope.core.export.catalogue import EXISTS, PAINTED, PICTURES, ExportRecord, Wanted
+from lowerscope.core.files.atomic_write import atomic_file
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.unfinished import whole_file
 
 if TYPE_CHECKING:
     from lowerscope.app.panes import Panes
@@ -26,16 +26,15 @@ if TYPE_CHECKING:
     from lowerscope.app.views.graph_page import GraphPage
     from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
     from lowerscope.app.window import MainWindow
-    from lowerscope.core.records.graph import GraphRecord
 
 
 class ExportCommands(QObject):
-    """What the menus on files and on graphs, and those of the panes, export.
+    """Export commands of the menus and the panes.
 
     Attributes
     ----------
     dialog
-        The dialog that was opened last.
+        The last dialog opened.
     """
 
     def __init__(self, window: MainWindow) -> None:
@@ -50,18 +49,37 @@ class ExportCommands(QObject):
         self.dialog: ExportDialog | None = None
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands, for the menu on files."""
+        """Return the commands, for the menu File."""
         tr = self._window.tr
         file = tr("&File")
         return (
-            Command("export-files", file, tr("&Export…"), self.choose, "Ctrl+Shift+X"),
-            Command("export-function", file, tr("Export the &function…"), self.export_function),
-            Command("export-step", file, tr("Export the module of the &step…"), self.export_step),
+            Command(
+                "export-files",
+                file,
+                tr("E&xport…"),
+                self.choose,
+                "Ctrl+Shift+X",
+                enabled=self._window.workspace.is_open,
+            ),
+            Command(
+                "export-function",
+                file,
+                tr("Export the &function…"),
+                self.export_function,
+                enabled=self._window.workspace.is_open,
+            ),
+            Command(
+                "export-step",
+                file,
+                tr("Export the module of &the step…"),
+                self.export_step,
+                enabled=self._window.workspace.is_open,
+            ),
             Command("save-patch", file, tr("Save the difference as a &patch…"), self.save_patch),
         )
 
     def picture_commands(self) -> tuple[Command, ...]:
-        """Return those for the menu on graphs."""
+        """Return the commands, for the menu Graph."""
         tr = self._window.tr
         graph = tr("&Graph")
         return (
@@ -70,15 +88,20 @@ class ExportCommands(QObject):
                 graph,
                 tr("Save &picture…"),
                 self.save_picture,
+                enabled=self._window.workspace.is_open,
                 separated=True,
             ),
             Command(
-                "save-picture-seen", graph, tr("Save picture of what is &seen…"), self.save_seen
+                "save-picture-seen",
+                graph,
+                tr("Save picture of what &is seen…"),
+                self.save_seen,
+                enabled=self._window.workspace.is_open,
             ),
         )
 
     def watch(self, panes: Panes) -> None:
-        """Do what the menus of the panes ask for."""
+        """Connect to the menus of the panes."""
         for page in (panes.fx.graph, panes.relax.graph):
             page.picture_wanted.connect(self._save_page)
         panes.pipeline.export_wanted.connect(self.export_moment)
@@ -95,7 +118,7 @@ class ExportCommands(QObject):
         self.dialog = choose_exports(window.workspace, self._folder(), self._layout, window)
 
     def export_function(self) -> None:
-        """Export the function that is selected, after all steps."""
+        """Export the selected function, after all steps."""
         chosen = [
             each
             for each in (*self._window.workspace.selection.chosen, *sorted(self._linked()))
@@ -116,11 +139,11 @@ class ExportCommands(QObject):
         self._ask(Wanted(name="function", which=name), self._window.tr("Export the function"))
 
     def export_step(self) -> None:
-        """Export the module at the step that is looked at; without one, after all of them."""
+        """Export the module at the current step, or after all steps."""
         self.export_moment(self._window.workspace.stepping.moment)
 
     def export_moment(self, moment: Moment | None) -> None:
-        """Export the module at a moment of the passes; without one, after all of them."""
+        """Export the module at a step of the passes, or after all steps."""
         workspace, tr = self._window.workspace, self._window.tr
         snapshot = workspace.snapshot
         if moment is not None and moment.clock != "passes":
@@ -135,7 +158,7 @@ class ExportCommands(QObject):
             self._ask(Wanted(name="step", which=label), tr("Export the module of the step"))
 
     def _ask(self, wanted: Wanted, title: str) -> None:
-        """Ask for a folder, and export one thing to it."""
+        """Select a folder in a dialog, and export one artifact to it."""
         window = self._window
         if window.workspace.snapshot is None or self._exporting.is_busy:
             return
@@ -180,13 +203,13 @@ class ExportCommands(QObject):
             self._exporting.begin(self._order)
 
     def _folder(self) -> str:
-        """Return where exports go at first: beside the folder that was taken last."""
+        """Return the initial folder of exports: beside the one used last."""
         return "" if self._order is None else self._order.folder
 
-    # What the window writes itself
+    # Files written by the window itself
 
     def save_patch(self) -> None:
-        """Save the difference that is shown, as ``diff -u`` writes it."""
+        """Save the difference shown, in the format of ``diff -u``."""
         from lowerscope.core.rendering.unified_text import unified_text
 
         window, tr = self._window, self._window.tr
@@ -203,13 +226,13 @@ class ExportCommands(QObject):
             self._write(path, lambda file: file.write_text(unified_text(record) + "\n", "utf-8"))
 
     def save_picture(self) -> None:
-        """Save the graph that the focus is in, or that can be seen."""
+        """Save the focused graph, or else the first visible one."""
         canvas = self._window.graphs.canvas()
         if canvas is not None:
             self._save_canvas(canvas, seen=False)
 
     def save_seen(self) -> None:
-        """Save the part of that graph that is seen."""
+        """Save the visible part of that graph."""
         canvas = self._window.graphs.canvas()
         if canvas is not None:
             self._save_canvas(canvas, seen=True)
@@ -219,39 +242,35 @@ class ExportCommands(QObject):
 
     def _save_canvas(self, canvas: GraphCanvas, *, seen: bool) -> None:
         window, tr = self._window, self._window.tr
-        if not canvas.graph().nodes:
+        if not canvas.graph().boxes:
             return
         from lowerscope.app.widgets.canvas.graph_picture import write_picture
-        from lowerscope.core.rendering.graphs.dot import dot_text
+        from lowerscope.core.export.graph_formats import TEXT_FORMATS
 
-        kinds = tr("SVG (*.svg);;PDF (*.pdf);;PNG (*.png)")
-        if self._record_of(canvas) is not None:
-            kinds += tr(";;Graphviz (*.dot)")
+        kinds = tr(
+            "SVG (*.svg);;PDF (*.pdf);;PNG (*.png);;"
+            "Graphviz (*.dot);;GraphML (*.graphml);;Node-link JSON (*.json)"
+        )
         title = tr("Save picture")
         path, chosen = QFileDialog.getSaveFileName(window, title, "graph.svg", kinds)
         if not path:
             return
         kind = Path(path).suffix.lower().removeprefix(".")
-        if kind not in ("svg", "pdf", "png", "dot"):
+        if kind not in PICTURES:
             kind = chosen.rpartition(".")[2].rstrip(")") or "svg"
             path = f"{path}.{kind}"
-        record = self._record_of(canvas)
-        if kind != "dot":
+        if kind in PAINTED:
             painter, area = canvas.picture(seen=seen)
             name = Path(path).stem
             self._write(path, lambda file: write_picture(painter, area, file, kind, name))
-        elif record is not None:
-            self._write(path, lambda file: file.write_text(dot_text(record, "graph"), "utf-8"))
-
-    def _record_of(self, canvas: GraphCanvas) -> GraphRecord | None:
-        panes = self._window.panes
-        pages = (panes.fx.graph, panes.relax.graph)
-        return next((each.record for each in pages if each.canvas is canvas), None)
+        else:
+            text = TEXT_FORMATS[kind](canvas.graph(), "graph")
+            self._write(path, lambda file: file.write_text(text, "utf-8"))
 
     def _write(self, path: str, write: Callable[[Path], object]) -> None:
         workspace, tr = self._window.workspace, self._window.tr
         try:
-            with whole_file(Path(path)) as made:
+            with atomic_file(Path(path)) as made:
                 write(made)
         except OSError as error:
             what = tr("it cannot be written: {0}").format(error.strerror or error)

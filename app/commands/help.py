@@ -1,4 +1,4 @@
-"""Help: the page on what has the focus, beside the window; loaded when it is first asked for."""
+"""Context-sensitive help, in a window of its own; loaded on first use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lowerscope.core.recipe import Recipe
 
 BEGIN = "tour"
-"""The page where nothing else is meant: the welcome page has no pane."""
+"""The default page: the welcome page has no pane."""
 
 
 class Help(QObject):
@@ -27,7 +27,7 @@ class Help(QObject):
     Attributes
     ----------
     shown
-        The help's window, once it has been asked for.
+        The help window, once opened.
     """
 
     def __init__(self, window: MainWindow) -> None:
@@ -47,11 +47,11 @@ class Help(QObject):
         )
 
     def show_here(self) -> None:
-        """Show the page on what has the focus."""
+        """Show the page on the focused part of the window."""
         self.show(page_of(QApplication.focusWidget()))
 
     def show(self, page: str) -> None:
-        """Show a page, or the section of it that stands behind a ``#``."""
+        """Show a page, or the section of it named behind a ``#``."""
         from lowerscope.app.views.help_window import HelpWindow
 
         if self.shown is None:
@@ -64,7 +64,7 @@ class Help(QObject):
         self.shown.page.setFocus()
 
     def close(self) -> None:
-        """Close it, with the window that it belongs to."""
+        """Close the help together with its window."""
         if self.shown is not None:
             self.shown.close()
             self.shown.deleteLater()
@@ -87,7 +87,7 @@ def page_of(widget: QWidget | None) -> str:
     while widget is not None:
         page = widget.property(PAGE)
         if isinstance(widget, QDockWidget):
-            # The focus is in the header, say on a tab.
+            # The focus is in the header, for example on a tab.
             pane = widget.widget()
             inner = pane.page(pane.current()).property(PAGE) if isinstance(pane, Pane) else None
             page = inner or page

@@ -1,4 +1,4 @@
-"""The commands on FX nodes: to go along them, and to lower those that are selected."""
+"""Commands on FX nodes: selecting the next one, and lowering the selected ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class NodeCommands(QObject):
-    """What can be done with nodes.
+    """Commands on nodes.
 
     Parameters
     ----------
@@ -28,36 +28,64 @@ class NodeCommands(QObject):
         self._window, self._workspace = window, window.workspace
 
     def walking(self) -> tuple[Command, ...]:
-        """Return the commands that go along the nodes, for the menu on editing."""
+        """Return the commands that step through the nodes, for the menu Edit."""
         tr = self._window.tr
-        menu, go = tr("&Edit"), self._select
+        menu, go, workspace = tr("&Edit"), self._select, self._workspace
+
         return (
             Command(
-                "next-node", menu, tr("&Next node"), partial(go, 1), "Alt+Down", separated=True
+                "next-node",
+                menu,
+                tr("&Next node"),
+                partial(go, 1),
+                "Alt+Down",
+                enabled=workspace.has_torch,
+                separated=True,
             ),
-            Command("previous-node", menu, tr("&Previous node"), partial(go, -1), "Alt+Up"),
+            Command(
+                "previous-node",
+                menu,
+                tr("&Previous node"),
+                partial(go, -1),
+                "Alt+Up",
+                enabled=workspace.has_torch,
+            ),
         )
 
     def lowering(self) -> tuple[Command, ...]:
-        """Return the commands that lower what is selected, for the menu on lowering."""
+        """Return the commands that lower the selection, for the menu Lowering."""
         tr = self._window.tr
         menu, lower = tr("&Lowering"), self._lower
+
+        def selected() -> bool:
+            workspace = self._workspace
+            return workspace.has_torch() and bool(workspace.selection.of_kind("fx"))
+
         return (
             Command(
                 "selection-high-level",
                 menu,
-                tr("Selection as high-level"),
+                tr("Sele&ction as high-level"),
                 partial(lower, "high-level"),
                 "Alt+1",
+                enabled=selected,
                 separated=True,
             ),
-            Command("selection-te", menu, tr("Selection as TE"), partial(lower, "te"), "Alt+2"),
+            Command(
+                "selection-te",
+                menu,
+                tr("Selection as TE"),
+                partial(lower, "te"),
+                "Alt+2",
+                enabled=selected,
+            ),
             Command(
                 "selection-library",
                 menu,
                 tr("Selection as library"),
                 partial(lower, "library"),
                 "Alt+3",
+                enabled=selected,
             ),
             Command(
                 "selection-reset",
@@ -65,11 +93,12 @@ class NodeCommands(QObject):
                 tr("Selection as the default"),
                 partial(lower, None),
                 "Alt+0",
+                enabled=selected,
             ),
         )
 
     def _lower(self, strategy: Strategy | None) -> None:
-        """Lower the selected nodes in a way of their own, or as the default says."""
+        """Set the strategy of the selected nodes, or restore the default."""
         self._workspace.lower_nodes(self._workspace.selection.of_kind("fx"), strategy)
 
     def _select(self, step: int) -> None:

@@ -1,4 +1,4 @@
-"""The commands about the numbers of a function that is scheduled."""
+"""Commands on the metrics of the scheduled function."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class NumberCommands:
-    """What can be measured."""
+    """Commands that measure."""
 
     def __init__(self, window: MainWindow) -> None:
         self._window = window
@@ -21,21 +21,21 @@ class NumberCommands:
         """Return the commands of the menu."""
         tr, menu = self._window.tr, self._window.tr("&Schedule")
         return (
-            Command("numbers", menu, tr("&Numbers"), self.show, "Ctrl+Shift+N", separated=True),
+            Command("numbers", menu, tr("Numbers"), self.show, "Ctrl+Shift+N", separated=True),
             Command(
-                "measure-function", menu, tr("Check and &measure the function"), self.measure, "F6"
+                "measure-function", menu, tr("Check and measure the function"), self.measure, "F6"
             ),
-            Command("measure-variants", menu, tr("Measure all &variants"), self.measure_all),
+            Command("measure-variants", menu, tr("Measure all variants"), self.measure_all),
             Command("measure-peaks", menu, tr("Measure what this machine can do"), self.peaks),
         )
 
     def show(self) -> None:
-        """Show the numbers of the function that is scheduled."""
+        """Show the metrics of the scheduled function."""
         self._window.schedules.show()
         self._window.panes.schedule.show_numbers()
 
     def measure(self) -> None:
-        """Check and measure what is looked at, once more."""
+        """Check and measure the function at the current step again."""
         self.show()
         self._measurements.measure()
 
@@ -45,6 +45,6 @@ class NumberCommands:
         self._window.panes.schedule.numbers.measure_all()
 
     def peaks(self) -> None:
-        """Measure once more what the machine can do."""
+        """Measure the machine's peak rates again."""
         self.show()
         self._measurements.measure_peaks()

@@ -1,4 +1,4 @@
-"""The commands on panes: to show and to close each, and to go from one to the next."""
+"""Commands on panes: showing and closing them, and moving the focus between them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
 
 from lowerscope.app.actions import Command
-from lowerscope.app.commands.pane_places import PanePlaces
 
 if TYPE_CHECKING:
     from lowerscope.app.panes import Panes
@@ -18,25 +17,24 @@ if TYPE_CHECKING:
 
 
 class PaneCommands(QObject):
-    """What is done with the panes as a whole, and where the keyboard goes."""
+    """Commands on the panes as a whole, and on the keyboard focus."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
         self._closed: list[str] = []
-        self.places = PanePlaces(window, self)
         application = QApplication.instance()
         assert isinstance(application, QApplication)
         application.focusChanged.connect(self._note_focus)
         self._last = ""
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands of the menu on what is in the window."""
+        """Return the commands, for the menu View."""
         menu, tr = self._window.tr("&Window"), self._window.tr
         panes = (
             ("model", tr("Mode&l")),
             ("fx", tr("F&X")),
-            ("relax", tr("Rela&x")),
+            ("relax", tr("&Relax")),
             ("tensorir", tr("&TensorIR")),
             ("schedule", tr("Sc&hedule")),
             ("pipeline", tr("&Pipeline")),
@@ -48,7 +46,14 @@ class PaneCommands(QObject):
             Command(
                 "previous-pane", menu, tr("Pre&vious pane"), partial(self._go, -1), "Ctrl+Shift+Tab"
             ),
-            *self.places.commands(menu),
+            Command("float-pane", menu, tr("&Float or dock the pane"), self._float),
+            Command(
+                "maximise-pane",
+                menu,
+                tr("M&aximise or restore the pane"),
+                self._maximise,
+                "Alt+Shift+Return",
+            ),
             Command("close-pane", menu, tr("&Close the pane"), self._close, "Ctrl+W"),
             Command("reopen-pane", menu, tr("Re&open the pane closed last"), self._reopen),
             *(
@@ -57,38 +62,40 @@ class PaneCommands(QObject):
                     menu,
                     title,
                     partial(self._switch, name),
+                    checked=partial(self._is_shown, name),
                     separated=name == "model",
-                    checkable=True,
                 )
                 for name, title in panes
             ),
-            Command("pane-timeline", menu, tr("T&imeline"), self._switch_timeline, checkable=True),
             Command(
-                "reset-layout",
+                "pane-timeline",
                 menu,
-                tr("&Reset layout"),
-                self._window.reset_layout,
-                separated=True,
+                tr("T&imeline"),
+                self._switch_timeline,
+                checked=self._has_timeline,
+            ),
+            Command(
+                "reset-layout", menu, tr("R&eset layout"), self._window.reset_layout, separated=True
             ),
         )
 
     def fill(self, panes: Panes) -> None:
-        """Keep the switches as the panes are."""
-        for name, dock in panes.docks.items():
-            self._follow(f"pane-{name}", dock.toggleViewAction().isChecked())
-            dock.toggleViewAction().toggled.connect(self._follow_sender)
-        panes.timeline_action.toggled.connect(self._follow_timeline)
-        self._follow_timeline(panes.timeline_action.isChecked())
+        """Connect the commands to the panes, and handle the keys of floating ones."""
+        commands = self._window.commands
+        commands.follow(panes.timeline_action.toggled)
+        for dock in panes.docks.values():
+            commands.follow(dock.toggleViewAction().toggled)
+            commands.take_keys(dock)
 
     def current(self) -> str:
-        """Return the name of the pane that has, or had last, the focus; empty for none."""
+        """Return the name of the pane that has or last had the focus; empty for none."""
         panes = self._window.made_panes
         if panes is None or not panes.isVisible():
             return ""
-        return self._last if self._last and panes.docking.is_in_front(self._last) else ""
+        return self._last if self._last and panes.dock_layout.is_in_front(self._last) else ""
 
     def enter(self, place: QWidget) -> bool:
-        """Give the keyboard to what is in a pane; False where nothing takes it."""
+        """Give the keyboard focus to the content of a pane; return False if nothing accepts it."""
         target = _target(place)
         if target is not None:
             target.window().activateWindow()
@@ -104,25 +111,19 @@ class PaneCommands(QObject):
 
     # Showing and closing
 
-    def _follow(self, key: str, shown: bool) -> None:
-        self._window.commands.enable(key, True)
-        self._window.commands.check(key, shown)
+    def _is_shown(self, name: str) -> bool:
+        panes = self._window.made_panes
+        return panes is not None and panes.docks[name].toggleViewAction().isChecked()
 
-    def _follow_sender(self, shown: bool) -> None:
-        for name, dock in self._window.panes.docks.items():
-            if dock.toggleViewAction() is self.sender():
-                self._follow(f"pane-{name}", shown)
-
-    def _follow_timeline(self, shown: bool) -> None:
-        self._follow("pane-timeline", shown)
+    def _has_timeline(self) -> bool:
+        panes = self._window.made_panes
+        return panes is not None and panes.timeline_action.isChecked()
 
     def _switch(self, name: str) -> None:
-        # A switch that nothing stands behind yet is not on.
-        self._window.commands.check(f"pane-{name}", False)
         if (panes := self._window.made_panes) is None:
             return
         dock = panes.docks[name]
-        if dock.isHidden() or panes.docking.is_in_front(name):
+        if dock.isHidden() or panes.dock_layout.is_in_front(name):
             if not dock.isHidden() and self.current() == name:
                 self._go(1)
             dock.toggleViewAction().trigger()
@@ -131,7 +132,6 @@ class PaneCommands(QObject):
         if not dock.isHidden():
             panes.bring(name)
             self.enter(dock)
-        self._follow(f"pane-{name}", not dock.isHidden())
 
     def _close(self) -> None:
         name = self.current()
@@ -147,12 +147,31 @@ class PaneCommands(QObject):
                 self._switch(name)
                 return
 
+    def _float(self) -> None:
+        name = self.current()
+        if name:
+            panes = self._window.panes
+            panes.take_back()
+            dock = panes.docks[name]
+            dock.setFloating(not dock.isFloating())
+            self.enter(dock)
+            # Its window may not have the focus yet.
+            self._last = name
+
+    def _maximise(self) -> None:
+        panes, name = self._window.made_panes, self.current()
+        if panes is None:
+            return
+        if panes.dock_layout.is_maximised:
+            panes.take_back()
+        elif name and not panes.docks[name].isFloating():
+            panes.maximise(name)
+
     def _switch_timeline(self) -> None:
         if (panes := self._window.made_panes) is not None:
             panes.timeline_action.trigger()
-            self._follow_timeline(panes.timeline_action.isChecked())
 
-    # From one to the next
+    # Moving between panes
 
     def _go(self, step: int) -> None:
         panes = self._window.made_panes
@@ -176,14 +195,14 @@ def _holds(place: QWidget, widget: QWidget | None) -> bool:
 
 
 def _place_in(panes: Panes) -> Callable[[QWidget], tuple[bool, int, int, int]]:
-    """Return what orders panes: as they are read, tab by tab, and behind them those that float."""
+    """Return a sort key of panes: reading order, tab by tab, then the floating ones."""
 
     def place(widget: QWidget) -> tuple[bool, int, int, int]:
         if not isinstance(widget, QDockWidget):
             corner = widget.mapTo(panes, widget.rect().topLeft())
             return False, corner.y(), corner.x(), 0
-        mates = panes.docking.mates(widget.objectName())
-        front = next((each for each in mates if panes.docking.is_in_front(each)), mates[0])
+        mates = panes.dock_layout.tabbed_with(widget.objectName())
+        front = next((each for each in mates if panes.dock_layout.is_in_front(each)), mates[0])
         corner = panes.docks[front].pos()
         return widget.isFloating(), corner.y(), corner.x(), mates.index(widget.objectName())
 
@@ -191,7 +210,7 @@ def _place_in(panes: Panes) -> Callable[[QWidget], tuple[bool, int, int, int]]:
 
 
 def _target(place: QWidget) -> QWidget | None:
-    """Return what gets the keyboard in a pane: what is in its page rather than its header."""
+    """Return the widget of a pane that gets the focus: the content of its page, not its header."""
     inside = place.widget() if isinstance(place, QDockWidget) else place
     for root in (inside, place):
         widgets = () if root is None else root.findChildren(QWidget)

@@ -1,4 +1,4 @@
-"""The commands for the file that the parameters of the open model come from."""
+"""Commands for the file that the open model's parameters are loaded from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QFileDialog
 
-from lowerscope.app.actions import Command, Commands
+from lowerscope.app.actions import Command
 from lowerscope.app.opening import with_source
 from lowerscope.core.sources.no_sources import WEIGHTS
 from lowerscope.core.sources.spec import MEMORY, is_file
@@ -19,37 +19,40 @@ if TYPE_CHECKING:
 
 
 def loading_parameters(window: MainWindow) -> tuple[Command, ...]:
-    """Return the commands, for the menu on lowering."""
+    """Return the commands, for the menu Lowering."""
     menu, tr = window.tr("&Lowering"), window.tr
     return (
         Command(
             "load-parameters",
             menu,
-            tr("Load parameters from a file…"),
+            tr("&Load parameters from a file…"),
             partial(choose_parameters, window),
+            enabled=partial(takes_parameters, window.workspace),
             separated=True,
         ),
         Command(
             "own-parameters",
             menu,
-            tr("The model's own parameters"),
+            tr("The model'&s own parameters"),
             partial(take_parameters, window, ""),
+            enabled=lambda: (
+                (recipe := window.workspace.wanted) is not None and bool(recipe.source.params)
+            ),
         ),
     )
 
 
-def enable_parameters(commands: Commands, workspace: Workspace) -> None:
-    """Let those commands be available that there is something for."""
+def takes_parameters(workspace: Workspace) -> bool:
+    """Return whether the open model's parameters can be loaded from a file."""
     recipe = workspace.wanted
     spec = "" if recipe is None else recipe.source.spec
-    # An exported program has its own, and what is in memory is what it is.
+    # An exported program has its own parameters, and a model in memory keeps its own.
     takes = not spec.endswith(".pt2") and not spec.startswith(MEMORY)
-    commands.enable("load-parameters", takes and workspace.snapshot is not None)
-    commands.enable("own-parameters", recipe is not None and bool(recipe.source.params))
+    return takes and workspace.snapshot is not None
 
 
 def choose_parameters(window: MainWindow) -> None:
-    """Ask for a file, and put its arrays into the parameters of the model."""
+    """Select a file in a dialog, and load the model's parameters from it."""
     tr = window.tr
     kinds = " ".join(f"*{suffix}" for suffix in WEIGHTS)
     path, _ = QFileDialog.getOpenFileName(
@@ -63,14 +66,14 @@ def choose_parameters(window: MainWindow) -> None:
 
 
 def take_parameters(window: MainWindow, path: str) -> None:
-    """Have the parameters come from a file, or from the model itself, as one step of undo."""
+    """Load the parameters from a file, or from the model itself, as one undo step."""
     recipe = window.workspace.wanted
     if recipe is not None:
         window.workspace.change(with_source(recipe, params=path))
 
 
 def _folder(workspace: Workspace) -> str:
-    """Return where the dialog starts: beside the file that is in use, or beside the model."""
+    """Return the initial folder of the dialog: that of the current file, or of the model."""
     source = None if workspace.recipe is None else workspace.recipe.source
     if source is None or not (source.params or is_file(source.spec)):
         return ""

@@ -1,4 +1,4 @@
-"""The menu Passes: the way through the steps, and the pipeline that they come from."""
+"""The menu Passes: navigation through the steps, and editing of the pipeline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
-from lowerscope.app.actions import Command, Commands
+from lowerscope.app.actions import Command
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.passes.presets import (
     PRESETS,
@@ -19,7 +19,6 @@ from lowerscope.core.passes.presets import (
     with_pipeline,
 )
 from lowerscope.core.recipe import (
-    Recipe,
     Step,
     binds_params,
     with_bound_params,
@@ -35,26 +34,12 @@ if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow
     from lowerscope.app.workspace import Workspace
 
-STEPPING = ("next-step", "previous-step", "first-step", "last-step", "play")
-EDITING = (
-    "add-pass",
-    "step-options",
-    "switch-step",
-    "duplicate-step",
-    "delete-step",
-    "move-step-up",
-    "move-step-down",
-    "copy-link",
-    "save-pipeline",
-    "load-pipeline",
-    "load-passes",
-)
 COMPARING = ("difference", "pin-step", "compare-pinned", "swap-sides", "unpin", "compare-before")
 FILES = "Pipelines (*.json)"
 
 
 class PipelineEditing(QObject):
-    """Chooses pipelines, and keeps the commands of the menu as the state is."""
+    """Selects pipelines, and edits their steps."""
 
     def __init__(self, workspace: Workspace, trusting: Trusting, window: MainWindow) -> None:
         super().__init__(window)
@@ -64,36 +49,19 @@ class PipelineEditing(QObject):
 
     @property
     def view(self) -> PipelineView:
-        """The pane with the pipeline."""
+        """The Pipeline pane."""
         return self._window.panes.pipeline
 
-    def watch(self, commands: Commands) -> None:
-        """Keep the commands as the state is, from now on."""
-        self._commands = commands
-        workspace = self._workspace
-        for signal in (
-            workspace.stepping.moment_changed,
-            workspace.stepping.schedule_moved,
-            workspace.stepping.run_moved,
-            workspace.stepping.list_changed,
-            workspace.recipe_wanted,
-            workspace.snapshot_changed,
-        ):
-            signal.connect(self._show_state)
-        self._show_state()
-
     def menu(self, parent: QWidget) -> QMenu:
-        """Return the menu of the tool bar: the pipelines, and files with them."""
+        """Return the menu of the tool bar: pipelines, and loading or saving one."""
         menu = QMenu(parent)
-        for preset in PRESETS:
-            menu.addAction(self._commands.action(f"pipeline-{preset.name}"))
-        menu.addSeparator()
-        for key in ("rules-in-model", "save-pipeline", "load-pipeline", "add-pass"):
-            menu.addAction(self._commands.action(key))
+        presets = (f"pipeline-{preset.name}" for preset in PRESETS)
+        others = ("rules-in-model", "save-pipeline", "load-pipeline", "add-pass")
+        self._window.commands.fill(menu, *presets, "", *others)
         return menu
 
     def show_failed(self) -> None:
-        """Look at the step that failed, and select it."""
+        """Go to the failed step, and select it."""
         for line in self._workspace.stepping.lines("passes"):
             if line.status == "failed" and line.depth == 0:
                 self._workspace.stepping.go(Moment(clock="passes", index=line.number))
@@ -101,10 +69,9 @@ class PipelineEditing(QObject):
                 self.view.select_place(line.step - 1)
 
     def fill(self, panes: Panes) -> None:
-        """Give the timeline its menu of what the step can be compared with; follow problems."""
+        """Give the timeline its comparison menu, and connect to the problems."""
         menu = QMenu(panes.timeline)
-        for key in COMPARING:
-            menu.addAction(self._commands.action(key))
+        self._window.commands.fill(menu, *COMPARING)
         panes.timeline.compare.setMenu(menu)
         settings = self._window.settings
         panes.timeline_action.setChecked(settings.timeline())
@@ -112,41 +79,36 @@ class PipelineEditing(QObject):
         panes.problems.step_wanted.connect(self.show_failed)
 
     def hide_unchanged(self) -> None:
-        """Go through the steps that changed something alone, or through all of them."""
+        """Toggle hiding of steps that changed nothing."""
         chosen = self._workspace.stepping.filter
         self._workspace.stepping.set_filter(
             replace(chosen, hide_unchanged=not chosen.hide_unchanged)
         )
 
     def edit(self, method: str, *values: int) -> None:
-        """Do something with the selected step of the pane."""
+        """Call a method of the pane, which applies to the selected step."""
         getattr(self.view, method)(*values)
 
     def choose(self, steps: tuple[Step, ...]) -> None:
-        """Go over to another pipeline, as one step of undo."""
+        """Switch to another pipeline, as one undo step."""
         recipe = self._workspace.wanted
         if recipe is not None:
-            self._go_over(with_pipeline(recipe, steps))
-
-    def _go_over(self, recipe: Recipe) -> None:
-        self._workspace.change(recipe)
-        # A command that chose what is chosen already has switched its mark off.
-        self._show_state()
+            self._workspace.change(with_pipeline(recipe, steps))
 
     def keep_params(self) -> None:
-        """Make arguments of the model's parameters, or constants again."""
+        """Toggle whether the model's parameters are arguments or constants."""
         recipe = self._workspace.wanted
         if recipe is not None:
-            self._go_over(with_params_as_inputs(recipe, not recipe.params_as_inputs))
+            self._workspace.change(with_params_as_inputs(recipe, not recipe.params_as_inputs))
 
     def bind_params(self) -> None:
-        """Switch the step on, or off, that makes constants of parameters that are arguments."""
+        """Toggle the step that binds parameters as constants."""
         recipe = self._workspace.wanted
         if recipe is not None:
-            self._go_over(with_bound_params(recipe, not binds_params(recipe)))
+            self._workspace.change(with_bound_params(recipe, not binds_params(recipe)))
 
     def save(self) -> None:
-        """Ask for a file, and write the pipeline into it."""
+        """Select a file in a dialog, and save the pipeline to it."""
         recipe = self._workspace.wanted
         path, _ = QFileDialog.getSaveFileName(
             self._window, self.tr("Save the pipeline"), "pipeline.json", self.tr(FILES)
@@ -165,7 +127,7 @@ class PipelineEditing(QObject):
             )
 
     def load(self) -> None:
-        """Ask for a file, and take its pipeline."""
+        """Select a file in a dialog, and load its pipeline."""
         path, _ = QFileDialog.getOpenFileName(
             self._window, self.tr("Load a pipeline"), "", self.tr(FILES)
         )
@@ -178,44 +140,58 @@ class PipelineEditing(QObject):
         else:
             recipe = self._workspace.wanted
             if recipe is not None:
-                self._trusting.ask(with_pipeline(recipe, preset.steps), self._go_over)
+                self._trusting.ask(with_pipeline(recipe, preset.steps), self._workspace.change)
 
-    def _show_state(self) -> None:
-        stepping, commands = self._workspace.stepping, self._commands
-        recipe = self._workspace.wanted
-        for key in STEPPING:
-            commands.enable(key, bool(stepping.lines(stepping.clock)))
-        commands.enable("leave-steps", stepping.here is not None)
-        commands.check("hide-unchanged", stepping.filter.hide_unchanged)
-        commands.check(f"clock-{stepping.clock}")
-        opened = self._workspace.recipe is not None
-        for key in EDITING:
-            commands.enable(key, opened)
-        self._show_binding(recipe)
-        chosen = None if recipe is None else preset_of(recipe)
-        for preset in PRESETS:
-            action = commands.action(f"pipeline-{preset.name}")
-            action.setEnabled(opened)
-            action.setChecked(preset is chosen)
 
-    def _show_binding(self, recipe: Recipe | None) -> None:
-        snapshot, commands = self._workspace.snapshot, self._commands
-        has_torch = snapshot is not None and snapshot.model.kind == "torch"
-        commands.enable("params-as-inputs", has_torch)
-        if recipe is None:
-            commands.enable("bind-params", False)
-            return
-        binds = binds_params(recipe)
-        commands.check("params-as-inputs", recipe.params_as_inputs)
-        commands.check("bind-params", binds)
-        from_file = bool(recipe.source.params) and not has_torch
-        commands.enable("bind-params", binds or recipe.params_as_inputs or from_file)
+def binding(window: MainWindow) -> tuple[Command, ...]:
+    """Return the switches for the model's parameters, for the menu Lowering."""
+    menu, tr = window.tr("&Lowering"), window.tr
+    workspace, pipeline = window.workspace, window.pipeline
+
+    def binds() -> bool:
+        return workspace.wanted is not None and binds_params(workspace.wanted)
+
+    def are_inputs() -> bool:
+        return workspace.wanted is not None and workspace.wanted.params_as_inputs
+
+    def can_bind() -> bool:
+        recipe = workspace.wanted
+        from_file = recipe is not None and bool(recipe.source.params) and not workspace.has_torch()
+        return binds() or are_inputs() or from_file
+
+    return (
+        Command(
+            "params-as-inputs",
+            menu,
+            tr("Parameters as &inputs"),
+            pipeline.keep_params,
+            enabled=workspace.has_torch,
+            checked=are_inputs,
+        ),
+        Command(
+            "bind-params",
+            menu,
+            tr("&Bind parameters (BindParams)"),
+            pipeline.bind_params,
+            enabled=can_bind,
+            checked=binds,
+        ),
+    )
 
 
 def passes(window: MainWindow) -> tuple[Command, ...]:
     """Return the commands of the menu Passes."""
-    tr, stepping, pipeline = window.tr, window.workspace.stepping, window.pipeline
-    menu = tr("&Passes")
+    tr, workspace, pipeline = window.tr, window.workspace, window.pipeline
+    stepping, menu = workspace.stepping, tr("&Passes")
+
+    def has_steps() -> bool:
+        return bool(stepping.lines(stepping.clock))
+
+    def at_clock(clock: Clock) -> bool:
+        return stepping.clock == clock
+
+    def is_pipeline(preset: Preset) -> bool:
+        return workspace.wanted is not None and preset_of(workspace.wanted) is preset
 
     clocks: tuple[tuple[Clock, str], ...] = (
         ("translate", tr("Steps of the &translation")),
@@ -229,24 +205,45 @@ def passes(window: MainWindow) -> tuple[Command, ...]:
         key: str, text: str, method: str, *values: int, shortcut: str = "", line: bool = False
     ) -> Command:
         act = partial(pipeline.edit, method, *values)
-        return Command(key, menu, text, act, shortcut, separated=line)
+        return Command(key, menu, text, act, shortcut, enabled=workspace.is_open, separated=line)
 
     return (
-        Command("next-step", menu, tr("&Next step"), partial(stepping.step, 1), "Alt+Right"),
         Command(
-            "previous-step", menu, tr("&Previous step"), partial(stepping.step, -1), "Alt+Left"
+            "next-step",
+            menu,
+            tr("&Next step"),
+            partial(stepping.step, 1),
+            "Alt+Right",
+            enabled=has_steps,
         ),
-        Command("first-step", menu, tr("&First step"), stepping.first, "Alt+Home"),
-        Command("last-step", menu, tr("&Last step"), stepping.last, "Alt+End"),
-        Command("play", menu, tr("Pl&ay or pause"), stepping.play_or_pause, "F8"),
-        Command("leave-steps", menu, tr("L&eave the steps"), stepping.leave, "Escape"),
+        Command(
+            "previous-step",
+            menu,
+            tr("&Previous step"),
+            partial(stepping.step, -1),
+            "Alt+Left",
+            enabled=has_steps,
+        ),
+        Command(
+            "first-step", menu, tr("&First step"), stepping.first, "Alt+Home", enabled=has_steps
+        ),
+        Command("last-step", menu, tr("&Last step"), stepping.last, "Alt+End", enabled=has_steps),
+        Command("play", menu, tr("Play or pause"), stepping.play_or_pause, "F8", enabled=has_steps),
+        Command(
+            "leave-steps",
+            menu,
+            tr("L&eave the steps"),
+            stepping.leave,
+            "Escape",
+            enabled=lambda: stepping.here is not None,
+        ),
         Command(
             "hide-unchanged",
             menu,
             tr("&Hide unchanged steps"),
             pipeline.hide_unchanged,
             "Ctrl+H",
-            checkable=True,
+            checked=lambda: stepping.filter.hide_unchanged,
         ),
         *(
             Command(
@@ -254,27 +251,30 @@ def passes(window: MainWindow) -> tuple[Command, ...]:
                 menu,
                 text,
                 partial(stepping.set_clock, clock),
+                checked=partial(at_clock, clock),
                 group="clock",
                 separated=clock == "translate",
             )
             for clock, text in clocks
         ),
-        edit("add-pass", tr("A&dd a pass…"), "add_pass", shortcut="Ctrl+P", line=True),
+        edit("add-pass", tr("&Add a pass…"), "add_pass", shortcut="Ctrl+P", line=True),
         edit("step-options", tr("&Options of the step…"), "edit_options", shortcut="Ctrl+Shift+O"),
         edit("switch-step", tr("S&witch the step off or on"), "switch"),
-        edit("duplicate-step", tr("D&uplicate the step"), "duplicate", shortcut="Ctrl+Shift+U"),
-        edit("delete-step", tr("Delete the step"), "remove"),
+        edit("duplicate-step", tr("Duplicate the step"), "duplicate", shortcut="Ctrl+Shift+U"),
+        edit("delete-step", tr("&Delete the step"), "remove"),
         edit("move-step-up", tr("Move the step up"), "move_step", -1, shortcut="Ctrl+Shift+Up"),
         edit(
             "move-step-down", tr("Move the step down"), "move_step", 1, shortcut="Ctrl+Shift+Down"
         ),
-        edit("copy-link", tr("&Copy a link to the step"), "copy_link", shortcut="Ctrl+Shift+K"),
+        edit("copy-link", tr("Copy a lin&k to the step"), "copy_link", shortcut="Ctrl+Shift+K"),
         *(
             Command(
                 f"pipeline-{preset.name}",
                 menu,
                 tr("Pipeline: {0}").format(preset.title),
                 partial(pipeline.choose, preset.steps),
+                enabled=workspace.is_open,
+                checked=partial(is_pipeline, preset),
                 group="pipeline",
                 separated=preset is PRESETS[0],
             )
@@ -285,10 +285,17 @@ def passes(window: MainWindow) -> tuple[Command, ...]:
             menu,
             tr("Sa&ve the pipeline as a preset…"),
             pipeline.save,
+            enabled=workspace.is_open,
             separated=True,
         ),
-        Command("load-pipeline", menu, tr("Load a p&reset…"), pipeline.load),
         Command(
-            "load-passes", menu, tr("Load passes of your own…"), window.extensions.choose_passes
+            "load-pipeline", menu, tr("Load a p&reset…"), pipeline.load, enabled=workspace.is_open
+        ),
+        Command(
+            "load-passes",
+            menu,
+            tr("Load passes of &your own…"),
+            window.extensions.choose_passes,
+            enabled=workspace.is_open,
         ),
     )

@@ -1,4 +1,4 @@
-"""Commands for what is otherwise pointed at: titles of columns, and what says more of itself."""
+"""Keyboard equivalents of mouse actions: sorting by a column, and showing tool tips."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Pointing(QObject):
-    """Does at the focus what a mouse does by pointing.
+    """Does at the focus what the mouse does under the pointer.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Pointing(QObject):
         self._window = window
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands of the menu on what is in view."""
+        """Return the commands, for the menu View."""
         view, tr = self._window.tr("&View"), self._window.tr
         return (
             Command("columns", view, tr("Colu&mns of the table…"), self._open_columns),
@@ -42,7 +42,7 @@ class Pointing(QObject):
         )
 
     def _focus(self) -> QWidget | None:
-        """Return what has the focus; or has it in the window, where another one is in front."""
+        """Return the focus widget, or that of this window while another window is in front."""
         return QApplication.focusWidget() or self._window.focusWidget()
 
     def _open_columns(self) -> None:
@@ -56,7 +56,7 @@ class Pointing(QObject):
             self._window.banner.show_message(words, "info")
 
     def _tell(self) -> None:
-        """Show the tool tip of what has the focus, until the next key."""
+        """Show the tool tip of the focus widget until the next key press."""
         focus = self._focus()
         if focus is None:
             return
@@ -78,12 +78,12 @@ class Pointing(QObject):
         assert application is not None
         application.removeEventFilter(self)
         QToolTip.hideText()
-        # Escape closes what is said, and nothing else that it might close.
+        # Escape closes the tool tip, and nothing else that it might close.
         return event.key() == Qt.Key.Key_Escape
 
 
 def _place(focus: QWidget) -> QPoint:
-    """Return the place in a widget that the keyboard is at."""
+    """Return the cursor position within a widget."""
     if isinstance(focus, QAbstractItemView):
         place = focus.visualRect(focus.currentIndex())
     else:

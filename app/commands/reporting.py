@@ -1,4 +1,4 @@
-"""The command that exports a report on the runs that are kept."""
+"""The command that exports a report on the variants."""
 
 from __future__ import annotations
 
@@ -16,14 +16,22 @@ if TYPE_CHECKING:
 
 
 def reporting(window: MainWindow) -> tuple[Command, ...]:
-    """Return the command, for the menu on files."""
-    text = window.tr("&Export report…")
-    return (Command("export-report", window.tr("&File"), text, partial(export_report, window)),)
+    """Return the command, for the menu File."""
+    runs = window.workspace.runs.variants
+    return (
+        Command(
+            "export-report",
+            window.tr("&File"),
+            window.tr("&Export report…"),
+            partial(export_report, window),
+            enabled=lambda: bool(runs.kept),
+        ),
+    )
 
 
 def export_report(window: MainWindow) -> None:
-    """Ask for a file, and write a report on the runs that are selected, or on all."""
-    # Not at the start of the window, which does not need it.
+    """Select a file in a dialog, and write a report on the selected variants, or on all."""
+    # Imported here to keep the window's start fast.
     from lowerscope.core.export.report import source_name, write_report
 
     workspace, tr = window.workspace, window.tr

@@ -1,4 +1,4 @@
-"""The sandbox of the children: the switch, and the questions about it."""
+"""The sandbox of the children: the switch, and its dialogs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from lowerscope.app.actions import Command, Commands
+from lowerscope.app.actions import Command
 from lowerscope.app.children.sandboxing import Sandboxing
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.views.no_sandbox_dialog import NoSandboxDialog
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 class SandboxCommands(QObject):
-    """Starts children anew when they are to run in another way, and asks what they may do.
+    """Restarts children when their sandbox changes, and shows the dialogs about it.
 
     Attributes
     ----------
     sandboxing
-        What the children run in.
+        The sandbox of the children.
     """
 
     def __init__(self, window: MainWindow) -> None:
@@ -46,22 +46,25 @@ class SandboxCommands(QObject):
         self._workspace.snapshot_changed.connect(self._share_folder)
 
     def command(self) -> Command:
-        """Return the command of the menu."""
+        """Return the command, for the menu."""
         tr = self._window.tr
-        text = tr("Run code in a sand&box")
-        return Command("sandbox", tr("&File"), text, self.switch, checkable=True)
-
-    def enable(self, commands: Commands) -> None:
-        """Let the command show whether there is a sandbox."""
-        commands.check("sandbox", self.sandboxing.is_on)
-        commands.enable("sandbox", self.sandboxing.state != "missing")
+        text = tr("Run code in &a sandbox")
+        sandboxing = self.sandboxing
+        return Command(
+            "sandbox",
+            tr("&File"),
+            text,
+            self.switch,
+            enabled=lambda: sandboxing.state != "missing",
+            checked=lambda: sandboxing.is_on,
+        )
 
     def switch(self) -> None:
-        """Use a sandbox, or none, and start both children anew."""
+        """Toggle the sandbox, and restart both children."""
         self.set_wanted(not self.sandboxing.is_on)
 
     def set_wanted(self, on: bool) -> None:
-        """Use a sandbox, or none, and start both children anew if that is new."""
+        """Enable or disable the sandbox, and restart both children if that changed."""
         was_on = self.sandboxing.is_on
         self.sandboxing.set_wanted(on)
         self._shared = self._shared_now()
@@ -70,14 +73,14 @@ class SandboxCommands(QObject):
             self._workspace.announced.emit(self.sandboxing.availability, "info")
 
     def set_shares(self, on: bool) -> None:
-        """Let code write to the folder of the session, or not; children start anew for that."""
+        """Set whether code may write to the session's folder, and restart the children."""
         self.sandboxing.set_shares(on)
         self._restart_if_shared_anew()
         if on and self.sandboxing.is_on:
             self._workspace.announced.emit(self.sandboxing.availability, "info")
 
     def watch(self, sessions: Sessions) -> None:
-        """Let code write to the folder of the session that is open, where that is wanted."""
+        """Let code write to the folder of the open session, if so configured."""
         sessions.changed.connect(self._share_folder)
         sessions.saved.connect(self._share_folder)
 
@@ -85,10 +88,10 @@ class SandboxCommands(QObject):
         self._share_folder_of(self._workspace.wanted)
 
     def _share_folder_of(self, recipe: Recipe | None) -> None:
-        # Before the first of its code runs: what was open until now is not to write there, nor
-        # this one where that could.
+        # Before any of its code runs: code must not write to the previous session's folder, nor the
+        # previous code to this one's.
         path = self._window.sessions.path_of(recipe)
-        # One that is yet to be written cannot be kept from code.
+        # A session file that does not exist yet cannot be protected from code.
         self.sandboxing.set_session(path if path is not None and path.is_file() else None)
         self._restart_if_shared_anew()
 
@@ -121,7 +124,7 @@ class SandboxCommands(QObject):
     def _note_network(self) -> None:
         if self.sandboxing.has_network and not self._had_network:
             self._had_network = True
-            # One that has not begun will have it.
+            # One that is not started yet will use the new settings.
             if self._workspace.worker.state not in ("stopped", "failed"):
                 self._workspace.worker.restart()
 

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QMenu
 
-from lowerscope.app.actions import Command, Commands
+from lowerscope.app.actions import Command
 from lowerscope.app.views.rules_dialog import RulesDialog
 from lowerscope.app.widgets.plain_text import literal
 from lowerscope.app.widgets.question import LineQuestion
@@ -24,46 +24,63 @@ if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow
 
 FILES = "Schedules (*.json)"
-ON_STEP = (
-    *("edit-primitive", "switch-primitive", "delete-primitive", "insert-primitive"),
-    *("primitive-up", "primitive-down"),
-)
-WITH_FUNCTION = ("schedule-moves", "by-rule", "new-variant", "load-schedule", "apply-to-model")
-WITH_SCHEDULE = (
-    *("duplicate-variant", "rename-variant", "delete-variant", "unscheduled"),
-    *("copy-schedule", "save-schedule"),
-)
 
 
 class ScheduleCommands(QObject):
-    """What can be done with schedules, as commands."""
+    """Commands on schedules."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
         self._workspace = window.workspace
         self._variants = window.workspace.variants
-        # Made when it is first asked for; it knows what it showed last.
+        # Created on first use; it keeps its last content.
         self._rules: RulesDialog | None = None
 
     @property
     def view(self) -> ScheduleView:
-        """The pane."""
+        """The Schedule pane."""
         return self._window.panes.schedule
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands of the menu."""
+        """Return the commands, for the menu."""
         tr, menu = self._window.tr, self._window.tr("&Schedule")
+        workspace, variants = self._workspace, self._variants
+        scheduling = workspace.scheduling
+
+        def has_function() -> bool:
+            return scheduling.active and scheduling.record is not None
+
+        def has_schedule() -> bool:
+            return has_function() and scheduling.schedule is not None
+
+        def has_steps() -> bool:
+            return has_function() and bool(scheduling.primitives)
+
         return (
-            Command("workbench", menu, tr("&Workbench"), self.show, "Ctrl+Shift+S"),
             Command(
-                "schedule-moves", menu, tr("&Moves…"), self.open_moves, "Ctrl+.", key_there="S"
+                "workbench",
+                menu,
+                tr("Wor&kbench"),
+                self.show,
+                "Ctrl+Shift+S",
+                enabled=workspace.is_open,
+            ),
+            Command(
+                "schedule-moves",
+                menu,
+                tr("Moves…"),
+                self.open_moves,
+                "Ctrl+.",
+                enabled=workspace.is_open,
+                key_there="S",
             ),
             Command(
                 "edit-primitive",
                 menu,
                 tr("&Edit the step…"),
                 partial(self._on_history, "edit_step"),
+                enabled=has_steps,
                 key_there="Return",
                 separated=True,
             ),
@@ -72,6 +89,7 @@ class ScheduleCommands(QObject):
                 menu,
                 tr("S&witch the step off or on"),
                 partial(self._on_history, "switch_step"),
+                enabled=has_steps,
                 key_there="Space",
             ),
             Command(
@@ -79,6 +97,7 @@ class ScheduleCommands(QObject):
                 menu,
                 tr("&Insert before the step"),
                 partial(self._on_history, "insert_before"),
+                enabled=has_steps,
                 key_there="Insert",
             ),
             Command(
@@ -86,6 +105,7 @@ class ScheduleCommands(QObject):
                 menu,
                 tr("Move the step &up"),
                 partial(self._on_history, "move_step", -1),
+                enabled=has_steps,
                 key_there="Ctrl+Up",
             ),
             Command(
@@ -93,66 +113,92 @@ class ScheduleCommands(QObject):
                 menu,
                 tr("Move the step &down"),
                 partial(self._on_history, "move_step", 1),
+                enabled=has_steps,
                 key_there="Ctrl+Down",
             ),
             Command(
                 "delete-primitive",
                 menu,
-                tr("Delete the step"),
+                tr("Delete the &step"),
                 partial(self._on_history, "remove_step"),
+                enabled=has_steps,
                 key_there="Del",
             ),
             Command(
                 "by-rule",
                 menu,
-                tr("Schedule by r&ule"),
+                tr("Schedule by rule"),
                 self.by_rule,
                 "Ctrl+Shift+R",
+                enabled=has_function,
                 separated=True,
             ),
             Command(
                 "rules-in-model",
                 menu,
-                tr("The whole &model by rules"),
+                tr("The whole model by rules"),
                 self.rules_in_model,
                 "Ctrl+Shift+M",
+                enabled=workspace.is_open,
             ),
-            Command("new-variant", menu, tr("&New variant…"), self._ask_new_name),
+            Command(
+                "new-variant", menu, tr("&New variant…"), self._ask_new_name, enabled=has_function
+            ),
             Command(
                 "duplicate-variant",
                 menu,
                 tr("Du&plicate the variant"),
                 self.duplicate,
+                enabled=has_schedule,
             ),
-            Command("rename-variant", menu, tr("&Rename the variant…"), self._ask_other_name),
-            Command("delete-variant", menu, tr("Delete the variant"), self._variants.remove),
+            Command(
+                "rename-variant",
+                menu,
+                tr("&Rename the variant…"),
+                self._ask_other_name,
+                enabled=has_schedule,
+            ),
+            Command(
+                "delete-variant",
+                menu,
+                tr("Delete the &variant"),
+                self._variants.remove,
+                enabled=has_schedule,
+            ),
             Command(
                 "unscheduled",
                 menu,
-                tr("As it was, &unscheduled"),
+                tr("&As it was, unscheduled"),
                 partial(self._variants.choose, None),
+                enabled=has_schedule,
             ),
-            Command("copy-schedule", menu, tr("&Copy as Python"), self.copy_python, separated=True),
-            Command("save-schedule", menu, tr("&Save as JSON…"), self.save),
-            Command("load-schedule", menu, tr("&Load JSON…"), self.load),
-            Command("left-over", menu, tr("Left &over…"), self._show_left_over),
+            Command(
+                "copy-schedule",
+                menu,
+                tr("&Copy as Python"),
+                self.copy_python,
+                enabled=has_schedule,
+                separated=True,
+            ),
+            Command("save-schedule", menu, tr("Save as &JSON…"), self.save, enabled=has_schedule),
+            Command("load-schedule", menu, tr("&Load JSON…"), self.load, enabled=has_function),
+            Command(
+                "left-over",
+                menu,
+                tr("Left &over…"),
+                self._show_left_over,
+                enabled=lambda: bool(variants.left_over.all),
+            ),
             Command(
                 "apply-to-model",
                 menu,
-                tr("&Apply to the model"),
+                tr("Apply to the &model"),
                 self.apply_to_model,
-                checkable=True,
+                enabled=workspace.is_open,
+                checked=lambda: variants.in_model,
                 separated=True,
             ),
         )
-
-    def watch(self, commands: Commands) -> None:
-        """Keep the commands as the state is, from now on."""
-        self._commands = commands
-        self._workspace.scheduling.changed.connect(self._show_state)
-        self._workspace.recipe_wanted.connect(self._show_state)
-        self._variants.left_over.changed.connect(self._show_state)
-        self._show_state()
 
     def fill(self, panes: Panes) -> None:
         """Give the pane its menus."""
@@ -162,8 +208,8 @@ class ScheduleCommands(QObject):
         self._left_menu = panes.schedule.left_over.menu()
         self._left_menu.aboutToShow.connect(self._fill_left_over)
         keep = panes.schedule.keep.menu()
-        for key in ("copy-schedule", "save-schedule", "load-schedule"):
-            keep.addAction(self._commands.action(key))
+        commands = self._window.commands
+        commands.fill(keep, "copy-schedule", "save-schedule", "load-schedule")
 
     def show(self) -> None:
         """Show the workbench."""
@@ -174,39 +220,39 @@ class ScheduleCommands(QObject):
         self.view.tree.setFocus()
 
     def open_moves(self) -> None:
-        """Open the moves of what is selected as a menu."""
+        """Open the menu of primitives for the selection."""
         if not self._workspace.scheduling.active:
             self.show()
         self.view.open_menu_here()
 
     def by_rule(self) -> None:
-        """Have a rule schedule the function, as a variant of its own."""
+        """Create a variant with the schedule that a rule writes for the function."""
         self.show()
         self._variants.by_rule.ask()
 
     def rules_in_model(self) -> None:
-        """Schedule the whole model by rules, and show which function has which."""
+        """Schedule the whole model by rules, and show the rule of each function."""
         self._variants.rules.set_in_model(True)
         if self._rules is None:
             self._rules = RulesDialog(self._workspace, self._window)
         self._rules.show()
 
     def duplicate(self) -> None:
-        """Have a copy of the variant that is on."""
+        """Add a copy of the enabled variant."""
         schedule = self._workspace.scheduling.schedule
         if schedule is not None:
             name = self.tr("copy of {0}").format(shown_name(schedule.variant))
             self._variants.add(name, copied=True)
 
     def copy_python(self) -> None:
-        """Put the schedule on the clipboard as a Python function."""
+        """Copy the schedule to the clipboard as a Python function."""
         record = self._workspace.scheduling.record
         if record is not None:
             QGuiApplication.clipboard().setText(record.code)
             self._workspace.announced.emit(self.tr("Copied as apply_trace(sch)."), "info")
 
     def save(self) -> None:
-        """Ask for a file, and write the schedule into it."""
+        """Select a file in a dialog, and save the schedule to it."""
         scheduling = self._workspace.scheduling
         schedule, name = scheduling.schedule, f"{scheduling.function}.json"
         if schedule is None:
@@ -225,7 +271,7 @@ class ScheduleCommands(QObject):
             self._workspace.announced.emit(self.tr("Saved in {0}").format(path), "info")
 
     def load(self) -> None:
-        """Ask for a file, and have its schedule as another variant."""
+        """Select a file in a dialog, and load its schedule as another variant."""
         path, _ = QFileDialog.getOpenFileName(
             self._window, self.tr("Load a schedule"), "", self.tr(FILES)
         )
@@ -237,9 +283,8 @@ class ScheduleCommands(QObject):
             self._workspace.report(error.problem)
 
     def apply_to_model(self) -> None:
-        """Apply the schedules to the model, or not any more."""
+        """Toggle whether the schedules are applied to the model."""
         self._variants.set_in_model(not self._variants.in_model)
-        self._show_state()
 
     def _on_history(self, method: str, *values: int) -> None:
         getattr(self.view.history, method)(*values)
@@ -272,10 +317,11 @@ class ScheduleCommands(QObject):
             action = menu.addAction(text, partial(self._variants.choose, each.variant))
             action.setCheckable(True)
             action.setChecked(each is schedule)
-        menu.addAction(self._commands.action("unscheduled"))
+        commands = self._window.commands
+        menu.addAction(commands.action("unscheduled"))
         menu.addSeparator()
         for key in ("new-variant", "duplicate-variant", "rename-variant", "delete-variant"):
-            menu.addAction(self._commands.action(key))
+            menu.addAction(commands.action(key))
 
     def _fill_left_over(self) -> None:
         menu, left_over = self._left_menu, self._variants.left_over
@@ -294,23 +340,6 @@ class ScheduleCommands(QObject):
             inner.addAction(self.tr("&Delete"), partial(left_over.remove, each))
 
     def _show_left_over(self) -> None:
-        """Open the menu of what fits no function."""
+        """Open the menu of orphaned schedules."""
         self.show()
         self.view.left_over.showMenu()
-
-    def _show_state(self) -> None:
-        scheduling, commands = self._workspace.scheduling, self._commands
-        opened = self._workspace.recipe is not None
-        has_function = scheduling.active and scheduling.record is not None
-        commands.enable("workbench", opened)
-        commands.enable("left-over", bool(self._variants.left_over.all))
-        for key in WITH_FUNCTION:
-            commands.enable(key, has_function)
-        commands.enable("schedule-moves", opened)
-        commands.enable("rules-in-model", opened)
-        commands.enable("apply-to-model", opened)
-        for key in WITH_SCHEDULE:
-            commands.enable(key, has_function and scheduling.schedule is not None)
-        for key in ON_STEP:
-            commands.enable(key, has_function and bool(scheduling.primitives))
-        commands.check("apply-to-model", self._variants.in_model)

@@ -1,4 +1,4 @@
-"""The commands for sessions, and what of the window is in one."""
+"""Commands for sessions, and the window's layout in a session."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QByteArray, QEvent, QObject
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from lowerscope.app.actions import Command, Commands
+from lowerscope.app.actions import Command
 from lowerscope.app.layout_data import is_geometry, is_state
 from lowerscope.app.settings import LAYOUT_VERSION
 from lowerscope.core.session_files import SUFFIX, Layout
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
 
 
 def keeping_sessions(window: MainWindow) -> tuple[Command, ...]:
-    """Return the commands, for the menu on files."""
+    """Return the commands, for the menu File."""
     menu, tr = window.tr("&File"), window.tr
     return (
-        Command("save-session", menu, tr("Save session &as…"), partial(save_as, window), "Ctrl+S"),
-        Command("reopen", menu, tr("Reopen &where I was"), partial(reopen, window)),
+        Command(
+            "save-session",
+            menu,
+            tr("Sa&ve session as…"),
+            partial(save_as, window),
+            "Ctrl+S",
+            enabled=window.workspace.is_open,
+        ),
+        Command("reopen", menu, tr("Reopen where &I was"), partial(reopen, window)),
         Command(
             "watch",
             menu,
             tr("Read files again when they are &saved"),
             window.source_watch.switch,
-            checkable=True,
+            checked=lambda: window.source_watch.on,
         ),
         window.sandbox.command(),
     )
 
 
-def enable_sessions(commands: Commands, window: MainWindow) -> None:
-    """Let those commands be available that there is something for."""
-    commands.enable("save-session", window.workspace.recipe is not None)
-    commands.check("watch", window.source_watch.on)
-    window.sandbox.enable(commands)
-
-
 def save_as(window: MainWindow) -> None:
-    """Ask for a file, and save the session there from now on."""
+    """Select a file in a dialog, and save the session there from now on."""
     snapshot = window.workspace.snapshot
     if snapshot is None:
         return
@@ -66,7 +66,7 @@ def save_as(window: MainWindow) -> None:
 
 
 def reopen(window: MainWindow) -> None:
-    """Open what was open last."""
+    """Open the last session."""
     path = window.sessions.last()
     if path is None:
         window.banner.show_message(window.tr("There is no session to reopen."), "info")
@@ -75,7 +75,7 @@ def reopen(window: MainWindow) -> None:
 
 
 def title(window: MainWindow) -> str:
-    """Return the words for the title bar."""
+    """Return the text of the title bar."""
     snapshot, path = window.workspace.snapshot, window.sessions.path
     parts = [] if snapshot is None else [snapshot.model.title]
     if path is not None:
@@ -85,7 +85,7 @@ def title(window: MainWindow) -> str:
 
 
 def layout_of(window: MainWindow) -> Layout:
-    """Return how a window is laid out."""
+    """Return the layout of a window."""
     panes = window.made_panes
     return Layout(
         geometry=_text(window.saveGeometry()),
@@ -97,9 +97,9 @@ def layout_of(window: MainWindow) -> Layout:
 
 
 def lay_out(window: MainWindow, layout: Layout) -> None:
-    """Lay a window out as a session says; what is not known of the layout stays as it is."""
+    """Apply a session's layout to a window; unknown parts of it are ignored."""
     geometry, panes = _bytes(layout.geometry), _bytes(layout.panes)
-    # Qt leaves it at that where the screen has another size than it had.
+    # Qt keeps the current size if the screen's size has changed.
     same_size = is_geometry(bytes(geometry.data())) and window.restoreGeometry(geometry)
     docks = [each.objectName() for each in window.panes.docks.values()]
     if layout.panes_version == LAYOUT_VERSION and is_state(bytes(panes.data()), docks):
@@ -110,7 +110,7 @@ def lay_out(window: MainWindow, layout: Layout) -> None:
 
 
 class LayoutWatch(QObject):
-    """Tells a session that panes were moved, closed or given another size."""
+    """Notifies the session when panes are moved, closed or resized."""
 
     def __init__(self, window: MainWindow, panes: Panes) -> None:
         super().__init__(panes)

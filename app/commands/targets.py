@@ -1,4 +1,4 @@
-"""The commands that choose what is compiled for, and the machine that runs it."""
+"""Commands that select the target, and the machine that runs the model."""
 
 from __future__ import annotations
 
@@ -16,46 +16,64 @@ if TYPE_CHECKING:
 
 
 class TargetCommands:
-    """Targets, and other machines."""
+    """Commands on targets and remote machines."""
 
     def __init__(self, window: MainWindow) -> None:
         self._window = window
         self._workspace = window.workspace
         self.targets = Targets(window.workspace)
-        for news in (self._workspace.recipe_wanted, self._workspace.snapshot_changed):
-            news.connect(self._enable)
 
     def commands(self) -> tuple[Command, ...]:
-        """Return the commands of the menu."""
-        tr, change = self._window.tr, self._window.change
+        """Return the commands, for the menu."""
+        tr, change, workspace = self._window.tr, self._window.change, self._workspace
         menu = tr("&Run")
+
+        def compiled_for(target: str) -> bool:
+            return workspace.wanted is not None and workspace.wanted.target == target
+
         return (
             Command(
                 "target-llvm",
                 menu,
                 tr("Target: &llvm"),
                 partial(change, target="llvm"),
+                checked=partial(compiled_for, "llvm"),
                 separated=True,
             ),
             Command(
                 "target-native",
                 menu,
-                tr("Target: this &machine"),
+                tr("T&arget: this machine"),
                 partial(change, target="native", remote=None),
+                checked=partial(compiled_for, "native"),
             ),
-            Command("target-other", menu, tr("&Other target…"), self.choose_target),
-            Command("target-remote", menu, tr("&Remote machine…"), self.choose_remote),
-            Command("target-here", menu, tr("Run on this machine again"), self.leave_remote),
+            Command(
+                "target-other",
+                menu,
+                tr("Ot&her target…"),
+                self.choose_target,
+                enabled=workspace.is_open,
+            ),
+            Command(
+                "target-remote",
+                menu,
+                tr("&Remote machine…"),
+                self.choose_remote,
+                enabled=workspace.is_open,
+            ),
+            Command(
+                "target-here",
+                menu,
+                tr("R&un on this machine again"),
+                self.leave_remote,
+                enabled=lambda: (
+                    workspace.wanted is not None and workspace.wanted.remote is not None
+                ),
+            ),
         )
 
-    def watch(self) -> None:
-        """Let the commands show what is chosen."""
-        for key in ("target-llvm", "target-native"):
-            self._window.commands.action(key).setCheckable(True)
-        self._enable()
-
     def choose_target(self) -> None:
-        """Show what there is to compile for, and take what is typed."""
+        """Show the targets in a dialog, and apply the selected or typed one."""
         if self._workspace.wanted is None:
             return
         from lowerscope.app.views.target_dialog import TargetDialog
@@ -65,7 +83,7 @@ class TargetCommands:
         dialog.open()
 
     def choose_remote(self) -> None:
-        """Ask for a tracker and a key."""
+        """Select a remote machine, by tracker and key, in a dialog."""
         if self._workspace.wanted is None:
             return
         from lowerscope.app.views.remote_dialog import RemoteDialog
@@ -79,10 +97,3 @@ class TargetCommands:
         recipe = self._workspace.wanted
         if recipe is not None and recipe.remote is not None:
             self._workspace.change(msgspec.structs.replace(recipe, remote=None))
-
-    def _enable(self) -> None:
-        recipe, commands = self._workspace.wanted, self._window.commands
-        there = self._workspace.snapshot is not None
-        for key in ("target-other", "target-remote"):
-            commands.enable(key, there)
-        commands.enable("target-here", recipe is not None and recipe.remote is not None)

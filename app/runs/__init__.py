@@ -1,1 +1,1 @@
-"""Runs of what is open: how they are asked for, and what they came to."""
+"""Runs of the open model: requests and outcomes."""

@@ -1,4 +1,4 @@
-"""Runs on a set of inputs, and what the last one of the recipe came to."""
+"""Runs on a set of inputs, and the last outcome for the recipe."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.core.engine.run_params import AgreementParams
+from lowerscope.app.document.queries import Slot
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import AgreementQuery
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.agreement import AgreementRecord
 
@@ -17,23 +18,23 @@ if TYPE_CHECKING:
 
 
 class SetRuns(QObject):
-    """The run on a set of inputs that is under way, and its outcome.
+    """The current run on a set of inputs, and its outcome.
 
     Signals
     -------
     changed
-        `record`, `running`, `path`, `progress` or `problem` is new.
+        `record`, `running`, `path`, `progress` or `problem` changed.
     began
-        A set is run.
+        A run of a set started.
 
     Attributes
     ----------
     path
-        The set that was chosen last; empty for none.
+        The set selected last; empty for none.
     progress
-        What the run is at, and which share of it is done.
+        Description of the current work, and the fraction done.
     problem
-        Why there is no outcome.
+        The problem that prevented an outcome.
     """
 
     changed = Signal()
@@ -42,7 +43,7 @@ class SetRuns(QObject):
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
         self._workspace = workspace
-        self._request: int | None = None
+        self._slot = Slot(workspace.queries)
         self._asked: Recipe | None = None
         self._outcome: tuple[Recipe, AgreementRecord] | None = None
         self.path = ""
@@ -52,12 +53,12 @@ class SetRuns(QObject):
 
     @property
     def running(self) -> bool:
-        """Whether a set is being run."""
-        return self._request is not None
+        """Return whether a set is being run."""
+        return self._slot.is_busy
 
     @property
     def record(self) -> AgreementRecord | None:
-        """The outcome for the recipe that is shown, whatever its inputs are."""
+        """The outcome for the recipe shown, whatever its inputs are."""
         shown = self._workspace.recipe
         if self._outcome is None or shown is None:
             return None
@@ -70,16 +71,14 @@ class SetRuns(QObject):
         recipe = workspace.recipe
         if recipe is None or not (path or self.path):
             return
-        if self._request is not None:
-            workspace.abandon(workspace.worker, self._request)
+        self._slot.supersede()
         self.path = path or self.path
         self.problem = None
         self.progress = (self.tr("Waiting for the worker"), None)
         workspace.say(*self.progress, of="set")
         self._asked = _without_inputs(recipe)
-        self._request = workspace.worker.request(
-            "agreement",
-            AgreementParams(recipe=recipe, path=self.path),
+        self._slot.ask(
+            AgreementQuery(recipe=recipe, path=self.path),
             self._accept,
             self._refuse,
             self._tell,
@@ -88,9 +87,8 @@ class SetRuns(QObject):
         self.changed.emit()
 
     def cancel(self) -> None:
-        """Stop; an outcome of before stays."""
-        if self._request is not None:
-            self._workspace.worker.cancel(self._request)
+        """Cancel the run; a previous outcome stays."""
+        self._slot.cancel()
 
     def _tell(self, text: str, fraction: float | None = None) -> None:
         self.progress = (text, fraction)
@@ -107,7 +105,6 @@ class SetRuns(QObject):
         self._end()
 
     def _end(self) -> None:
-        self._request = None
         self.progress = ("", None)
         self._workspace.say("", of="set")
         self.changed.emit()

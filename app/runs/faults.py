@@ -1,4 +1,4 @@
-"""Runs that came to a bad end: where they were, what a second look finds, and the way back."""
+"""Failed runs: their diagnosis, a second run with guarded memory, and reverting the recipe."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.children.child_process import Ending
-from lowerscope.core.engine.run_params import GuardParams
+from lowerscope.app.document.queries import Slot
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import GuardQuery
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.fault import GuardedRun
 from lowerscope.core.records.run import FAILING
@@ -21,19 +22,19 @@ if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
 
 SPOILT = frozenset(("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE"))
-"""Signals that a process dies of when its memory was spoilt, maybe long before."""
+"""Signals that kill a process after memory corruption, possibly long before."""
 
 
 class Faults(QObject):
-    """The last run, if it came to a bad end, and the last recipe whose run worked.
+    """The last run, if it failed, and the last recipe that ran successfully.
 
-    A run that has crashed is made once more, with guarded memory around what each call reads and
-    writes: that names the call that wrote beside its own, where the crash may have come later.
+    A run that crashed is repeated with guarded memory around what each call reads and writes: that
+    identifies the call that wrote out of bounds, where the crash may have come later.
 
     Signals
     -------
     changed
-        `failed`, or what `can_go_back` says, is new.
+        `failed` or `can_go_back` changed.
     """
 
     changed = Signal()
@@ -44,7 +45,7 @@ class Faults(QObject):
         self._worked: Recipe | None = None
         self._failed: Problem | None = None
         self._ending: Ending | None = None
-        self._request: int | None = None
+        self._slot = Slot(workspace.queries)
         workspace.runs.changed.connect(self._note_run)
         workspace.snapshot_changed.connect(self.forget)
         workspace.recipe_wanted.connect(self.changed)
@@ -52,12 +53,12 @@ class Faults(QObject):
 
     @property
     def failed(self) -> Problem | None:
-        """What the last run of the recipe that is shown has ended with, if it did not end well."""
+        """The problem that the last run of the recipe shown ended with, if it failed."""
         return self._failed
 
     @property
     def can_go_back(self) -> bool:
-        """Whether there is another recipe of the open source, whose run has worked."""
+        """Return whether another recipe of the open source has run successfully."""
         wanted, worked = self._workspace.wanted, self._worked
         return (
             worked is not None
@@ -68,21 +69,21 @@ class Faults(QObject):
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The ids of the FX nodes of the call that `failed` names, where there is one."""
+        """The ids of the FX nodes of the call that `failed` names, if any."""
         problem = self._failed
         if problem is None:
             return ()
         return problem.choices or (parts_of_name(problem.calls[-1])[1] if problem.calls else ())
 
     def go_back(self) -> None:
-        """Go over to the last recipe whose run has worked, as one step of undo."""
+        """Return to the last recipe that ran successfully, as one undo step."""
         if self.can_go_back and self._worked is not None:
             self._workspace.change(self._worked)
 
     def look(self) -> None:
-        """Run the recipe that is shown with guarded memory, and say what that finds."""
+        """Run the recipe shown with guarded memory, and report the result."""
         workspace, recipe = self._workspace, self._workspace.recipe
-        if recipe is None or workspace.running or self._request is not None:
+        if recipe is None or workspace.running or self._slot.is_busy:
             return
 
         def take_found(found: GuardedRun) -> None:
@@ -110,37 +111,34 @@ class Faults(QObject):
     ) -> None:
         workspace = self._workspace
         workspace.say(self.tr("Running with guarded memory"), of="fault")
-        self._request = workspace.worker.request(
-            "guard",
-            GuardParams(recipe=recipe),
+        self._slot.ask(
+            GuardQuery(recipe=recipe),
             take_found,
             take_problem,
             partial(workspace.say, of="fault"),
         )
 
     def cancel(self) -> None:
-        """Stop the second look."""
-        if self._request is not None:
-            self._workspace.worker.cancel(self._request)
+        """Cancel the run with guarded memory."""
+        self._slot.cancel()
 
     def forget(self) -> None:
-        """Forget how the last run ended: another one begins, or another recipe is shown."""
-        if self._request is not None:
-            request, self._request = self._request, None
-            self._workspace.abandon(self._workspace.worker, request)
+        """Forget how the last run ended: another run started, or another recipe is shown."""
+        if self._slot.is_busy:
+            self._slot.supersede()
             self._workspace.say("", of="fault")
         self._failed = None
         self.changed.emit()
 
     def take(self, problem: Problem) -> None:
-        """Show what a run has ended with, and look again where it has crashed."""
+        """Show how a run failed, and repeat it with guarded memory if it crashed."""
         recipe, ending = self._workspace.recipe, self._ending
         self._ending = None
         spoilt = ending is not None and ending.signal_name in SPOILT and ending.call.count > 0
         if recipe is None or ending is None or not spoilt or problem.code != "crashed":
             self._show(problem)
             return
-        # The next worker is starting, and has to derive all of it anew.
+        # The next worker is starting, and has to derive everything again.
         text = self.tr("It is run once more with guarded memory, to see who spoils it")
         self._show(msgspec.structs.replace(problem, todo=text))
 
@@ -155,7 +153,7 @@ class Faults(QObject):
         self._ask(recipe, take_found, take_problem)
 
     def crash_text(self, ending: Ending) -> str:
-        """Return what is said of a child that died."""
+        """Return the message about a child that crashed."""
         workspace = self._workspace
         client = workspace.engine if ending.role == "engine" else workspace.worker
         if client.state == "failed":
@@ -167,7 +165,6 @@ class Faults(QObject):
         return f"{ending}. {what}"
 
     def _end_look(self) -> None:
-        self._request = None
         self._workspace.say("", of="fault")
 
     def _show(self, problem: Problem) -> None:
@@ -176,7 +173,7 @@ class Faults(QObject):
         self.changed.emit()
 
     def _trespass(self, problem: Problem, found: GuardedRun) -> Problem:
-        """Return a problem that names the first call that wrote beside its own memory."""
+        """Return a problem that names the first call that wrote out of bounds."""
         first = found.trespasses[0]
         others = "\n".join(f"{each.name}: {each.text}" for each in found.trespasses[1:])
         number = self.tr("Call {0}").format(first.call + 1)
@@ -187,7 +184,7 @@ class Faults(QObject):
             where=after if problem.what else self.tr("Found with guarded memory"),
             todo=self.tr("Mend the function, or go back to what worked"),
             choices=first.nodes,
-            # It is this one that failed, however far the run came.
+            # This call failed, however far the run got.
             calls=found.until,
             details="\n\n".join(each for each in (others, problem.details) if each),
         )
@@ -215,7 +212,7 @@ class Faults(QObject):
 
     def _note_run(self) -> None:
         runs = self._workspace.runs
-        if runs.running and (self._failed is not None or self._request is not None):
+        if runs.running and (self._failed is not None or self._slot.is_busy):
             self.forget()
         record = runs.record
         if record is not None and record.verdict not in FAILING and self._failed is None:

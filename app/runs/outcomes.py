@@ -1,4 +1,4 @@
-"""The outcomes of runs that are remembered, so that undo brings the verdict back as well."""
+"""Cache of the outcomes of runs, so that undo restores the verdict too."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Outcomes:
         self._records: dict[Recipe, RunRecord] = {}
 
     def keep(self, recipe: Recipe, record: RunRecord) -> None:
-        """Remember the outcome of a recipe in place of an earlier one."""
+        """Store the outcome of a recipe, replacing an earlier one."""
         run = run_of(recipe)
         self._records.pop(run, None)
         self._records[run] = record
@@ -25,12 +25,12 @@ class Outcomes:
             del self._records[next(iter(self._records))]
 
     def of(self, recipe: Recipe, key: str) -> RunRecord | None:
-        """Return the outcome of a recipe if what was run has this key; see `RunRecord.key`."""
+        """Return the outcome of a recipe if its run has this key; see `RunRecord.key`."""
         record = self._records.get(run_of(recipe))
         return record if record is not None and record.key == key else None
 
     def like(self, recipe: Recipe, key: str) -> tuple[Recipe, RunRecord] | None:
-        """Return the newest run of this key that was judged or measured in another way."""
+        """Return the newest run with this key that was judged or timed differently."""
         same = same_run_of(recipe)
         found = reversed(self._records.items())
         return next(
@@ -39,7 +39,7 @@ class Outcomes:
 
 
 def same_run_of(recipe: Recipe) -> Recipe:
-    """Return what is run of a recipe, whatever its outcome is held to and how it is timed."""
+    """Return the parts of a recipe that determine its run, without tolerances and timing."""
     plain = Recipe(source=recipe.source)
     return msgspec.structs.replace(
         run_of(recipe), tolerances=plain.tolerances, measuring=plain.measuring
@@ -47,5 +47,5 @@ def same_run_of(recipe: Recipe) -> Recipe:
 
 
 def run_of(recipe: Recipe) -> Recipe:
-    """Return what is run of a recipe: schedules count where they are applied to the model."""
+    """Return the part of a recipe that is run: schedules count if they are applied to the model."""
     return recipe if applies_schedules(recipe) else without_schedules(recipe)

@@ -1,4 +1,4 @@
-"""Whether the engine was quiet while the worker measured."""
+"""Detection of engine activity while the worker measures."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lowerscope.core.records.run import RunRecord
 
 
 class Quiet(QObject):
-    """Adds up how long a run measures, and how long the engine is at work meanwhile.
+    """Adds up how long a run measures, and how long the engine is busy meanwhile.
 
     Parameters
     ----------
     engine
-        The other child, which has the same processors.
+        The other child, which shares the processors.
     """
 
     def __init__(self, engine: EngineClient, parent: QObject) -> None:
@@ -30,17 +30,17 @@ class Quiet(QObject):
         engine.state_changed.connect(self._add)
 
     def begin(self) -> None:
-        """Another run begins."""
+        """Start with another run."""
         self._measuring = False
         self._measured = self._worked = 0.0
 
     def follow(self, text: str) -> None:
-        """Take what the run's progress says that it is at."""
+        """Update the phase of the run from its progress message."""
         self._add()
         self._measuring = text.startswith(MEASURING)
 
     def end(self, record: RunRecord) -> RunRecord:
-        """Return the record of the run that is over, which says how far it was disturbed."""
+        """Return the record of the finished run, with the extent of the disturbance."""
         self.follow("")
         if record.times is None or not self._measured:
             return record

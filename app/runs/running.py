@@ -1,4 +1,4 @@
-"""Runs of the recipe that is open, and their outcomes."""
+"""Runs of the open recipe, and their outcomes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
+from lowerscope.app.document.queries import Slot
 from lowerscope.app.runs.outcomes import Outcomes, run_of
 from lowerscope.app.runs.quiet import Quiet
 from lowerscope.app.runs.variants import RunVariants
-from lowerscope.core.engine.run_params import RunParams
 from lowerscope.core.errors import Problem
 from lowerscope.core.measuring import Measuring
+from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.run import KEEP, RunPart, RunRecord
 from lowerscope.core.records.snapshot import Snapshot
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """A run that is asked for: all of it, or a part of it anew that there was before.
+    """A requested run: a whole one, or a part of an existing one anew.
 
     A ``quick`` one is to answer soon.
     """
@@ -36,17 +37,17 @@ class _Wanted:
 
 
 class Runs(QObject):
-    """The run that is under way or waits for the engine, and what the last one came to.
+    """The run that is in progress or waits for the engine, and the outcome of the last one.
 
     Attributes
     ----------
     keep
-        Bytes of the values of a run that are kept.
+        Size of the cache of a run's values, in bytes.
 
     Signals
     -------
     changed
-        `record` or `running` is new.
+        `record` or `running` changed.
     """
 
     changed = Signal()
@@ -56,7 +57,7 @@ class Runs(QObject):
         self._workspace = workspace
         self._outcomes = Outcomes()
         self._quiet = Quiet(workspace.engine, self)
-        self._request: int | None = None
+        self._slot = Slot(workspace.queries)
         self._waits: _Wanted | None = None
         self._repeats = False
         self._reopening = False
@@ -67,8 +68,8 @@ class Runs(QObject):
 
     @property
     def running(self) -> bool:
-        """Whether a run, or a row of them, is under way or waits for the engine."""
-        return self._waits is not None or self._request is not None or self.variants.running
+        """Return whether a run, or a batch, is in progress or waits for the engine."""
+        return self._waits is not None or self._slot.is_busy or self.variants.running
 
     def run(self, *, quick: bool = False) -> None:
         """Compile and run the recipe in the worker, as soon as the engine is idle.
@@ -84,14 +85,14 @@ class Runs(QObject):
             self._want(_Wanted(quick=quick))
 
     def measure_again(self) -> None:
-        """Measure what was run once more, by the same executable; the verdict stays."""
+        """Measure the same executable again; the verdict stays."""
         if not self.running and not self._workspace.changing and self.record is not None:
             self._want(_Wanted("times", self.record))
 
     def measure_as(self, threads: int, measuring: Measuring) -> None:
-        """Time runs in another way from now on, and what was run at once.
+        """Change how runs are timed, and time the current one again.
 
-        With another number of threads it is run anew, as its values may be others.
+        With another number of threads it is run again, as its values may differ.
         """
         workspace, ran = self._workspace, self.record
         recipe = workspace.wanted
@@ -107,7 +108,7 @@ class Runs(QObject):
             self._want(_Wanted("times", ran))
 
     def toggle_torch_compile(self) -> None:
-        """Time ``torch.compile`` as well, or no more."""
+        """Toggle the timing of ``torch.compile``."""
         recipe = self._workspace.wanted
         if recipe is not None:
             on = not recipe.measuring.torch_compile
@@ -122,7 +123,7 @@ class Runs(QObject):
         self.run_if_waiting()
 
     def run_if_waiting(self) -> None:
-        """Start the run that waits, if the engine has nothing to do any more."""
+        """Start the waiting run, if the engine is idle."""
         workspace = self._workspace
         self.variants.go_on()
         recipe = workspace.recipe
@@ -133,68 +134,64 @@ class Runs(QObject):
             return
         self._quiet.begin()
         workspace.say(workspace.tr("Compiling"), of="run")
-        params = RunParams(
+        params = RunQuery(
             recipe=recipe,
             part=wanted.part,
             before=wanted.before,
             quick=wanted.quick,
             keep=self.keep,
         )
-        # Not before: it is running all the while.
+        # Not before: it counts as running all the while.
         self._waits = None
-        self._request = workspace.worker.request(
-            "run", params, self._accept, self._refuse, self._tell
-        )
+        self._slot.ask(params, self._accept, self._refuse, self._tell)
 
     def _tell(self, text: str, fraction: float | None = None) -> None:
         self._quiet.follow(text)
         self._workspace.say(text, fraction, of="run")
 
     def cancel(self) -> None:
-        """Stop the run, or do not start it; the outcome of before is shown again."""
+        """Cancel the run, or do not start it; the previous outcome is shown again."""
         self.variants.cancel()
         if self._waits is not None:
             self._waits = None
             self._bring_back()
             self._workspace.say("", of="run")
             self.changed.emit()
-        if self._request is not None:
-            self._workspace.worker.cancel(self._request)
+        self._slot.cancel()
 
     def abandon(self) -> None:
-        """Forget the run that is under way: another recipe is wanted."""
+        """Drop the current run: another recipe is requested."""
         self._reopening = False
         timed_anew = self._waits is not None and self._waits.before is not None
-        if not timed_anew and self._request is None:
+        if not timed_anew and not self._slot.is_busy:
             return
-        request, self._request = self._request, None
-        self._workspace.abandon(self._workspace.worker, request)
+        self._slot.supersede()
         if timed_anew:
             self._waits = None
         self._forget()
 
     def give_up(self) -> None:
-        """Do not run what could not be opened."""
+        """Drop the run of a recipe that could not be opened."""
         self._waits = None
         self._forget()
 
     def _forget(self) -> None:
-        """Show what was known before the run that is not made."""
+        """Show the state before the run that was cancelled."""
         if not self.running:
             self._workspace.say("", of="run")
         self._bring_back()
         self.changed.emit()
 
     def take(self, recipe: Recipe, snapshot: Snapshot) -> bool:
-        """Go over to a recipe with these records, and to its outcome if that is known.
+        """Switch to a recipe with these records, and to its cached outcome if there is one.
 
-        `Workspace.snapshot` is still that of before. Returns whether `record` is another one.
+        `Workspace.snapshot` is still the previous one. Returns whether `record` changed.
         """
         before = self._workspace.snapshot
         if self._reopening and self.record is not None and before is not None:
             if snapshot.key == before.key:
-                # Opened anew, it is what it was: the children have read different files, such as
-                # one that the model's file has written when it was run for the first time.
+                # Reloading restores it: the children have read different files, such as one that
+                # the model's file wrote when it was run for the first time.
                 self._outcomes.keep(recipe, msgspec.structs.replace(self.record, key=snapshot.key))
             else:
                 text = self._workspace.tr("The file has changed since: it was opened anew.")
@@ -206,7 +203,7 @@ class Runs(QObject):
         return self.record is not shown or self._waits is not None
 
     def _adopt(self, recipe: Recipe, snapshot: Snapshot) -> None:
-        """Take over a run that was only timed in another way; hold it to other tolerances."""
+        """Reuse a run that differs in timing only; apply other tolerances to it."""
         found = self._outcomes.like(recipe, snapshot.key)
         if found is None:
             return
@@ -219,7 +216,6 @@ class Runs(QObject):
 
     def _accept(self, record: RunRecord) -> None:
         workspace = self._workspace
-        self._request = None
         workspace.recovering.survived("worker", "", "step", "override", "primitive")
         self.record = record = self._quiet.end(record)
         recipe, snapshot = workspace.recipe, workspace.snapshot
@@ -231,18 +227,17 @@ class Runs(QObject):
         workspace.say("", of="run")
         self.changed.emit()
         if snapshot is not None and record.key != snapshot.key:
-            # What was run may not be what is shown: a file may have been changed in between.
+            # The run may not be of the recipe shown: a file may have been changed in between.
             workspace.changes.reload()
             self._reopening = True
         elif is_disturbed(record.times) and not self._repeats and not record.quick:
-            # Once: somebody who goes on working would have it measured for ever.
+            # Once only: otherwise it would be measured forever while the user keeps working.
             self.measure_again()
             self._repeats = True
 
     def _refuse(self, problem: Problem) -> None:
-        self._request = None
         self._workspace.say("", of="run")
-        # What was measured before stays, whatever has become of this run.
+        # Previous measurements stay, whatever happened to this run.
         self._bring_back()
         if problem.code != "cancelled":
             self._workspace.faults.take(problem)
@@ -251,7 +246,7 @@ class Runs(QObject):
         self.changed.emit()
 
     def _keep_outcome(self, recipe: Recipe, record: RunRecord) -> None:
-        """Remember the outcome of one of a row of runs, and show it if it is of what is shown."""
+        """Store the outcome of one run of a batch, and show it if it is of the recipe shown."""
         self._outcomes.keep(recipe, record)
         shown, snapshot = self._workspace.recipe, self._workspace.snapshot
         if shown is not None and snapshot is not None and run_of(shown) == run_of(recipe):
@@ -259,7 +254,7 @@ class Runs(QObject):
             self.changed.emit()
 
     def _stopped(self, problem: Problem) -> Problem:
-        """Return the problem of a run that did not come out of a call, and was killed."""
+        """Return the problem of a run that hung in a call and was killed."""
         return Problem(
             what=self._workspace.tr("The run was stopped {0}").format(problem.where),
             todo=self._workspace.tr("If it never ends, mend the function or its schedule"),
@@ -268,7 +263,7 @@ class Runs(QObject):
         )
 
     def _bring_back(self) -> None:
-        """Show the outcome of before, since the run that was to replace it came to nothing."""
+        """Show the previous outcome, since the run that was to replace it failed."""
         recipe, snapshot = self._workspace.recipe, self._workspace.snapshot
         if recipe is not None and snapshot is not None:
             self.record = self._outcomes.of(recipe, snapshot.key)

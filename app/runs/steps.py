@@ -1,4 +1,4 @@
-"""The steps of the clock Run: the calls of the last run, and the nodes that playing stops at."""
+"""The steps of the timeline Run: the calls of the last run, and the breakpoints."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 class RunSteps(QObject):
-    """Where in the last run the window is, and where it stops.
+    """The current call of the last run, and the breakpoints.
 
-    A run that came to a bad end has the calls that it came to, as far as these are known.
+    A failed run has the calls it got to, as far as these are known.
 
-    Breaks are FX nodes or bindings, by id. They are the window's own, and no part of the recipe:
-    whatever that is changed to, they hold for what is still there.
+    Breakpoints are FX nodes or bindings, by id. They belong to the window and are no part of the
+    recipe: when that changes, they stay for nodes and bindings that still exist.
 
     Signals
     -------
     call_changed
-        `call` is another one.
+        `call` changed.
     breaks_changed
-        `breaks` are others, or other things belong to them.
+        `breaks` changed, or the links of these did.
     """
 
     call_changed = Signal()
@@ -50,32 +50,32 @@ class RunSteps(QObject):
         workspace.snapshot_changed.connect(self._take_snapshot)
         workspace.stepping.run_moved.connect(self._follow)
 
-    # The call that is looked at
+    # The current call
 
     @property
     def calls(self) -> tuple[CallRun, ...]:
-        """The calls of the last run of what is shown, in order."""
+        """The calls of the last run of the recipe shown, in order."""
         return self._calls
 
     @property
     def failed(self) -> Problem | None:
-        """What the last run ended with, if that is known to have been in the last of `calls`."""
+        """The problem of the last run, if it is known to have failed in the last of `calls`."""
         return self._failed
 
     @property
     def index(self) -> int | None:
-        """Place of the call that is looked at among `calls`; ``None`` for none."""
+        """Index of the current call in `calls`; ``None`` for none."""
         index = self._workspace.stepping.run_index
         return index - 1 if index and index <= len(self.calls) else None
 
     @property
     def call(self) -> CallRun | None:
-        """The call that is looked at."""
+        """The current call."""
         return self._call
 
     @property
     def lines(self) -> tuple[int, int]:
-        """The lines of the bytecode from after the call before up to that of `call`; 0 for none."""
+        """The bytecode lines from after the previous call up to that of `call`; 0 for none."""
         index, call = self.index, self._call
         if index is None or call is None or not call.line:
             return 0, 0
@@ -84,7 +84,7 @@ class RunSteps(QObject):
 
     @property
     def why_none(self) -> str:
-        """Why a run that there was has no calls to step through; empty without a run."""
+        """Reason that a run has no calls to step through; empty without a run."""
         record = self._record
         if record is None or record.calls:
             return ""
@@ -96,13 +96,13 @@ class RunSteps(QObject):
         )
 
     def _follow(self) -> None:
-        """Select what the call computes, so that all panes mark it."""
+        """Select the results of the call, so that all panes mark them."""
         index = self.index
         call, before = None if index is None else self.calls[index], self._call
         if call is not before:
             self._call = call
             self.call_changed.emit()
-        # A run that is measured again has the same calls: what was selected since stays.
+        # A run that is measured again has the same calls: a selection made since stays.
         if call is not None and (before is None or _computed(call) != _computed(before)):
             self._workspace.select(_computed(call))
 
@@ -125,7 +125,7 @@ class RunSteps(QObject):
         index = self._workspace.stepping.run_index
         self._show_lines()
         if self._workspace.stepping.run_index == index:
-            # It did not move, and is a call of another run nevertheless.
+            # The index is the same, but the call is of another run.
             self._follow()
         is_other = failed is not None and (before is None or failed.calls != before.calls)
         if is_other and self._workspace.stepping.clock == "run":
@@ -140,7 +140,7 @@ class RunSteps(QObject):
         error = "" if self._failed is None else self._failed.what
         self._workspace.stepping.take_run(call_lines(self._calls, self._breaks, error))
 
-    # Breaks
+    # Breakpoints
 
     @property
     def breaks(self) -> frozenset[str]:
@@ -148,12 +148,12 @@ class RunSteps(QObject):
         return self._breaks
 
     def marked(self) -> frozenset[str]:
-        """Return the breaks, with the nodes of bindings and the bindings of nodes among them."""
+        """Return the breakpoints, with the nodes linked to bindings and vice versa."""
         linked = self._workspace.linked_to(*self._breaks)
         return self._breaks | {each for each in linked if can_break(each)}
 
     def toggle(self, entities: Iterable[str]) -> None:
-        """Make breaks of some nodes or bindings; or no more, if all of them are."""
+        """Add breakpoints on some nodes or bindings, or remove them if all of these have one."""
         meant = frozenset(each for each in entities if can_break(each))
         if not meant:
             return
@@ -164,13 +164,13 @@ class RunSteps(QObject):
             self._workspace.announced.emit(text, "info")
 
     def toggle_selected(self) -> None:
-        """Make breaks of the selected nodes or bindings, or no more: of a function, its nodes."""
+        """Toggle breakpoints on the selected nodes or bindings: for a function, on its nodes."""
         selection = self._workspace.selection
         chosen = [each for each in selection.chosen if can_break(each)]
         self.toggle(chosen or selection.of_kind("fx"))
 
     def clear(self) -> None:
-        """Take all breaks away."""
+        """Remove all breakpoints."""
         self._set(frozenset())
 
     def _set(self, breaks: frozenset[str]) -> None:
@@ -190,7 +190,7 @@ class RunSteps(QObject):
 
 
 def _computed(call: CallRun) -> tuple[str, ...]:
-    """Return what is selected at a call."""
+    """Return the entities selected at a call."""
     return call.bindings or call.nodes or (call.entity,)
 
 

@@ -1,4 +1,4 @@
-"""The runs of one source that are kept side by side, and runs of several recipes in a row."""
+"""Variants: cached runs of one source, side by side, and batches of runs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
+from lowerscope.app.document.queries import Slot
 from lowerscope.app.runs.outcomes import run_of, same_run_of
 from lowerscope.app.runs.quiet import Quiet
 from lowerscope.core.comparing.variant_names import variant_names
-from lowerscope.core.engine.run_params import RunParams, VariantTimesParams
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import RunQuery, VariantTimesQuery
 from lowerscope.core.passes.presets import find_pipeline, with_pipeline
 from lowerscope.core.recipe import Recipe, Strategy
 from lowerscope.core.records.run import RunRecord, with_times
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
 
 MOST = 100
-"""So many variants are kept, the newest."""
+"""Maximum number of variants; the oldest are dropped."""
 
 LOWERINGS: tuple[Strategy, ...] = ("high-level", "te")
 PIPELINES = ("legalise", "fuse")
@@ -33,20 +34,20 @@ PIPELINES = ("legalise", "fuse")
 
 @dataclass(frozen=True)
 class KeptRun:
-    """A run that is kept.
+    """A cached run.
 
     Attributes
     ----------
     id
-        Its own, as long as it is kept.
+        Unique while it is cached.
     recipe
-        What the user had decided.
+        The recipe that was run.
     record, problem
-        What the run came to; both where it has failed, and had not before.
+        Outcome of the run; both if it failed and an earlier run did not.
     name
-        The user's own for it; empty for what its recipe has that others have not.
+        Name given by the user; empty to be named by what distinguishes its recipe.
     outdated
-        Whether the files have changed since.
+        Whether the files have changed since the run.
     """
 
     id: str
@@ -58,21 +59,21 @@ class KeptRun:
 
 
 class RunVariants(QObject):
-    """The variants of the source that is open: each recipe that was run, with its last outcome.
+    """The variants of the open source: each recipe that was run, with its last outcome.
 
     Signals
     -------
     changed
-        There are others, or one has another name.
+        Variants were added, removed or renamed.
     running_changed
-        A row of runs has begun or is over.
+        A batch started or ended.
     ended
-        A row of runs has come to its end, or to its cancel.
+        A batch was completed or cancelled.
 
     Parameters
     ----------
     found
-        Called with the outcome of each run of a row.
+        Called with the outcome of each run of a batch.
     """
 
     changed = Signal()
@@ -87,21 +88,21 @@ class RunVariants(QObject):
         self._last_id = 0
         self._row: tuple[Recipe, ...] = ()
         self._done = 0
-        self._request: int | None = None
+        self._slot = Slot(workspace.queries)
         self._waits = False
         self._quiet = Quiet(workspace.engine, self)
         self._measured: tuple[tuple[Recipe, RunRecord], ...] = ()
 
-    # What there is
+    # State
 
     @property
     def kept(self) -> tuple[KeptRun, ...]:
-        """The runs that are kept, in the order of their first run."""
+        """The cached runs, in the order of their first run."""
         return self._kept
 
     @property
     def all(self) -> tuple[Variant, ...]:
-        """The same with their names, as reports and comparisons take them."""
+        """The variants with their names, for reports and comparisons."""
         given = variant_names([each.recipe for each in self._kept])
         return tuple(
             Variant(
@@ -115,30 +116,30 @@ class RunVariants(QObject):
 
     @property
     def running(self) -> bool:
-        """Whether a row of runs is under way or waits for the engine."""
+        """Return whether a batch is in progress or waits for the engine."""
         return bool(self._row)
 
     @property
     def shown(self) -> str:
-        """Id of the run of the recipe that is shown; empty where that was not run."""
+        """Id of the run of the recipe shown; empty if that was not run."""
         recipe = self._workspace.recipe
         here = None if recipe is None else self._of(recipe)
         return "" if here is None else here.id
 
-    # What can be done with them
+    # Commands
 
     def rename(self, run: str, name: str) -> None:
-        """Give a run a name of the user's own; with none, it has that of its recipe again."""
+        """Rename a run; an empty name restores the one derived from its recipe."""
         self._replace(
             [replace(each, name=name.strip()) if each.id == run else each for each in self._kept]
         )
 
     def remove(self, runs: Collection[str]) -> None:
-        """Keep some runs no more."""
+        """Remove runs."""
         self._replace([each for each in self._kept if each.id not in runs])
 
     def go_back(self, run: str) -> None:
-        """Go over to the recipe of a run, as one step of undo."""
+        """Return to the recipe of a run, as one undo step."""
         recipe = next((each.recipe for each in self._kept if each.id == run), None)
         if recipe is not None:
             self._workspace.change(recipe)
@@ -146,7 +147,7 @@ class RunVariants(QObject):
     def keep(
         self, recipe: Recipe, record: RunRecord | None, problem: Problem | None = None
     ) -> None:
-        """Keep a run, in place of an earlier one of the same recipe."""
+        """Store a run, replacing an earlier one of the same recipe."""
         before = self._of(recipe)
         if before is None:
             self._last_id += 1
@@ -157,9 +158,9 @@ class RunVariants(QObject):
         self._replace([after if each is before else each for each in self._kept])
 
     def take(self, recipe: Recipe, snapshot: Snapshot) -> None:
-        """Go over to a recipe with these records, while the workspace still has those of before.
+        """Switch to a recipe with these records, while the workspace still has the previous ones.
 
-        The runs of another source are gone, and those of a file as it was are out of date.
+        The runs of another source are dropped, and those of a changed file are outdated.
         """
         before, shown = self._workspace.recipe, self._workspace.snapshot
         if before is None or shown is None:
@@ -178,13 +179,13 @@ class RunVariants(QObject):
                 ]
             )
 
-    # A row of runs
+    # Batches
 
     def run_all(self) -> None:
-        """Run high-level and TE, as they are and fused, and the recipe that is shown."""
+        """Run high-level and TE, unfused and fused, and the recipe shown."""
         recipe = self._workspace.wanted
         if recipe is not None:
-            has_torch = _has_torch(self._workspace.snapshot)
+            has_torch = self._workspace.has_torch()
             self.run(variants_of(recipe, LOWERINGS if has_torch else (recipe.lowering,)))
 
     def run(self, recipes: Sequence[Recipe]) -> None:
@@ -196,27 +197,25 @@ class RunVariants(QObject):
             self.go_on()
 
     def go_on(self) -> None:
-        """Start the next run of the row, if there is one and the engine has nothing to do."""
+        """Start the next run of the batch, if there is one and the engine is idle."""
         workspace = self._workspace
         busy = workspace.changing or workspace.engine.state in ("starting", "busy")
         if not self._waits or busy or workspace.tuning.measures:
             return
-        # To ask the worker makes it busy, which comes back here.
+        # A request makes the worker busy, which calls this again.
         self._waits = False
         self._quiet.begin()
         if self._done == len(self._row):
             self._measure()
             return
         self._tell("")
-        params = RunParams(recipe=self._row[self._done], keep=workspace.runs.keep)
-        self._request = workspace.worker.request(
-            "run", params, self._accept, self._refuse, self._tell
-        )
+        params = RunQuery(recipe=self._row[self._done], keep=workspace.runs.keep)
+        self._slot.ask(params, self._accept, self._refuse, self._tell)
 
     def cancel(self) -> None:
-        """Stop the row; what has been run is kept."""
-        if self._request is not None:
-            self._workspace.worker.cancel(self._request)
+        """Cancel the batch; completed runs stay."""
+        if self._slot.is_busy:
+            self._slot.cancel()
         elif self._row:
             self._end()
 
@@ -234,24 +233,22 @@ class RunVariants(QObject):
         self._next()
 
     def _refuse(self, problem: Problem) -> None:
-        self._request = None
         if problem.code == "cancelled":
             self._end()
             return
         recipe = self._row[self._done]
         before = self._of(recipe)
-        # Nothing that was measured is lost.
+        # Previous measurements are not lost.
         self.keep(recipe, None if before is None else before.record, problem)
         self._next()
 
     def _next(self) -> None:
-        self._request = None
         self._done += 1
         self._waits = True
         self.go_on()
 
     def _measure(self) -> None:
-        """Time those of the row that have run once more, by turns: noise hits all alike."""
+        """Time the successful runs of the batch again, interleaved: noise affects all alike."""
         self._measured = tuple(
             (recipe, kept.record)
             for recipe in self._row
@@ -263,10 +260,8 @@ class RunVariants(QObject):
             self._end()
             return
         self._tell_measuring("")
-        params = VariantTimesParams(recipes=tuple(recipe for recipe, _ in self._measured))
-        self._request = self._workspace.worker.request(
-            "variant_times", params, self._take_times, self._refuse_times, self._tell_measuring
-        )
+        params = VariantTimesQuery(recipes=tuple(recipe for recipe, _ in self._measured))
+        self._slot.ask(params, self._take_times, self._refuse_times, self._tell_measuring)
 
     def _tell_measuring(self, text: str, _fraction: float | None = None) -> None:
         self._quiet.follow(text)
@@ -274,7 +269,6 @@ class RunVariants(QObject):
         self._workspace.say(f"{words}: {text}" if text else words, of="run")
 
     def _take_times(self, times: tuple[tuple[RunTimes, ...], ...]) -> None:
-        self._request = None
         for (recipe, record), found in zip(self._measured, times, strict=True):
             # One may have been deleted meanwhile.
             if self._of(recipe) is not None:
@@ -284,8 +278,7 @@ class RunVariants(QObject):
         self._end()
 
     def _refuse_times(self, problem: Problem) -> None:
-        """Go with the times that each has of its own run."""
-        self._request = None
+        """Use the times that each run measured itself."""
         self._end()
         if problem.code != "cancelled":
             self._workspace.trouble.show(problem)
@@ -295,11 +288,9 @@ class RunVariants(QObject):
         self.ended.emit()
 
     def _abandon(self) -> None:
-        """Forget the row: another source is open, or it has come to its end."""
+        """Drop the batch: another source is open, or it is finished."""
         self._waits = False
-        request, self._request = self._request, None
-        if request is not None:
-            self._workspace.abandon(self._workspace.worker, request)
+        self._slot.supersede()
         if self._row:
             self._row = ()
             self._workspace.say("", of="run")
@@ -315,12 +306,8 @@ class RunVariants(QObject):
             self.changed.emit()
 
 
-def _has_torch(snapshot: Snapshot | None) -> bool:
-    return snapshot is not None and snapshot.model.kind == "torch"
-
-
 def variants_of(recipe: Recipe, lowerings: Sequence[Strategy]) -> tuple[Recipe, ...]:
-    """Return a recipe with each lowering and pipeline that is compared, and the recipe itself."""
+    """Return a recipe with each lowering and pipeline to compare, and the recipe itself."""
     pipelines = [find_pipeline(name).steps for name in PIPELINES]
     recipes = [
         with_pipeline(msgspec.structs.replace(recipe, lowering=lowering), steps)

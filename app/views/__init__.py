@@ -1,1 +1,1 @@
-"""The panes: each knows the domain, draws records, and tells the workspace what the user wants."""
+"""The panes: domain-aware views that draw records and forward commands to the workspace."""

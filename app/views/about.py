@@ -1,4 +1,4 @@
-"""What this is: versions, licences, and the details that a report of a problem needs."""
+"""The About dialog: versions, licences, and the details for a bug report."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ ICON = 48
 
 
 def show_about(window: MainWindow) -> None:
-    """Show what this is."""
+    """Show the About dialog."""
     dialog = AboutDialog(window)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
 
 
 class AboutDialog(Dialog):
-    """The program's name, and the details, with a button that copies them."""
+    """The program's name and the details, with a button that copies them."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)

@@ -1,19 +1,20 @@
-"""Who calls a function that is called from several places: each caller can be gone to."""
+"""The callers of a function, as links."""
 
 from __future__ import annotations
 
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
-from lowerscope.app.views.descriptions import name_of, names_of
+from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.widgets.plain_text import Label, literal
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.entities import name_of
 from lowerscope.core.records.snapshot import FunctionRecord
 
 _OFFERED = 4
 
 
 class CalledBy(QWidget):
-    """A row that names the bindings that call a function; a click selects one of them."""
+    """A row of links to the bindings that call a function; a click selects one of them."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -31,7 +32,7 @@ class CalledBy(QWidget):
         self.hide()
 
     def show_callers_of(self, function: FunctionRecord | None) -> None:
-        """Name the callers of a function, if there are several."""
+        """Show the callers of a function, if there are several."""
         calls = function.calls if function is not None and len(function.calls) > 1 else ()
         for button in self.buttons:
             self._row.removeWidget(button)

@@ -1,4 +1,4 @@
-"""Clearing what is kept of tuning and measuring: how much of it there is, and a question."""
+"""The dialog that clears the caches of tuning and measuring."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.widgets.question import Question
 from lowerscope.core.cache_limit import Cleared, cache_size, clear_cache
-from lowerscope.core.memory_limit import bytes_text
+from lowerscope.core.model.formatting import bytes_text
 
 if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow
 
 
 def ask_to_clear(window: MainWindow, parent: QWidget) -> ClearCaches:
-    """Say over a parent how much there is, and ask whether it is to go; the window says what did.
+    """Show the size of the caches over a parent, and clear them after confirmation.
 
-    Where there is nothing, that is said, and nothing is asked.
+    If they are empty, a message says so.
     """
     asking = ClearCaches(window, parent)
     asking.ask()
@@ -26,12 +26,12 @@ def ask_to_clear(window: MainWindow, parent: QWidget) -> ClearCaches:
 
 
 class ClearCaches(QObject):
-    """The question, and what is done by its answer.
+    """The confirmation dialog, and the clearing.
 
     Signals
     -------
     cleared
-        What there was has been removed.
+        The caches have been cleared.
     """
 
     cleared = Signal()
@@ -42,7 +42,7 @@ class ClearCaches(QObject):
         self._parent = parent
 
     def ask(self) -> None:
-        """Ask, if there is something to be cleared."""
+        """Show the dialog, if there is something to clear."""
         tr, size = self._window.tr, cache_size()
         if not size:
             self._window.workspace.announced.emit(tr("The caches are empty"), "info")
@@ -72,7 +72,7 @@ class ClearCaches(QObject):
 
 
 def cleared_text(window: MainWindow, cleared: Cleared) -> str:
-    """Return what was removed, and what was not, in words."""
+    """Return a message about what was removed, and what was not."""
     text = window.tr("Removed {0} of caches").format(bytes_text(cleared.freed))
     if cleared.in_use:
         kept = window.tr("{0} stay: a tuning adds to them").format(bytes_text(cleared.in_use))

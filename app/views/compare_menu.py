@@ -1,4 +1,4 @@
-"""The menu on a row of the page Compare: what can be done about a node."""
+"""The menu of a row of the page Compare, with the commands on a node."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QMenu
 
 from lowerscope.app.views.descriptions import find_node, line_text
 from lowerscope.app.widgets.plain_text import literal
+from lowerscope.core.model.labels import STRATEGY_NAMES
 from lowerscope.core.recipe import STRATEGIES
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 if TYPE_CHECKING:
     from lowerscope.app.views.compare_page import ComparePage
@@ -28,12 +28,12 @@ def open_menu(page: ComparePage, entity: str, position: QPoint) -> None:
     Parameters
     ----------
     position
-        Where, on the screen.
+        Screen position.
     """
     menu = QMenu(page)
     deeds: Deeds = {}
     _fill(page, entity, menu, deeds)
-    # What is done may well replace the rows: after the menu is gone.
+    # A command may replace the rows: run it once the menu is gone.
     chosen = menu.exec(position)
     menu.deleteLater()
     if chosen in deeds:

@@ -1,4 +1,4 @@
-"""The page Compare: each FX node of the last run against torch, and the values of one of them."""
+"""The page Compare: FX nodes of the last run against torch, and the selected node's values."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from lowerscope.app.widgets.split import Split
 from lowerscope.app.workspace import Workspace
 
 BOTH = 1240
-"""From this width on, in pixels, the table and the values stand side by side."""
+"""Width, in pixels, from which the table and the values are side by side."""
 
 COUNTED = 400
-"""From this width on there is room to say how many nodes there are."""
+"""Width from which the number of nodes is shown."""
 
 
 class ComparePage(QWidget):
-    """The table of nodes and the values of the one that is selected; the first that differs.
+    """The table of nodes, and the values of the selected one.
 
     Parameters
     ----------
     set_busy
-        Called with whether values are on their way.
+        Called with whether values are being fetched.
 
     Signals
     -------
     translation_wanted
-        The user wants to see how the node that is selected was translated.
+        Show the translation of the selected node.
     rule_wanted
-        The user wants to see the file of its rule.
+        Show the file of its rule.
     tensor_wanted
-        The user wants to look at its values.
+        Show its values.
     """
 
     translation_wanted = Signal()
@@ -65,7 +65,8 @@ class ComparePage(QWidget):
         self.halves.addWidget(self.nodes)
         self.halves.addWidget(self.tensor)
         self.halves.setSizes([560, 680])
-        # Where both have no room, one of them is hidden: they do not hold the pane open.
+        # Only one of them is shown if space is short, so they must not set the pane's minimum
+        # width.
         self.halves.setMinimumWidth(320)
         self.foot = QWidget()
         foot = QVBoxLayout(self.foot)
@@ -82,19 +83,19 @@ class ComparePage(QWidget):
         self._show_parts()
 
     def show_part(self, key: str) -> None:
-        """Show ``"nodes"`` or ``"tensor"``, if there is no room for both."""
+        """Show ``"nodes"`` or ``"tensor"``, if there is not enough space for both."""
         self.parts.set_current(key)
         self._show_parts()
 
     def _choose_part(self, key: str) -> None:
         if key == "tensor":
-            # It wants more room than a table.
+            # It needs more height than a table.
             self.tensor_wanted.emit()
         self._show_parts()
 
     def _show_parts(self) -> None:
         both, chosen = self.width() >= BOTH, self.parts.current()
-        # It stands at the end of the line of what is shown.
+        # The switch is at the end of the visible part's header.
         (self.nodes if chosen == "nodes" else self.tensor).strip.addWidget(self.parts)
         self.parts.setVisible(not both)
         self.nodes.count.setVisible(self.width() >= COUNTED)
@@ -107,7 +108,7 @@ class ComparePage(QWidget):
             self.workspace.select((node,))
         open_menu(self, node, place)
 
-    # Qt's own
+    # Qt overrides
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -1,4 +1,4 @@
-"""The rows of the page Compare: what a run has shown of each FX node, in words."""
+"""The rows of the page Compare: the results of a run for each FX node, as text."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from PySide6.QtCore import QCoreApplication
 
 from lowerscope.app.views.descriptions import names_of
-from lowerscope.app.views.formats import duration_text, error_text
 from lowerscope.app.views.hand_over_words import hand_over_text
 from lowerscope.app.widgets.table import Cell, Row
+from lowerscope.core.model.formatting import duration_text, error_text
+from lowerscope.core.model.labels import STRATEGY_LETTERS, STRATEGY_NAMES
 from lowerscope.core.records.run import NodeRun, NodeStatus, RunRecord
 from lowerscope.core.records.snapshot import FxNode, Snapshot
 from lowerscope.core.rendering.verdict_text import status_words
-from lowerscope.core.strategy_names import STRATEGY_LETTERS, STRATEGY_NAMES
 
 GIVEN = ("placeholder", "get_attr", "output")
 """Opcodes of nodes that compute nothing, so that there is nothing to compare."""
@@ -25,11 +25,11 @@ _ORDER: dict[NodeStatus, float] = {
     "no reference": 3.0,
     "matches": 4.0,
 }
-"""Of the verdicts, where rows are sorted by these."""
+"""Sort order of the verdicts."""
 
 
 def compared_nodes(snapshot: Snapshot, record: RunRecord) -> Iterator[tuple[FxNode, NodeRun]]:
-    """Yield the nodes that compute something, in the order of the graph, with what was seen."""
+    """Yield the nodes that compute something, in the order of the graph, with their results."""
     runs = {each.id: each for each in record.nodes}
     for node in snapshot.fx:
         if node.opcode not in GIVEN and node.id in runs:
@@ -37,7 +37,9 @@ def compared_nodes(snapshot: Snapshot, record: RunRecord) -> Iterator[tuple[FxNo
 
 
 def is_of(run: NodeRun, sort: str) -> bool:
-    """Return whether a node is among ``"all"``, ``"starts"``, ``"differs"``, ``"not-compared"``."""
+    """Return whether a node is one of ``"all"``, ``"starts"``, ``"differs"``,
+    ``"not-compared"``.
+    """
     if sort == "starts":
         return starts_here(run)
     if sort == "not-compared":
@@ -46,17 +48,17 @@ def is_of(run: NodeRun, sort: str) -> bool:
 
 
 def starts_here(run: NodeRun) -> bool:
-    """Return whether a node differs alone, on torch's inputs, as well: its error is its own."""
+    """Return whether a node also differs in isolation, on torch's inputs: its error is its own."""
     return run.matches is not True and run.own_matches is False
 
 
 def came_from_above(run: NodeRun) -> bool:
-    """Return whether a node differs in the run, and not alone on torch's inputs."""
+    """Return whether a node differs in the run, but not in isolation on torch's inputs."""
     return run.matches is False and run.own_matches is True
 
 
 def node_rows(snapshot: Snapshot, record: RunRecord) -> tuple[Row, ...]:
-    """Return a row of each node that computes something, with the node's id as its key."""
+    """Return the rows of the nodes that compute something, keyed by node id."""
     inside = _compared_at(record)
     return tuple(
         _row(node, run, record, inside.get(node.id, ()))
@@ -65,13 +67,13 @@ def node_rows(snapshot: Snapshot, record: RunRecord) -> tuple[Row, ...]:
 
 
 def verdict_cell(run: NodeRun) -> Cell:
-    """Return the verdict on a node: a mark and a word."""
+    """Return the cell with a node's verdict: a mark and a word."""
     words, role = status_words(run.status)
     return Cell(words, role=role, value=_ORDER[run.status], spoken=words.partition(" ")[2])
 
 
 def _compared_at(record: RunRecord) -> Mapping[str, Sequence[str]]:
-    """Return, by node whose value is that of a fused group, the others that are in there."""
+    """Return, by the node that holds the value of a fused group, the group's other nodes."""
     runs = {each.id: each for each in record.nodes}
     return {
         run.id: [each for each in run.shared_with if each in runs and runs[each].matches is None]
@@ -104,10 +106,10 @@ def _row(node: FxNode, run: NodeRun, record: RunRecord, inside: Sequence[str]) -
 
 
 def _operator(node: FxNode) -> str:
-    """Return what a node computes: the class of its module, or the last part of its target."""
+    """Return a node's operator: the class of its module, or the last part of its target."""
     if node.opcode == "call_module":
         return node.label.partition(" · ")[0] or node.target
-    # Of a function of Python's own, the target is ``<built-in function getitem>``.
+    # The target of a Python builtin is ``<built-in function getitem>``.
     return node.target.rstrip(">").split()[-1].rpartition(".")[2]
 
 

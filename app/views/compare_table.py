@@ -1,4 +1,4 @@
-"""The table of the page Compare: each FX node against torch, filtered, sorted and selected."""
+"""The table of the page Compare: the FX nodes against torch, filtered, sorted and selected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.run import NOT_THERE, NodeRun
 
 OWN_ERROR, TORCH_TIME = 4, 6
-"""Places of columns."""
+"""Indices of columns."""
 
 
 class CompareTable(QWidget):
@@ -24,9 +24,9 @@ class CompareTable(QWidget):
     Signals
     -------
     menu_wanted(str, QPoint)
-        A row was clicked for its menu: the node, and where on the screen.
+        The menu of a row was requested: the node, and the screen position.
     node_wanted(str)
-        A row was double-clicked or entered: the node.
+        A row was activated by double click or Enter: the node.
     """
 
     menu_wanted = Signal(str, QPoint)
@@ -95,13 +95,13 @@ class CompareTable(QWidget):
         self._show_run()
 
     def show_all(self) -> None:
-        """Show every node, so that the one that is selected is among them."""
+        """Show every node, so that the selected one is visible."""
         self.filter.clear()
         self.sorts.set_current("all")
         self._show_rows()
 
     def _show_run(self) -> None:
-        # Thousands of rows are not made for a page that nobody looks at.
+        # Thousands of rows are not built for a hidden page.
         self._stale = not self.isVisible()
         if self._stale:
             return
@@ -110,7 +110,7 @@ class CompareTable(QWidget):
         if snapshot is not None and record is not None:
             self._rows = node_rows(snapshot, record)
             self._runs = {node.id: run for node, run in compared_nodes(snapshot, record)}
-        # Without torch's inputs, or its times, a column of dashes would say nothing.
+        # Without isolated runs or torch's times, the column would contain dashes only.
         runs = self._runs.values()
         for column, known in (
             (OWN_ERROR, any(each.own_matches is not None for each in runs)),
@@ -167,7 +167,7 @@ class CompareTable(QWidget):
         self.sorts.setVisible(bool(self._rows))
 
     def _kinds(self) -> tuple[tuple[str, str, str], ...]:
-        """Return key, words and tool tip of what the switch offers, where there are any."""
+        """Return key, text and tool tip of the filters that match any node."""
         return (
             (
                 "starts",
@@ -221,7 +221,7 @@ class CompareTable(QWidget):
         self._workspace.select((entity,))
         self.node_wanted.emit(entity)
 
-    # Qt's own
+    # Qt overrides
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

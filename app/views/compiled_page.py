@@ -1,4 +1,4 @@
-"""A text of what was compiled: bytecode, LLVM IR or assembly, which takes the worker some time."""
+"""Compiled code of a function: bytecode, LLVM IR or assembly, which takes the worker some time."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from lowerscope.core.records.snapshot import TextRecord, View
 from lowerscope.core.records.steps import Moment
 
 WAITING_MS = 150
-"""What takes longer than this says what is under way."""
+"""Delay before a request shows its progress."""
 
 
 class CompiledPage(FetchedPage):
-    """A fetched page that says what the worker is at, and can stop it.
+    """A fetched page that shows the worker's progress, and can cancel it.
 
-    It shows what TVM's build ended in, at whatever step the other pages are; and the function that
-    is scheduled as it is compiled by itself at its step.
+    It shows the result of TVM's build, whatever the current step is; and the scheduled function
+    compiled by itself, at its current step.
     """
 
     def __init__(
@@ -32,9 +32,9 @@ class CompiledPage(FetchedPage):
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(workspace, view, name, set_busy, parent)
+        super().__init__(workspace, view, name, self._note_busy, parent)
+        self._set_busy = set_busy
         empty = self.script.code.empty
-        self._moment: Moment | None = None
         self.cancel = empty.add_action(self.tr("Cancel"), self._cancel)
         self.again = empty.add_action(self.tr("Compile"), self._compile, primary=True)
         self._offer()
@@ -42,9 +42,9 @@ class CompiledPage(FetchedPage):
         self._timer.timeout.connect(self._show_waiting)
 
     def show_text_of(self, name: str, moment: Moment | None = None) -> None:
-        """Show the code of a function, compiled when the page is looked at."""
-        self._moment = moment if moment is not None and moment.clock == "schedule" else None
-        super().show_text_of(name, self._moment)
+        """Show the code of a function, compiled once the page is visible."""
+        scheduled = moment is not None and moment.clock == "schedule"
+        super().show_text_of(name, moment if scheduled else None)
 
     def show_nothing(self, title: str = "", hint: str = "") -> None:
         """Show an empty page with a reason."""
@@ -52,11 +52,12 @@ class CompiledPage(FetchedPage):
         self._offer()
         super().show_nothing(title, hint)
 
-    def _ask(self, name: str, moment: Moment | None) -> int:
-        self._timer.start()
-        return self._workspace.fetches.compiled(
-            self._view, name, self._take_text, self._take_problem, self._note_progress, moment
-        )
+    def _note_busy(self, busy: bool) -> None:
+        if busy:
+            self._timer.start()
+        else:
+            self._timer.stop()
+        self._set_busy(busy)
 
     def _show_waiting(self) -> None:
         busy = self._workspace.running
@@ -73,14 +74,12 @@ class CompiledPage(FetchedPage):
         self.script.show_text(None)
 
     def _take_text(self, record: TextRecord) -> None:
-        self._timer.stop()
         self._offer()
         super()._take_text(record)
         if self._moment is None:
             self._workspace.build.note_built()
 
     def _take_problem(self, problem: Problem) -> None:
-        self._timer.stop()
         super()._take_problem(problem)
         self._offer(self.again if problem.code in ("cancelled", "crashed") else None)
 
@@ -89,7 +88,7 @@ class CompiledPage(FetchedPage):
             each.setVisible(each is action)
 
     def _cancel(self) -> None:
-        self._workspace.fetches.cancel()
+        self._watch.cancel()
 
     def _compile(self) -> None:
-        self._fetching.fetch_again()
+        self._watch.refresh()

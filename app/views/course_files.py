@@ -1,4 +1,4 @@
-"""Commands of the help's pages: clicked, they open in the window what they are about."""
+"""Commands in help pages: a click opens in the window what they refer to."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _FOLDER = re.compile(r"(?<![\w/])course/")
 
 
 def command_of(line: str) -> str:
-    """Return the command of a line of code that opens something, without its comment, or ``""``."""
+    """Return the command in a line of code that opens something, without comment, or ``""``."""
     command = line.partition(" # ")[0].strip()
     return command if _COMMAND.match(command) else ""
 
 
 class CourseFiles(QWidget):
-    """A row that writes the files which the commands of the course are about.
+    """A row that writes the files used by the commands of the course.
 
     Parameters
     ----------
     open_recipe
-        Called with what a command that was clicked is about.
+        Called with the recipe of a clicked command.
     report
-        Called with what went wrong.
+        Called with a problem.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class CourseFiles(QWidget):
         row.addWidget(self.write)
 
     def choose_folder(self) -> None:
-        """Ask where the files of the page are to stand, and write them."""
+        """Select a folder in a dialog, and write the page's files to it."""
         chosen = QFileDialog.getExistingDirectory(self, self.tr("Where to put the folder course"))
         if chosen:
             self.write_files(Path(chosen) / "course")
 
     def write_files(self, folder: Path) -> None:
-        """Write the files of the page to a folder; those that are there already stay."""
+        """Write the page's files to a folder; existing ones are kept."""
         from lowerscope.core.export.course import write_course
 
         try:
@@ -74,7 +74,7 @@ class CourseFiles(QWidget):
         self.where.setText(str(folder))
 
     def open_command(self, command: str) -> None:
-        """Open what a command of a page is about."""
+        """Open the recipe of a command of a page."""
         if "course/" in command and self._folder is None:
             self.choose_folder()
             if self._folder is None:

@@ -1,4 +1,4 @@
-"""What an entity is, in words: for tool tips, the Details pane and the status bar."""
+"""Descriptions of entities for tool tips, the Details pane and the status bar."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from lowerscope.app.views.formats import count_text, shape_text
+from lowerscope.core.model.entities import name_of
+from lowerscope.core.model.formatting import bytes_text, shape_text
+from lowerscope.core.model.labels import STRATEGY_NAMES
 from lowerscope.core.records.model import ParameterRecord
 from lowerscope.core.records.snapshot import (
     FunctionRecord,
@@ -16,21 +18,11 @@ from lowerscope.core.records.snapshot import (
     Snapshot,
     SourceLine,
 )
-from lowerscope.core.strategy_names import STRATEGY_NAMES
-from lowerscope.core.units import bytes_text
 
 Facts = tuple[tuple[str, str], ...]
 
 RANDOM = "draws random numbers: not comparable"
-"""What is said of a node whose values are drawn anew each time."""
-
-
-def name_of(entity: str) -> str:
-    """Return an id without its kind: ``linear0`` of ``fx:linear0``, ``lv1`` of a binding."""
-    kind, _, name = entity.partition(":")
-    if kind == "torch":
-        return Path(name).name
-    return name.partition("/")[2] or name if kind == "relax" else name
+"""Text for a node whose values are random in each run."""
 
 
 def names_of(entities: tuple[str, ...], most: int = 4) -> str:
@@ -45,17 +37,17 @@ def find_node(snapshot: Snapshot, entity: str) -> FxNode | None:
 
 
 def line_text(line: SourceLine) -> str:
-    """Return where a line is: ``model.py:12``."""
+    """Return the location of a line: ``model.py:12``."""
     return f"{Path(line.file).name}:{line.line}"
 
 
 def origin_text(function: LibraryRecord) -> str:
-    """Return where a function that no file registers comes from."""
+    """Return the origin of a function that no file registers."""
     return {"torch": "by Lowerscope", "tvm": "by TVM"}.get(function.origin, "not registered")
 
 
 def node_facts(node: FxNode) -> Facts:
-    """Return what is known of an FX node, as labels and values."""
+    """Return the facts about an FX node, as labels and values."""
     facts = [
         ("opcode", node.opcode),
         ("target", node.target),
@@ -77,7 +69,7 @@ def node_facts(node: FxNode) -> Facts:
 
 
 def parts_text(node: FxNode) -> str:
-    """Return what a node was broken up into: ``8 × linear, 4 × tanh``; empty if it was not."""
+    """Return the parts a node was decomposed into: ``8 × linear, 4 × tanh``; empty for none."""
     counts = Counter(part.target.split(".")[-2] for part in node.parts if "." in part.target)
     return ", ".join(f"{count} × {name}" for name, count in counts.most_common())
 
@@ -105,7 +97,7 @@ def _part_facts(node: FxNode, part: FxPart) -> Facts:
 
 
 def tensor_of(entity: str, linked: frozenset[str]) -> str:
-    """Return the id of the tensor that an entity is, a parameter or a constant; empty for none."""
+    """Return the id of the tensor of an entity, a parameter or a constant; empty for none."""
     if entity.startswith(("param:", "const:")):
         return entity
     parameters = [each for each in linked if each.startswith("param:")]
@@ -118,12 +110,12 @@ def facts_of(
     linked: frozenset[str],
     function: FunctionRecord | None = None,
 ) -> Facts:
-    """Return what is known of an entity, as labels and values.
+    """Return the facts about an entity, as labels and values.
 
     Parameters
     ----------
     function
-        The function that it is at the step that is looked at.
+        The function that it is at the current step.
     """
     node = find_node(snapshot, entity)
     if node is not None:
@@ -144,7 +136,7 @@ def facts_of(
             return (*_parameter_facts(parameter), *tied)
     for module in snapshot.model.modules:
         if module.id == entity:
-            return (("kind", module.kind), ("parameters", count_text(module.parameters)), *tied)
+            return (("kind", module.kind), ("parameters", f"{module.parameters:,}"), *tied)
     if entity.startswith("tir:"):
         return _place_facts(entity, functions, tied)
     if entity.startswith("relax:"):
@@ -179,7 +171,7 @@ def _parameter_facts(parameter: ParameterRecord) -> Facts:
 
 
 def _place_facts(entity: str, functions: Sequence[FunctionRecord], tied: Facts) -> Facts:
-    """Return what is known of a block, a loop or a buffer of a TensorIR function."""
+    """Return the facts about a block, a loop or a buffer of a TensorIR function."""
     owner, _, part = entity.removeprefix("tir:").partition("/")
     block, slash, loop = part.partition("/")
     place: Facts = (("block", block),)

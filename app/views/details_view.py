@@ -1,17 +1,18 @@
-"""The Details pane: what is known of the entity that was selected last."""
+"""The Details pane: facts about the last selected entity."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from lowerscope.app.views.descriptions import facts_of, find_node, name_of, tensor_of
+from lowerscope.app.views.descriptions import facts_of, find_node, tensor_of
 from lowerscope.app.views.node_figures import run_facts
 from lowerscope.app.views.run_step_page import RunStepPage
 from lowerscope.app.views.values_panel import Facts, ValuesPanel
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.entities import name_of
 
 
 class DetailsView(Pane):
@@ -20,7 +21,7 @@ class DetailsView(Pane):
     Signals
     -------
     rule_wanted
-        The user wants to see the rule of the node, by a double click on it.
+        Show the rule of the node, on a double click.
     """
 
     rule_wanted = Signal()
@@ -56,7 +57,7 @@ class DetailsView(Pane):
         self._show_selection()
 
     def _follow_clock(self) -> None:
-        """Have the calls in front while these are gone through."""
+        """Bring the page Call to the front while the timeline Run is current."""
         clock = self._workspace.stepping.clock
         if clock != self._clock and "run" in (clock, self._clock):
             self.set_current("call" if clock == "run" else "details")
@@ -87,7 +88,7 @@ class DetailsView(Pane):
             self.values.show_nothing()
 
     def _add_facts(self, facts: Facts) -> None:
-        # What it is comes first, then its values, then what it is linked to.
+        # Its kind comes first, then its values, then its links.
         self._show_facts((*self._facts[:1], *facts, *self._facts[1:]))
 
     def _show_facts(self, facts: Facts) -> None:

@@ -1,27 +1,31 @@
-"""The text of a difference, with the list of its functions; fetched when it is looked at."""
+"""The text of a difference, with a list of its functions; fetched when it is visible."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QWidget
 
-from lowerscope.app.views.formats import STATUS_MARKS
 from lowerscope.app.views.sides_page import SidesPage, status_cell
 from lowerscope.app.widgets.diff.view import DiffPart, DiffRun, DiffView
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.records.difference import DifferenceRecord, FunctionDifference, Side, Status
-from lowerscope.core.records.steps import Moment
+from lowerscope.core.model.labels import STATUS_MARKS
+from lowerscope.core.model.queries import DifferenceQuery
+from lowerscope.core.records.difference import (
+    DifferenceRecord,
+    FunctionDifference,
+    Side,
+    Status,
+)
 from lowerscope.core.rendering.changed_words import changed_words
 
 LIST_WIDTH = 240
 
 
 class DifferencePage(SidesPage):
-    """The functions that differ at the left, and their lines."""
+    """The functions that differ, on the left, and the difference of the selected one."""
 
     def __init__(
         self,
@@ -47,38 +51,34 @@ class DifferencePage(SidesPage):
 
     @property
     def record(self) -> DifferenceRecord | None:
-        """What is shown; ``None`` before it has come, and where there was a problem."""
+        """The difference shown; ``None`` before it arrives, and after a problem."""
         return self._record
 
     @property
     def is_current(self) -> bool:
-        """Whether what is shown is the difference of the workspace's two sides."""
+        """Return whether the difference shown is that of the workspace's two sides."""
         return self._record is not None and self._sides == self._workspace.pins.sides
 
     @property
     def relax_function(self) -> str:
-        """The Relax function that is chosen in the list; ``main`` where none is."""
+        """The Relax function selected in the list, or else ``main``."""
         chosen = self.functions.selected_keys()
         functions = () if self._record is None else self._record.functions
         relax = [each.name for each in functions if each.kind == "relax" and each.name in chosen]
         return relax[0] if relax else "main"
 
     def show_sides(self) -> None:
-        """Show the difference of the workspace's two sides, as soon as it is there."""
+        """Show the difference of the workspace's two sides, once it arrives."""
         sides = self._workspace.pins.sides
         if sides is None:
-            self._fetching.forget()
             self._show_problem(self.tr("Nothing is open"), "")
-        else:
-            self._fetching.want(msgspec.json.encode(sides).decode())
+        self._watch.update()
 
-    def _ask(self, _sides: str, _moment: Moment | None = None) -> int:
+    def _query(self) -> DifferenceQuery | None:
         sides = self._workspace.pins.sides
-        assert sides is not None
-        return self._workspace.fetches.difference(sides, self._take, self._take_problem)
+        return None if sides is None else DifferenceQuery(*sides)
 
     def _take(self, record: DifferenceRecord) -> None:
-        self._fetching.settle(came=True)
         self._record, self._sides = record, self._workspace.pins.sides
         self._show_list()
         self._follow_selection()
@@ -113,7 +113,7 @@ class DifferencePage(SidesPage):
         self.diff.show_part(key)
 
     def _follow_selection(self) -> None:
-        """Bring what is selected in the other panes into view."""
+        """Scroll to what is selected in the other panes."""
         linked = self._workspace.selection.linked
         rows = [row.key for row in self.functions.rows()]
         found = [key for key in rows if f"tir:{key}" in linked]
@@ -151,14 +151,14 @@ def _counts(function: FunctionDifference) -> tuple[tuple[Status, int], ...]:
 
 
 def diff_part(function: FunctionDifference) -> DiffPart:
-    """Return the difference of a function, as the viewer takes it."""
+    """Return the difference of a function, in the viewer's format."""
     old = function.old.split("\n") if function.status != "added" else []
     same = function.status == "same"
     new = (function.old if same else function.new).split("\n")
     new = new if function.status != "removed" else []
     runs = [DiffRun(run.status, run.old, run.new, run.length) for run in function.runs]
     if function.constants:
-        # Lines of their own below the text, which names constants by number.
+        # They have lines of their own below the text, which refers to constants by number.
         first = len(old) + 1, len(new) + 1
         runs.append(DiffRun("changed", *first, len(function.constants)))
         old += [f"# values of {each.name}: {each.count:,}" for each in function.constants]

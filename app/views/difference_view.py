@@ -1,4 +1,4 @@
-"""The comparison of two steps: what each side is, a filter for both, and their difference."""
+"""The comparison of two steps: labels of both sides, a filter, and the difference."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from lowerscope.app.workspace import Workspace
 
 
 class DifferenceView(QWidget):
-    """The page on what a step changed, or on what is pinned.
+    """The page on the changes of a step, or on the pinned comparison.
 
     Parameters
     ----------
     set_busy
-        Called with whether a difference is on its way.
+        Called with whether a difference is being fetched.
 
     Signals
     -------
     patch_wanted
-        What is shown is to be saved as a patch.
+        Save the difference shown as a patch.
     """
 
     patch_wanted = Signal()
@@ -110,7 +110,7 @@ class DifferenceView(QWidget):
             self.page.diff.next_change()
 
     def previous_change(self) -> None:
-        """Go to the change before."""
+        """Go to the previous change."""
         if self._shows_graph:
             self.graph.step(-1)
         else:
@@ -140,9 +140,6 @@ class DifferenceView(QWidget):
             page.set_filter(self.filter.text().strip(), self.same.isChecked())
 
     def _show_anew(self) -> None:
-        # The files may be others, even if the recipe is the same.
-        self.page.forget()
-        self.graph.forget()
         self._show_sides()
 
     def _show_sides(self) -> None:
@@ -153,7 +150,7 @@ class DifferenceView(QWidget):
         self.page.show_sides()
         self.graph.show_sides(self.page.relax_function)
         if self.page.is_current:
-            # One of them may be pinned now, or not any more.
+            # One of them may have been pinned or unpinned.
             self._show_labels()
 
     def _show_labels(self) -> None:
@@ -180,10 +177,10 @@ class DifferenceView(QWidget):
         self.following.setIcon(icon("down"))
         self.save.setIcon(icon("save"))
 
-    # Making it
+    # Construction
 
     def _label(self) -> PartsLabel:
-        # Its end says which step it is: the rest is often the same on both sides.
+        # Its end names the step: the rest is often the same on both sides.
         label = PartsLabel(keep_last=True)
         label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         return label
@@ -231,5 +228,5 @@ class DifferenceView(QWidget):
         column.setSpacing(0)
         column.addWidget(bar)
         column.addWidget(self.pages, 1)
-        # Each label above the column that it is of.
+        # Each label is above the column of its side.
         self.page.column.insertWidget(0, sides)

@@ -1,4 +1,4 @@
-"""The form for named dimensions: a row each, with the range and the sizes to run at."""
+"""The form for named dimensions: rows with the range and the sizes to run at."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lowerscope.core.recipe import Dimension
 
 @dataclass(frozen=True)
 class DimensionRow:
-    """The fields of one dimension, with what is shown beside them."""
+    """The fields of one dimension, and the labels beside them."""
 
     span: QLineEdit
     sizes: QLineEdit
@@ -23,12 +23,12 @@ class DimensionRow:
 
 
 class DimensionsForm(QWidget):
-    """A form with a row for each name in the shapes; hidden where there is none.
+    """A form with a row for each name in the shapes; hidden if there are none.
 
     Parameters
     ----------
     said
-        What the user said of them before.
+        The user's previous specification.
     """
 
     def __init__(self, said: Sequence[Dimension], parent: QWidget | None = None) -> None:
@@ -53,7 +53,7 @@ class DimensionsForm(QWidget):
         return self._rows[name]
 
     def set_names(self, names: Iterable[str]) -> None:
-        """Show a row for each of `names`; what was filled in for others is kept for later."""
+        """Show a row for each of `names`; the values of other rows are kept for later."""
         self._names = tuple(dict.fromkeys(names))
         for name in self._names:
             if name not in self._rows:
@@ -64,12 +64,12 @@ class DimensionsForm(QWidget):
         self.setVisible(bool(self._names))
 
     def dimensions(self) -> tuple[Dimension, ...]:
-        """Return what is filled in.
+        """Return the filled in dimensions.
 
         Raises
         ------
         LowerscopeError
-            If a range or a size cannot be read, in the words of the command line.
+            If a range or a size is invalid, with the message of the command line.
         """
         return tuple(self._dimension(name, self._rows[name]) for name in self._names)
 

@@ -1,4 +1,4 @@
-"""The question which class, instance or function of a file to open."""
+"""The dialog that selects the class, instance or function of a file to open."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lowerscope.app.widgets.plain_text import Label
 
 
 class EntryDialog(Dialog):
-    """A list of candidates, one of which can be chosen with Enter or a double click."""
+    """A list of candidates, selected with Enter or a double click."""
 
     def __init__(self, file: str, choices: Sequence[str], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setWindowTitle(self.tr("Choose what to open"))
         self.list = QListWidget()
         self.list.setAccessibleName(self.tr("Candidates"))
-        # Rows are as high as the style has them, which it says when it has come to the list.
+        # The style determines the height of rows once it has been applied to the list.
         self.list.ensurePolished()
         self.list.addItems(list(choices))
         self.list.setCurrentRow(0)
@@ -43,6 +43,6 @@ class EntryDialog(Dialog):
         offer_help(self, "sources")
 
     def choice(self) -> str:
-        """Return the candidate that is marked."""
+        """Return the selected candidate."""
         item = self.list.currentItem()
         return "" if item is None else item.text()

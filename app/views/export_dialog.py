@@ -1,4 +1,4 @@
-"""The dialog that exports: what, where to, how far it is, and what has come of it."""
+"""The export dialog: artifacts, folder, progress and result."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _NEED_TORCH = ("fx", "fx-graph")
 _WIDTH = 720
 
 _BESIDE_BOX = 22
-"""Where the words of a box to tick begin."""
+"""Indentation of a check box's label."""
 
 
 class ExportDialog(Dialog):
-    """Boxes for what there is, by group; a folder; and the export itself, which can be stopped."""
+    """Check boxes for artifacts, by group; a folder; and the export, which can be cancelled."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class ExportDialog(Dialog):
         offer_help(self, "export")
 
     def wanted(self) -> tuple[Wanted, ...]:
-        """Return what is ticked."""
+        """Return the checked artifacts."""
         return tuple(
             Wanted(name=name)
             for name, box in self.boxes.items()
@@ -135,7 +135,7 @@ class ExportDialog(Dialog):
         self._follow()
 
     def _overwrite(self) -> None:
-        # What was asked about, whatever has been filled in since.
+        # The order that the question was about, whatever has been filled in since.
         self._start()
 
     def _show_progress(self, text: str, fraction: float | None = None) -> None:
@@ -198,7 +198,7 @@ class ExportDialog(Dialog):
         folder = str(user_path(self.folder.text().strip()).absolute())
         QDesktopServices.openUrl(QUrl.fromLocalFile(folder))
 
-    # Making it
+    # Construction
 
     def _graph_boxes(self) -> list[QCheckBox]:
         return [box for name, box in self.boxes.items() if name.endswith("-graph")]
@@ -253,7 +253,7 @@ class ExportDialog(Dialog):
     def _lay_out(self, browse: QPushButton) -> None:
         columns = [QVBoxLayout(), QVBoxLayout()]
         for group in dict.fromkeys(each.group for each in EXPORTS):
-            # What the module is, and what was done to it or works with it.
+            # The module itself on one side; operations on it on the other.
             side = columns[0 if group in ("Module", "Graphs", "Session") else 1]
             if side.count():
                 side.addSpacing(12)
@@ -294,10 +294,10 @@ class ExportDialog(Dialog):
         column.addWidget(self.buttons)
         self.setMinimumWidth(_WIDTH)
 
-    # Qt's own
+    # Qt overrides
 
     def done(self, result: int) -> None:
-        # Nobody would hear of what comes of it.
+        # The result could no longer be shown.
         self._exporting.give_up()
         super().done(result)
 

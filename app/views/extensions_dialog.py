@@ -1,4 +1,4 @@
-"""The list of rule and library files: which there are, which count, and in which order."""
+"""The list of rule and library files: existing, enabled, and in order."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ NAME_WIDTH = 280
 
 
 class ExtensionsDialog(Dialog):
-    """A list that stands beside the window: what is changed counts at once, and can be undone.
+    """A modeless list of files: changes apply at once, and can be undone.
 
     Signals
     -------
     file_wanted
-        The user wants to add a file: ``"rules"``, ``"library"`` or ``"passes"``.
+        Add a file: ``"rules"``, ``"library"`` or ``"passes"``.
     place_wanted
-        The user wants to see a file: a `SourceLine`.
+        Open a file: a `SourceLine`.
     """
 
     file_wanted = Signal(str)
@@ -160,7 +160,7 @@ class ExtensionsDialog(Dialog):
         files = list(self._files())
         on = item.checkState(0) == Qt.CheckState.Checked
         files[place] = msgspec.structs.replace(files[place], on=on)
-        # The list is made anew by the change, and the item is still at work on its signal.
+        # The change rebuilds the list while the item is still emitting its signal.
         QTimer.singleShot(0, self, partial(self._change, files))
 
     def _add_rules(self) -> None:
@@ -210,7 +210,7 @@ def _holds(file: Extension, record: ExtensionRecord | None) -> str:
 
 
 def _told(record: ExtensionRecord | None) -> str:
-    """Return what a file holds, a line each."""
+    """Return the contents of a file, a line each."""
     if record is None:
         return ""
     lines = [

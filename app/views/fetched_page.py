@@ -1,4 +1,4 @@
-"""A text that is fetched from the engine when it is looked at."""
+"""A text that is fetched from the engine when it is visible."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.views.script_page import ScriptPage
-from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import TextQuery
 from lowerscope.core.records.snapshot import TextRecord, View
 from lowerscope.core.records.steps import Moment
 
@@ -20,13 +20,13 @@ class FetchedPage(QWidget):
     Parameters
     ----------
     view
-        What the text shows.
+        Kind of text.
     name
         Accessible name of the code view.
     set_busy
-        Called with whether a text is on its way.
+        Called with whether a text is being fetched.
     kind
-        Of the functions: ``"tir"`` or ``"relax"``.
+        Kind of the functions: ``"tir"`` or ``"relax"``.
     """
 
     def __init__(
@@ -43,7 +43,17 @@ class FetchedPage(QWidget):
         self._workspace = workspace
         self._view: View = view
         self._kind = "relax" if view == "bytecode" else kind
-        self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
+        self._name: str | None = None
+        self._moment: Moment | None = None
+        self._shown_name: str | None = None
+        self._watch = workspace.queries.watch(
+            self,
+            self._query,
+            self._take_text,
+            self._take_problem,
+            set_busy,
+            self._note_progress,
+        )
         self.script = ScriptPage(workspace, name)
         self.column = QVBoxLayout(self)
         self.column.setContentsMargins(0, 0, 0, 0)
@@ -51,45 +61,42 @@ class FetchedPage(QWidget):
         self.column.addWidget(self.script, 1)
 
     def show_text_of(self, name: str, moment: Moment | None = None) -> None:
-        """Show the text of a function, or of a file, when the page is looked at; empty for the
-        module.
+        """Show the text of a function or file, once visible; empty for the module.
 
-        The same function at another `moment` stays where it was scrolled to.
+        The same function at another `moment` keeps its scroll position.
         """
-        self._fetching.want(name, moment)
+        self._name, self._moment = name, moment
+        self._watch.update()
 
     @property
     def is_current(self) -> bool:
-        """Whether what is to be shown is there."""
-        return self._fetching.is_settled
-
-    def forget(self) -> None:
-        """Count what is shown as out of date; it stays in view until something else is there."""
-        self._fetching.forget()
+        """Return whether the requested text is shown."""
+        return self._watch.is_current
 
     def show_nothing(self, title: str = "", hint: str = "") -> None:
         """Show an empty page with a reason."""
-        self._fetching.forget()
+        self._name = self._shown_name = None
+        self._watch.update()
         if title:
             self.script.code.set_empty(title, hint)
         self.script.show_text(None)
 
-    def _ask(self, name: str, moment: Moment | None) -> int:
-        return self._workspace.fetches.text(
-            self._view, name, self._take_text, self._take_problem, moment
-        )
+    def _query(self) -> TextQuery | None:
+        recipe = self._workspace.recipe
+        if recipe is None or self._name is None:
+            return None
+        return TextQuery(recipe, self._name, self._view, self._moment)
+
+    def _note_progress(self, text: str, fraction: float | None) -> None:
+        """Show the child's progress."""
 
     def _take_text(self, record: TextRecord) -> None:
-        before, empty = self._fetching.shown, not self.script.code.text()
-        self._fetching.settle(came=True)
-        name = self._fetching.shown
-        self.script.show_text(
-            record,
-            f"{self._kind}:{name}" if name and self._view != "source" else "",
-            stay=before == name and not empty,
-        )
+        stays = self._shown_name == self._name and bool(self.script.code.text())
+        name = self._shown_name = self._name
+        entity = f"{self._kind}:{name}" if name and self._view != "source" else ""
+        self.script.show_text(record, entity, stay=stays)
 
     def _take_problem(self, problem: Problem) -> None:
-        self._fetching.settle(came=False)
+        self._shown_name = None
         self.script.code.set_empty(problem.headline, problem.todo)
         self.script.show_text(None)

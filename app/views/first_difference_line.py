@@ -5,13 +5,13 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
 
-from lowerscope.app.views.formats import error_text
 from lowerscope.app.widgets.plain_text import literal
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.formatting import error_text
 
 
 class FirstDifferenceLine(QPushButton):
-    """A button that is there while a run has shown such a node; it selects the node."""
+    """A button that selects the first differing node; visible if the last run had one."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -20,7 +20,7 @@ class FirstDifferenceLine(QPushButton):
         self.setProperty("quiet", True)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        # Where there is no room, the end is cut off, and not the name.
+        # If space is short, the end is elided, and not the name.
         self.setStyleSheet("text-align: left")
         self.setMinimumWidth(120)
         self.clicked.connect(self._select)

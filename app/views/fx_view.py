@@ -1,4 +1,4 @@
-"""The FX pane: the graph of the traced model, its table, its code, and the user's own file."""
+"""The FX pane: the graph of the traced model, its table, its code, and the user's file."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.views.descriptions import RANDOM
 from lowerscope.app.views.fetched_page import FetchedPage
-from lowerscope.app.views.formats import shape_text
 from lowerscope.app.views.graph_page import EXTENDING, GraphPage
 from lowerscope.app.views.nothing_shown import nothing_words
 from lowerscope.app.views.source_page import SourcePage
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.formatting import shape_text
+from lowerscope.core.model.labels import STRATEGY_NAMES
 from lowerscope.core.records.snapshot import FxNode, FxPart
-from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 
 class FxView(Pane):
@@ -86,7 +86,7 @@ class FxView(Pane):
 
     def _show_selection(self) -> None:
         if self.current() != "table":
-            # The others follow by themselves.
+            # The other pages update by themselves.
             return
         self._fill()
         selection = self._workspace.selection
@@ -97,7 +97,7 @@ class FxView(Pane):
             self.table.reveal((chosen or list(marked))[0])
 
     def _fill(self) -> None:
-        """Make the rows of the table: thousands of them not before somebody looks at it."""
+        """Build the rows of the table, of which there may be thousands, once it is visible."""
         snapshot = self._workspace.snapshot
         if self._stale and snapshot is not None:
             self._stale = False
@@ -116,7 +116,7 @@ class FxView(Pane):
 
 
 def _rows(node: FxNode) -> list[Row]:
-    """Return the row of a node, and below it those of the operators that it was broken up into."""
+    """Return the row of a node, with the operators that it was decomposed into as child rows."""
     return [_row(node), *(_part_row(part) for part in node.parts)]
 
 

@@ -1,23 +1,17 @@
-"""What the card of a box of a graph says."""
+"""Texts of the cards of a graph's boxes."""
 
 from __future__ import annotations
 
 import re
 
-from lowerscope.app.views.descriptions import (
-    RANDOM,
-    Facts,
-    find_node,
-    line_text,
-    name_of,
-    names_of,
-)
+from lowerscope.app.views.descriptions import RANDOM, Facts, find_node, line_text, names_of
 from lowerscope.app.views.node_figures import measured_in, run_facts
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.records.graph import Box, Region
+from lowerscope.core.model.entities import name_of
+from lowerscope.core.model.graph import Box, Region
+from lowerscope.core.model.labels import STRATEGY_NAMES
 from lowerscope.core.records.snapshot import FxNode, Snapshot
-from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 _TYPE = re.compile(r"(?<=\w): .+? = ")
 
@@ -26,7 +20,7 @@ MOST_CODE = 8
 
 
 def card_text(workspace: Workspace, box: Box) -> CardText:
-    """Return what the card of `box` says."""
+    """Return the text of the card of `box`."""
     snapshot = workspace.snapshot
     if box.kind == "group" or snapshot is None:
         measured = run_facts(workspace.run_record, measured_in(box))
@@ -37,7 +31,7 @@ def card_text(workspace: Workspace, box: Box) -> CardText:
         facts = (*_given(_node_facts(node)), *run_facts(workspace.run_record, (box.id,)))
         return CardText(f"{node.title} · {node.label}", facts, code)
     linked = workspace.linked_to(*box.entities)
-    # What is linked to a function is linked to one after the passes: not to that of a step.
+    # Links of functions are those after the passes, not those of a step.
     functions = (*_of_kind(linked, "tir"), *_of_kind(linked, "ext")) if box.origins is None else ()
     described = [
         ("from", _other_name(box)),
@@ -53,7 +47,7 @@ def card_text(workspace: Workspace, box: Box) -> CardText:
 
 
 def frame_text(region: Region) -> CardText:
-    """Return what the card of the frame of an expanded module, or fused function, says."""
+    """Return the text of the card of the frame of an expanded module or fused function."""
     if region.id.startswith("module:"):
         return CardText(region.title, (("module", module_path(region.id)),))
     return CardText(region.title, (("holds", names_of(region.origins, most=6)),))
@@ -90,15 +84,15 @@ def _group_facts(box: Box) -> Facts:
 
 
 def _other_name(box: Box) -> str:
-    """Return the name that the binding had as it was lowered, where that is another one."""
+    """Return the name of the binding as it was lowered, if that is different."""
     is_other = len(box.entities) == 1 and box.entities != (box.id,)
     return name_of(box.entities[0]) if is_other else ""
 
 
 def _binding_text(snapshot: Snapshot, entities: tuple[str, ...]) -> str:
-    """Return the lines of the script that make some bindings, as they were lowered.
+    """Return the lines of the script that define some bindings, as they were lowered.
 
-    The types that they begin with are left out: a card is not wide.
+    Their leading types are omitted, since a card is narrow.
     """
     whole = snapshot.relax.text.splitlines()
     lines = [

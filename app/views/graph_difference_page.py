@@ -8,23 +8,22 @@ import msgspec
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QWidget
 
-from lowerscope.app.views.canvas_records import canvas_graph
 from lowerscope.app.views.descriptions import names_of
-from lowerscope.app.views.formats import STATUS_MARKS
 from lowerscope.app.views.sides_page import SidesPage, status_cell
-from lowerscope.app.widgets.canvas.graph_canvas import CanvasGraph, GraphCanvas
+from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.graph import Box, GraphRecord
+from lowerscope.core.model.labels import STATUS_MARKS
+from lowerscope.core.model.queries import GraphDifferenceQuery
 from lowerscope.core.records.difference import GraphDifference, NodeDifference
-from lowerscope.core.records.graph import Box
-from lowerscope.core.records.steps import Moment
 
 LIST_WIDTH = 330
 
 
 class GraphDifferencePage(SidesPage):
-    """Nodes that were added, removed or changed, at the left; the drawing at the right."""
+    """The added, removed or changed nodes on the left; the drawing on the right."""
 
     def __init__(
         self,
@@ -60,43 +59,40 @@ class GraphDifferencePage(SidesPage):
 
     @property
     def record(self) -> GraphDifference | None:
-        """What is shown; ``None`` before it has come, and where there was a problem."""
+        """The difference shown; ``None`` before it arrives, and after a problem."""
         return self._record
 
     def show_sides(self, function: str) -> None:
-        """Show the difference of a function in the workspace's two sides, once it is there."""
+        """Show the difference of a function in the workspace's two sides, once it arrives."""
         self._function = function
         sides = self._workspace.pins.sides
         if sides is None:
-            self._fetching.forget()
             self._show(None)
-        else:
-            self._fetching.want(msgspec.json.encode((function, sides)).decode())
+        self._watch.update()
 
     def changes(self) -> int:
-        """Return how many nodes were added, removed or changed."""
+        """Return the number of nodes that were added, removed or changed."""
         nodes = () if self._record is None else self._record.nodes
         return sum(node.status != "same" for node in nodes)
 
     def step(self, by: int) -> None:
-        """Go to the next node of the list, or to the one before."""
+        """Go to the next or the previous node of the list."""
         keys = [row.key for row in self.nodes.rows()]
         chosen = [each for each in self.nodes.selected_keys() if each in keys]
         if keys:
-            # Of those that what is selected came to, the one that was gone to last.
+            # Of the boxes of the selection, the one visited last.
             here = self._here if self._here in chosen else chosen[0] if chosen else ""
             place = keys.index(here) + by if here else 0
             self._mark(keys[max(0, min(place, len(keys) - 1))])
 
-    def _ask(self, _sides: str, _moment: Moment | None = None) -> int:
-        sides = self._workspace.pins.sides
-        assert sides is not None
-        return self._workspace.fetches.graph_difference(
-            sides, self._function, self._take, self._take_problem
-        )
+    def _query(self) -> GraphDifferenceQuery | None:
+        workspace = self._workspace
+        sides = workspace.pins.sides
+        if sides is None:
+            return None
+        return GraphDifferenceQuery(*sides, workspace.metrics, self._function)
 
     def _take(self, record: GraphDifference) -> None:
-        self._fetching.settle(came=True)
         title = self.tr("No graph")
         hint = self.tr("Neither side has a Relax function {0}.").format(record.function)
         self.canvas.set_empty(title, hint)
@@ -110,9 +106,9 @@ class GraphDifferencePage(SidesPage):
         self._record = record
         self._boxes = {} if record is None else {box.id: box for box in record.graph.boxes}
         if record is None:
-            self.canvas.set_graph(CanvasGraph())
+            self.canvas.set_graph(GraphRecord())
         else:
-            self.canvas.set_graph(canvas_graph(record.graph))
+            self.canvas.set_graph(record.graph)
         self._show_list()
         self._show_selection()
         self.shown.emit()
@@ -136,7 +132,7 @@ class GraphDifferencePage(SidesPage):
             self._show_selection()
 
     def _show_selection(self) -> None:
-        """Mark what is selected, where it is of the module that is shown."""
+        """Mark the selection, as far as it belongs to the module shown."""
         linked = self._workspace.selection.linked
         if self._is_of_shown():
             marked = [
@@ -148,7 +144,7 @@ class GraphDifferencePage(SidesPage):
             self.nodes.set_selection(marked)
 
     def _is_of_shown(self) -> bool:
-        """Return whether the boxes stand for bindings that the window's recipe is lowered to."""
+        """Return whether the boxes stand for bindings of the window's recipe."""
         sides, recipe = self._workspace.pins.sides, self._workspace.recipe
         if sides is None or recipe is None:
             return False

@@ -1,4 +1,4 @@
-"""The menu on a graph: what can be done with a box, and with the graph as a whole."""
+"""The menu of a graph: commands on a box, and on the graph as a whole."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from PySide6.QtCore import QPoint
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu
 
-from lowerscope.app.views.descriptions import name_of
 from lowerscope.app.widgets.canvas.colours import FIGURES, Colouring
 from lowerscope.app.widgets.plain_text import literal
+from lowerscope.core.model.entities import name_of
+from lowerscope.core.model.labels import STRATEGY_NAMES
 from lowerscope.core.recipe import STRATEGIES
-from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 if TYPE_CHECKING:
     from lowerscope.app.views.graph_page import GraphPage
@@ -28,9 +28,9 @@ def open_menu(page: GraphPage, name: str, position: QPoint) -> None:
     Parameters
     ----------
     name
-        The box or frame that it is about; empty for the ground.
+        The box or frame; empty for the background.
     position
-        Where, on the screen.
+        Screen position.
     """
     menu = QMenu(page)
     deeds: Deeds = {}
@@ -38,7 +38,7 @@ def open_menu(page: GraphPage, name: str, position: QPoint) -> None:
         _add_thing(page, name, menu, deeds)
         menu.addSeparator()
     _add_graph(page, menu, deeds)
-    # What is done may well replace the graph: after the menu is gone.
+    # A command may replace the graph: run it once the menu is gone.
     chosen = menu.exec(position)
     menu.deleteLater()
     if chosen in deeds:

@@ -1,4 +1,4 @@
-"""How the tensors of library functions were handed over, in words."""
+"""Texts on how tensors were passed to library functions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QCoreApplication
 
+from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.records.run import CallRun, Hand, HandOver
-from lowerscope.core.units import bytes_text
 
 
 def hand_over_text(calls: Sequence[CallRun]) -> str:
-    """Return what was observed of the calls of a node; empty where they are no library's."""
+    """Return how a node's tensors were passed; empty if its calls are no library's."""
     found = [(each.function, each.hand_over) for each in calls if each.hand_over is not None]
     texts = dict.fromkeys(
         text_of(hand_over) if len(found) == 1 else f"{function}: {text_of(hand_over)}"

@@ -1,7 +1,7 @@
-"""Which page of the help a part of the window has, and F1 in dialogs.
+"""Help pages of parts of the window, and F1 in dialogs.
 
-The page of a widget is its property `PAGE`. Dialogs hold the keys of the window back, and have a
-key and a button of their own.
+The page of a widget is its property `PAGE`. Dialogs block the window's shortcuts, and have a
+shortcut and a button of their own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PAGE = "help"
 
 
 class HelpNotifier(QObject):
-    """Says that a dialog's help is asked for.
+    """Emits a signal when the help of a dialog is requested.
 
     Signals
     -------
@@ -27,7 +27,7 @@ class HelpNotifier(QObject):
     wanted = Signal(QWidget, str)
 
     def tell(self) -> None:
-        """Tell of the dialog whose key or button it was."""
+        """Emit the signal for the dialog whose shortcut or button was used."""
         sender = self.sender()
         inside = sender if isinstance(sender, QWidget) else sender.parent()
         if isinstance(inside, QWidget):
@@ -37,17 +37,17 @@ class HelpNotifier(QObject):
 
 @cache
 def notifier() -> HelpNotifier:
-    """Return the one that all dialogs tell."""
+    """Return the notifier shared by all dialogs."""
     return HelpNotifier()
 
 
 def set_page(widget: QWidget, page: str) -> None:
-    """Have F1 in a part of the window open this page."""
+    """Set the help page that F1 opens in a part of the window."""
     widget.setProperty(PAGE, page)
 
 
 def offer_help(dialog: QDialog, page: str) -> None:
-    """Give a dialog F1, and a button for it beside its others."""
+    """Add F1 to a dialog, and a help button beside its others."""
     set_page(dialog, page)
     key = QShortcut(QKeySequence("F1"), dialog)
     key.activated.connect(notifier().tell)

@@ -1,4 +1,4 @@
-"""The window with the help: a list of its pages, a search in them, and the page."""
+"""The help window: a list of pages, a search, and the page."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ class Place:
 
 
 class HelpWindow(QWidget):
-    """Pages of the help, with a list, a search, and a way back.
+    """Pages of the help, with a list, a search, and a history.
 
     Parameters
     ----------
     open_recipe
-        Called with what a command that was clicked is about.
+        Called with the recipe of a clicked command.
     report
-        Called with what went wrong.
+        Called with a problem.
     """
 
     def __init__(
         self, open_recipe: Callable[[Recipe], None], report: Callable[[Problem], None]
     ) -> None:
-        # Without a parent, a dialog that is open over the main window leaves it alone.
+        # Without a parent, it is not blocked by a dialog of the main window.
         super().__init__()
         self._history: list[tuple[Place, int]] = []
         self._at = -1
@@ -148,7 +148,7 @@ class HelpWindow(QWidget):
     # Pages
 
     def place(self) -> Place:
-        """The page that is shown."""
+        """The current page and section."""
         return self._history[self._at][0]
 
     def show_page(self, name: str, anchor: str = "") -> None:
@@ -163,11 +163,11 @@ class HelpWindow(QWidget):
         self._draw()
 
     def go_back(self) -> None:
-        """Show the page before."""
+        """Show the previous page."""
         self._go(-1)
 
     def go_forward(self) -> None:
-        """Show the page that Back has left."""
+        """Show the page that Back left."""
         self._go(1)
 
     def _go(self, step: int) -> None:
@@ -287,7 +287,7 @@ class HelpWindow(QWidget):
             self._open_item(item)
 
     def _leave(self) -> None:
-        """End the search, or else close the window."""
+        """Clear the search, or else close the window."""
         if self.search.text():
             self.search.clear()
         else:
@@ -318,12 +318,12 @@ class HelpWindow(QWidget):
         self.forward.setIcon(icon("right"))
         self._show_list()
 
-    # Qt's own
+    # Qt overrides
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         pressed = isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress
         if isinstance(event, QKeyEvent) and pressed and event.key() in _MOVES:
-            # The list is walked while the words are typed.
+            # Arrow keys move through the list while the words are typed.
             self.list.event(event)
             return True
         return super().eventFilter(watched, event)

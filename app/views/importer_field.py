@@ -1,4 +1,4 @@
-"""The field that says which of TVM's importers translates, and takes another choice."""
+"""The field that shows and changes which of TVM's importers translates."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import msgspec
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QMenu, QWidget
 
-from lowerscope.app.views.formats import TRANSLATOR_NAMES
 from lowerscope.app.widgets.field import Field, Part
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import TRANSLATORS
 
+TRANSLATOR_NAMES = {
+    "lowerscope": "Lowerscope's rules",
+    "tvm-fx": "TVM from_fx",
+    "tvm-export": "TVM from_exported_program",
+}
+
 
 class ImporterField(Field):
-    """A field that is there while an importer of TVM's is chosen as the translator."""
+    """A field that is visible while one of TVM's importers is the translator."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(self.tr("Importer"), parent)

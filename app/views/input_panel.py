@@ -1,4 +1,4 @@
-"""One input: its picture to draw on, or its figures, and where its value comes from."""
+"""An input: its picture to draw on, or its statistics, and the source of its value."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from PySide6.QtWidgets import (
 from lowerscope.app.views.inputs_dialog import FILES
 from lowerscope.app.views.prediction_rows import show_prediction
 from lowerscope.app.views.values_panel import Facts, ValuesPanel
+from lowerscope.app.widgets.charts.bars import Bars
 from lowerscope.app.widgets.drawing_pad import DrawingPad
 from lowerscope.app.widgets.fact_lines import FactLines
 from lowerscope.app.widgets.picture_view import PictureView
-from lowerscope.app.widgets.score_bars import ScoreBars
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import SEEDS
@@ -32,19 +32,19 @@ BRUSHES = {"fine": 0.6, "medium": 1.4, "broad": 3.0}
 _DRAWN_FOR = 28
 
 SMALLEST, MOST = 120, 460
-"""Of the sides of the picture, in points."""
+"""Bounds on the sides of the picture, in points."""
 
 BESIDE = 380
-"""Of the width, what the tools and the scores have at least."""
+"""Minimum width of the tools and the scores."""
 
 
 class InputPanel(QWidget):
-    """The value of an input, and what can be done about it.
+    """The value of an input, and the commands on it.
 
     Attributes
     ----------
     name
-        The input that is shown; empty for none.
+        The input shown; empty for none.
     """
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
@@ -56,7 +56,7 @@ class InputPanel(QWidget):
         self.facts = FactLines()
         self.values = ValuesPanel(workspace, self._show_facts, self._set_busy)
         self.values.save.hide()
-        self.bars = ScoreBars(self.tr("The best classes of both sides"))
+        self.bars = Bars(self.tr("The best classes of both sides"), whole=1.0)
         self.tool = SegmentedSwitch(
             self.tr("Tool"),
             (
@@ -136,7 +136,7 @@ class InputPanel(QWidget):
         self._show_run()
 
     def show_input(self, name: str) -> None:
-        """Show an input by its name; nothing for an empty one."""
+        """Show an input by its name, or nothing for an empty name."""
         inputs = self._workspace.inputs
         self.name = name
         record = next((each for each in inputs.records if each.name == name), None)
@@ -161,7 +161,7 @@ class InputPanel(QWidget):
                 picture.pixels, picture.width, picture.height, picture.channels
             )
         elif not self.pad.is_drawing() and not inputs.waits:
-            # What is drawn meanwhile is ahead of what the engine has seen.
+            # Strokes drawn meanwhile are newer than the engine's state.
             if (self.pad.pixels(), self.pad.picture_size()) != (
                 picture.pixels,
                 (picture.width, picture.height),
@@ -170,14 +170,14 @@ class InputPanel(QWidget):
             self._take_brush(self.brush.current())
 
     def set_narrow(self, narrow: bool) -> None:
-        """Stack what stands side by side, or the other way round."""
+        """Stack the parts, or place them side by side."""
         directions = QBoxLayout.Direction
         self._row.setDirection(directions.TopToBottom if narrow else directions.LeftToRight)
         self._fit()
 
     def _fit(self) -> None:
         narrow = self._row.direction() == QBoxLayout.Direction.TopToBottom
-        # As wide as they are high, so that what stands beside them has the rest.
+        # The picture is square, so that the parts beside it get the rest.
         room = SMALLEST if narrow else min(self.height() - 12, self.width() - BESIDE)
         side = max(SMALLEST, min(MOST, room))
         for widget in (self.pad, self.picture):
@@ -216,7 +216,7 @@ class InputPanel(QWidget):
         inputs = self._workspace.inputs
         spec = inputs.spec_of(self.name)
         if spec is not None and spec.seed == round(self.seed.value()):
-            # Once more means other values.
+            # Randomising again uses other values.
             self.seed.setValue((self.seed.value() + 1) % SEEDS)
         inputs.randomise(self.name, round(self.seed.value()))
 
@@ -231,7 +231,7 @@ class InputPanel(QWidget):
 
     def _show_state(self) -> None:
         if self._workspace.inputs.problem is not None:
-            # The drawing that was refused is not what is run.
+            # A rejected drawing is not what is run.
             self.show_input(self.name)
 
     def _show_run(self) -> None:
@@ -240,9 +240,9 @@ class InputPanel(QWidget):
             show_prediction(self.bars, record)
         else:
             self.bars.set_faded(True)
-        self.bars.setVisible(bool(self.bars.rows()))
+        self.bars.setVisible(bool(self.bars.bars()))
 
-    # Qt's own
+    # Qt overrides
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

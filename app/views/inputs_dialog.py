@@ -1,4 +1,4 @@
-"""The form for a model's inputs: a row each, with shape, dtype and origin of the values."""
+"""The form for a model's inputs: rows with shape, dtype and origin of the values."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.views.dimensions_form import DimensionsForm
-from lowerscope.app.views.formats import shape_text
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.wrong_mark import mark_wrong
 from lowerscope.core.dimensions import check_dimensions
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.recipe import SEEDS, Dimension, InputSpec
 from lowerscope.core.records.model import InputRecord
 from lowerscope.core.sources.input_option import DTYPES, EXTENT, IMAGES, parse_input
@@ -50,7 +50,7 @@ class InputRow:
     before: tuple[str, ...] = ()
 
     def texts(self) -> tuple[str, ...]:
-        """Return what stands in the fields."""
+        """Return the texts of the fields."""
         edits = (self.shape, self.low, self.high, self.file)
         return (*(edit.text().strip() for edit in edits), self.dtype.currentText())
 
@@ -63,15 +63,15 @@ class InputsDialog(Dialog):
     names
         Names of the inputs, in order.
     known
-        What the inputs are now; may be empty.
+        The current inputs; may be empty.
     specs
-        What the user said of them before.
+        The user's previous specifications.
     seed
-        The seed as it is now.
+        The current seed.
     question
         A line above the form; empty for none.
     dimensions
-        What the user said of the names in the shapes before.
+        The user's previous specification of the named dimensions.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class InputsDialog(Dialog):
         for row in self._rows:
             row.shape.textChanged.connect(self._show_ranges)
         self._show_ranges()
-        # A spin box of whole numbers ends at half of the seeds.
+        # The range of an integer spin box covers half of the seeds only.
         self.seed = QDoubleSpinBox()
         self.seed.setDecimals(0)
         self.seed.setRange(0, SEEDS - 1)
@@ -153,15 +153,15 @@ class InputsDialog(Dialog):
         return next(row for row in self._rows if row.name == name)
 
     def specs(self) -> tuple[InputSpec, ...]:
-        """Return what was filled in, once the dialog is accepted; empty for the file's own."""
+        """Return the specifications, once the dialog is accepted; empty for the file's own."""
         return self._specs
 
     def dimensions(self) -> tuple[Dimension, ...]:
-        """Return the ranges that were filled in, and the sizes to run at."""
+        """Return the ranges and the sizes to run at."""
         return self._dimensions
 
     def chosen_seed(self) -> int:
-        """Return the seed that was filled in."""
+        """Return the seed."""
         return round(self.seed.value())
 
     def _add_row(
@@ -266,7 +266,7 @@ class InputsDialog(Dialog):
 
 
 def _mark(row: InputRow, wrong: bool) -> None:
-    """Mark those fields of a row that what is wrong with it stands in."""
+    """Mark the fields of a row that contain its error."""
     named = bool(row.file.text().strip())
     shaped = not named and wrong
     if shaped:
@@ -282,10 +282,9 @@ def _mark(row: InputRow, wrong: bool) -> None:
 
 
 def _spec_of(row: InputRow) -> InputSpec | None:
-    """Read a row through the option's own parser, so that both say the same of what is wrong.
+    """Parse a row with the parser of the command line's option, for the same errors.
 
-    A row that was not touched stays what it was: what the user said before, or nothing, which
-    means the file's own example.
+    An unchanged row keeps its previous specification, or none, which means the file's own example.
     """
     if row.known and row.texts() == row.before:
         return row.said
@@ -294,7 +293,8 @@ def _spec_of(row: InputRow) -> InputSpec | None:
     if file:
         picture = Path(file).suffix.lower() in IMAGES
         if shape and (picture or row.shape.text().strip() != row.before[0]):
-            # A picture is made to fit; of other files, this is what the user says that they hold.
+            # A picture is resized to fit; for other files, this is their shape according to the
+            # user.
             spec = parse_input(f"{row.name}={shape}")
             return msgspec.structs.replace(spec, file=file)
         return InputSpec(name=row.name, file=file)
@@ -312,6 +312,6 @@ def _spec_of(row: InputRow) -> InputSpec | None:
     except LowerscopeError as error:
         what, todo = error.problem.what, error.problem.todo
         if "NAME=" in todo:
-            # It speaks of the option on the command line.
+            # Its advice mentions the option of the command line.
             todo = "Write its extents with commas, such as 1,784, and whole numbers from and up to"
         raise LowerscopeError(what, where=row.name, todo=todo) from error

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.views.formats import shape_text
 from lowerscope.app.views.input_panel import InputPanel
 from lowerscope.app.views.set_panel import SetPanel
 from lowerscope.app.views.tool_bar import verdict_state
@@ -23,16 +22,17 @@ from lowerscope.app.widgets.pill import Pill
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.formatting import shape_text
 
 NARROW = 500
-"""Width below which what stands side by side is stacked."""
+"""Width below which parts are stacked."""
 
 ROOM = 560
-"""So wide the page is for the verdict to stand above the input."""
+"""Minimum width for the verdict above the input."""
 
 
 class InputsPage(QWidget):
-    """Where all that concerns the values of inputs stands."""
+    """The page with all settings of the inputs' values."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -95,11 +95,11 @@ class InputsPage(QWidget):
         self._show_state()
 
     def current(self) -> str:
-        """Return the name of the input that is shown; empty for none."""
+        """Return the name of the input shown; empty for none."""
         return self.one.name
 
     def drop(self, path: str) -> None:
-        """Take a file as the input that is shown, or a folder as a set of inputs."""
+        """Use a dropped file as the input shown, or a folder as a set of inputs."""
         inputs = self._workspace.inputs
         (self.show_set if inputs.is_set(path) else self.show_one)()
         inputs.drop(path, self.one.name)
@@ -157,7 +157,7 @@ class InputsPage(QWidget):
         elif record is not None:
             self.verdict.set_state(*verdict_state(record), record.reason)
         known = record is not None or workspace.running
-        # In a narrow pane it stands in the tool bar alone.
+        # In a narrow pane it is only in the tool bar.
         has_room = self.width() >= ROOM
         self.verdict.setVisible(known and has_room and self.switch.current() == "one")
 
@@ -169,7 +169,7 @@ class InputsPage(QWidget):
         self.error.setVisible(problem is not None)
         self.error.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
 
-    # Qt's own
+    # Qt overrides
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -1,4 +1,4 @@
-"""The page with the functions outside of the module: where they are registered, who calls them."""
+"""The page of external functions: where they are registered, and their callers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lowerscope.core.records.snapshot import LibraryRecord
 
 
 class LibraryPage(QWidget):
-    """A table of the library functions, tied to the selection."""
+    """A table of the library functions, linked to the selection."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)

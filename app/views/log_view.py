@@ -1,4 +1,4 @@
-"""The log: what torch, TVM and the user's file printed in the children."""
+"""The log: output of torch, TVM and the user's file in the children."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from lowerscope.app.workspace import Workspace
 
 MOST_LINES = 5000
 LINE_CHARACTERS = 1000
-"""Of a line; the rest of a longer one is not shown."""
+"""Maximum length of a line; the rest is not shown."""
 
 MOST_CHARACTERS = 2**20
 
 MOST_NEW_LINES = 1000
-"""Of a text that is added; of more, the last are shown."""
+"""Maximum number of lines shown of an added text; the last ones are shown."""
 
 _CUT = " …"
 
@@ -30,12 +30,12 @@ _LONG_LINE = re.compile(rf"([^\n]{{{LINE_CHARACTERS}}})[^\n]+")
 
 
 class LogView(PlainTextEdit):
-    """The end of a text that grows there; it scrolls along unless the user scrolled up.
+    """The end of a growing text; it scrolls along unless the user scrolled up.
 
     Attributes
     ----------
     saving
-        Writes the whole text to a file, of which this shows a part.
+        Writes the whole text, of which this shows a part, to a file.
     """
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
@@ -62,7 +62,7 @@ class LogView(PlainTextEdit):
         self.setFont(code_font())
 
     def append_text(self, text: str) -> None:
-        """Add text as it came, whole lines or not, as much of it as is shown."""
+        """Append text, complete lines or not, as far as it is shown."""
         self.empty.hide()
         bar = self.verticalScrollBar()
         follows = bar.value() == bar.maximum()
@@ -74,11 +74,11 @@ class LogView(PlainTextEdit):
             bar.setValue(bar.maximum())
 
     def _shown(self, text: str, column: int) -> str:
-        """Return what is shown of a text that is added to a line with `column` characters."""
+        """Return the visible part of a text appended to a line with `column` characters."""
         first, newline, rest = text.partition("\n")
         room = LINE_CHARACTERS - column
         if len(first) > room:
-            # A line that is cut has the mark as well, and takes no more.
+            # A shortened line includes the mark, and accepts no more text.
             first = "" if room < 0 else first[:room] + _CUT
         lines = rest.count("\n")
         if lines > MOST_NEW_LINES:
@@ -88,7 +88,7 @@ class LogView(PlainTextEdit):
         return first + newline + _LONG_LINE.sub(rf"\1{_CUT}", rest)
 
     def _drop_first(self) -> None:
-        """Remove the first lines, where all have too many characters together."""
+        """Remove the first lines once the text has too many characters."""
         document = self.document()
         excess = document.characterCount() - MOST_CHARACTERS
         if excess <= 0:
@@ -102,7 +102,7 @@ class LogView(PlainTextEdit):
         cursor.removeSelectedText()
 
     def save_whole(self) -> None:
-        """Ask for a file, and write all that was printed to it, as it was printed."""
+        """Select a file in a dialog, and write the complete output to it."""
         log = self._workspace.whole_log
         if log.held or log.dropped:
             self.saving.choose_file(self.tr("Save whole log"), "lowerscope.log", log.text)

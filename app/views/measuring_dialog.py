@@ -1,4 +1,4 @@
-"""The form for how a run is timed: threads, calls, and whether torch.compile is a side."""
+"""The form for timing runs: threads, calls, and whether torch.compile is timed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIELD_WIDTH = 240
 
 
 class MeasuringDialog(Dialog):
-    """A field for each number of the recipe; where there is a run, it is measured by them."""
+    """A field for each number of the recipe; an existing run is measured again."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -97,7 +97,7 @@ class MeasuringDialog(Dialog):
 
 
 def edit_measuring(workspace: Workspace, parent: QWidget) -> None:
-    """Ask how runs are to be timed."""
+    """Show the form for timing runs."""
     if workspace.wanted is not None:
         dialog = MeasuringDialog(workspace, parent)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -105,14 +105,14 @@ def edit_measuring(workspace: Workspace, parent: QWidget) -> None:
 
 
 def _number(name: str, least: int, most: int, value: int, at_least: str = "") -> QSpinBox:
-    """Return a field for a number; `at_least` is what the smallest one means."""
+    """Return a field for a number; `at_least` describes the smallest value."""
     field = QSpinBox()
     field.setRange(least, most)
     field.setSpecialValueText(at_least)
     field.setValue(value)
     field.setAccessibleName(name)
     field.setFixedWidth(FIELD_WIDTH)
-    # The style sheet's padding does not reach the text of a spin box.
+    # The style sheet's padding does not apply to the text of a spin box.
     field.lineEdit().setTextMargins(6, 0, 0, 0)
     return field
 

@@ -10,7 +10,6 @@ from PySide6.QtGui import QColor, QFont, QGuiApplication
 from PySide6.QtWidgets import QMenu, QStackedWidget, QTreeWidget, QTreeWidgetItem, QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.views.formats import count_text, shape_text
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.views.nothing_shown import nothing_words
 from lowerscope.app.widgets.empty_state import EmptyState
@@ -18,6 +17,7 @@ from lowerscope.app.widgets.note_delegate import NOTE, NoteDelegate
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.typefaces import ui_font
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.records.model import ModuleRecord
 from lowerscope.core.records.snapshot import FunctionRecord, Snapshot
 
@@ -31,7 +31,7 @@ class ModelView(Pane):
     Signals
     -------
     export_wanted
-        A function is to be exported: its id.
+        Export a function: its id.
     """
 
     export_wanted = Signal(str)
@@ -109,7 +109,7 @@ class ModelView(Pane):
             item = self._item(parent, module.id, _module_name(module), _module_size(module))
             item.setToolTip(0, f"{module.path or snapshot.model.title}: {module.kind}")
             parents[module.path] = item
-            # The root's own children show; what is below them opens on demand.
+            # Only the root's children are visible at first.
             item.setExpanded(not module.path)
 
     def _add_section(self, title: str, rows: list[tuple[str, str, str]]) -> None:
@@ -182,4 +182,4 @@ def _module_name(module: ModuleRecord) -> str:
 
 
 def _module_size(module: ModuleRecord) -> str:
-    return count_text(module.parameters) if module.parameters else ""
+    return f"{module.parameters:,}" if module.parameters else ""

@@ -1,4 +1,4 @@
-"""The question what becomes of opened code where the system makes no sandbox for it."""
+"""The dialog for systems that cannot create a sandbox for opened code."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.question import Question
 
 _WITHOUT = 2
-"""The result of a dialog that is neither accepted nor rejected."""
+"""Result of the dialog, neither accepted nor rejected."""
 
 
 class NoSandboxDialog(Question):
-    """Lets the user try again, run code without a sandbox, or keep it from running.
+    """Offers to try again, to run code without a sandbox, or not to run it.
 
-    Accepting it tries again; closing it keeps code from running.
+    Accepting it tries again; closing it prevents code from running.
 
     Signals
     -------
     without(bool)
-        Code may run without a sandbox; the argument is whether in later sessions as well.
+        Code may run without a sandbox; the argument tells whether in later sessions too.
 
     Parameters
     ----------
     reason
-        Why the system makes none.
+        Why the system cannot create one.
 
     Attributes
     ----------
     why
-        The reason.
+        Label with the reason.
     go_without
-        The button that lets code run without a sandbox.
+        The button that allows code without a sandbox.
     remembered
-        Whether that holds for later sessions.
+        Check box: the same in later sessions.
     """
 
     without = Signal(bool)

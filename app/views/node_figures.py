@@ -1,4 +1,4 @@
-"""What the last run has shown of nodes: for the colours of a graph, its cards, and Details."""
+"""Results of the last run for nodes: for a graph's colours and cards, and Details."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from PySide6.QtCore import QCoreApplication
 
 from lowerscope.app.views.descriptions import Facts, names_of
-from lowerscope.app.views.formats import duration_text, error_text
 from lowerscope.app.views.hand_over_words import hand_over_text
-from lowerscope.app.widgets.canvas.colours import Colouring
-from lowerscope.app.widgets.canvas.graph import CanvasFigures, CanvasShade
-from lowerscope.core.records.graph import Box
+from lowerscope.app.widgets.canvas.colours import CanvasFigures, CanvasShade, Colouring
+from lowerscope.core.model.formatting import duration_text, error_text, share_text
+from lowerscope.core.model.graph import Box
 from lowerscope.core.records.run import NOT_THERE, NodeRun, RunRecord
 
 _STEPS = 15
-"""Colours tell so many levels apart, beside the least."""
+"""Number of colour levels, besides the least."""
 
 
 def figures_of(record: RunRecord | None, boxes: Iterable[Box]) -> Mapping[Colouring, CanvasFigures]:
-    """Return the times and the errors of boxes, as far as a run has shown them, or why not."""
+    """Return the times and the errors of boxes, as far as a run has them, or why not."""
     if record is None:
         return {}
     runs = {each.id: each for each in record.nodes}
@@ -34,7 +33,7 @@ def figures_of(record: RunRecord | None, boxes: Iterable[Box]) -> Mapping[Colour
 
 
 def why_no_figures(record: RunRecord | None, colouring: Colouring) -> str:
-    """Return why nodes have no times or errors; empty where some of them have."""
+    """Return why nodes have no times or errors; empty if some of them have."""
     if record is None:
         return _tr("Run first (F5): times and errors of nodes come from a run of this recipe")
     if colouring == "time" and any(each.milliseconds is not None for each in record.nodes):
@@ -51,7 +50,7 @@ def why_no_figures(record: RunRecord | None, colouring: Colouring) -> str:
 
 
 def run_facts(record: RunRecord | None, members: Sequence[str]) -> Facts:
-    """Return time, error and hand-over of some nodes or bindings together, as facts."""
+    """Return time, error and hand-over of several nodes or bindings together, as facts."""
     if record is None:
         return ()
     runs = [each for each in record.nodes if each.id in members]
@@ -65,13 +64,14 @@ def run_facts(record: RunRecord | None, members: Sequence[str]) -> Facts:
 
 
 def measured_in(box: Box) -> tuple[str, ...]:
-    """Return the nodes or bindings, as they were lowered, whose times and errors a box has.
+    """Return the nodes or bindings, as they were lowered, that give a box its times and errors.
 
-    At a step, these are what became the box: the run tells of the calls that they became in turn.
+    At a step, these are the origins of the box: the run refers to the calls that they became in
+    turn.
     """
     if box.kind == "group":
         return box.members
-    # As it was lowered, the members of a box are weights and scalars.
+    # In the lowered graph, the members of a box are weights and scalars.
     return (box.id,) if box.origins is None else (*box.origins, *box.members)
 
 
@@ -80,7 +80,7 @@ def _runs_of(box: Box, runs: Mapping[str, NodeRun]) -> list[NodeRun]:
 
 
 def _milliseconds(record: RunRecord, runs: Iterable[NodeRun]) -> float | None:
-    """Return the time of some nodes: a call that several of them share counts once."""
+    """Return the total time of some nodes: a call that several of them share counts once."""
     calls = {index for each in runs for index in each.calls}
     return sum(record.calls[index].milliseconds for index in calls) if calls else None
 
@@ -117,7 +117,7 @@ def _errors(shown: Mapping[str, list[NodeRun]]) -> CanvasFigures:
         level = 0.0
         if error > 0:
             span = math.log10(most / least)
-            # What is not exact can be told from what is.
+            # An inexact value is distinguishable from an exact one.
             level = 0.2 + 0.8 * (math.log10(error / least) / span if span else 1.0)
         shades[name] = CanvasShade(_level(level), error_text(error))
     legend = []
@@ -144,7 +144,7 @@ def _time_text(record: RunRecord, runs: Sequence[NodeRun]) -> str:
     if taken is None:
         return ""
     whole = sum(each.milliseconds for each in record.calls)
-    parts = [duration_text(taken), f"{taken / whole:.1%}" if whole else ""]
+    parts = [duration_text(taken), share_text(taken / whole) if whole else ""]
     inside = {each.id for each in runs}
     others = dict.fromkeys(
         other for each in runs for other in each.shared_with if other not in inside

@@ -1,4 +1,4 @@
-"""The node map as a table: what each FX node stands for, and what it added to the module."""
+"""The node map as a table: the FX nodes, and what each added to the module."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
-from lowerscope.app.views.descriptions import name_of, names_of
+from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.entities import name_of
+from lowerscope.core.model.labels import STRATEGY_LETTERS, STRATEGY_NAMES
 from lowerscope.core.records.snapshot import FxNode, Snapshot
 from lowerscope.core.records.steps import TranslationRecord
-from lowerscope.core.strategy_names import STRATEGY_LETTERS, STRATEGY_NAMES
 
 NOT_YET = "not yet"
-"""What is said of a node that the translation has not come to at the step that is looked at."""
+"""Text for a node that is not translated yet at the current step."""
 
 
 class NodeMap(QWidget):
-    """The page with the node map, which fills while the translation is stepped through.
+    """The page with the node map, which fills while stepping through the translation.
 
     Signals
     -------
     node_wanted
-        The user wants to see how the node was translated, by a double click on it.
+        Show the translation of a node, on a double click.
     """
 
     node_wanted = Signal()
@@ -97,7 +98,7 @@ class NodeMap(QWidget):
         self._show_moment()
 
     def _show_moment(self) -> None:
-        # Thousands of rows are not made for a page that nobody looks at.
+        # Thousands of rows are not built for a hidden page.
         self._stale = not self.isVisible()
         if not self._stale:
             self._show_rows()
@@ -142,7 +143,7 @@ class NodeMap(QWidget):
         return moment is not None and moment.clock == "translate"
 
     def _done(self) -> int:
-        """Return how many nodes are translated at the moment that is looked at."""
+        """Return the number of nodes translated at the current step."""
         moment = self._workspace.stepping.moment
         if moment is None or moment.clock != "translate":
             return len(self._filled)
@@ -164,7 +165,7 @@ class NodeMap(QWidget):
         self._workspace.select((entity,))
         self.node_wanted.emit()
 
-    # Qt's own
+    # Qt overrides
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -173,7 +174,7 @@ class NodeMap(QWidget):
 
 
 def _rows_of(snapshot: Snapshot) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-    """Return a row of each node as it is once translated, and as it is before."""
+    """Return each node's row once translated, and before."""
     pairs = list(zip(snapshot.translation, snapshot.fx, strict=True))
     return (
         tuple(_filled_row(record, node) for record, node in pairs),
@@ -213,11 +214,11 @@ def _later_row(record: TranslationRecord, node: FxNode) -> Row:
 
 
 _LATER = tuple(Cell(text, role="quiet") for text in ("", NOT_YET, "", "", ""))
-"""What all rows of nodes have that are not translated yet."""
+"""Cells shared by all rows of nodes that are not translated yet."""
 
 
 def _marked(row: Row) -> Row:
-    """Return the row of the step that is looked at."""
+    """Return the row of the current step."""
     number = row.cell(0)
     mark = replace(number, text=f"▸ {number.text}", role="accent", bold=True)
     return Row(row.key, (mark, *row.cells[1:]))

@@ -1,4 +1,4 @@
-"""What the panes say while there is no model to show: that one comes, or what to do."""
+"""Text of the panes while no model is shown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lowerscope.app.workspace import Workspace
 
 
 def nothing_words(workspace: Workspace) -> tuple[str, str]:
-    """Return a title and a line: what there is instead of a model, and what can be done."""
+    """Return a title and a hint: the state, and what the user can do."""
     if workspace.wanted is not None:
         return _tr("Opening…"), _tr("Cancel, in the status bar, stops it.")
     if workspace.problems:

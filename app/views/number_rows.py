@@ -1,41 +1,43 @@
-"""The rows of the table of numbers: what a function does, how fast, and torch beside it."""
+"""The rows of the table of metrics: a function's work and speed, beside torch's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lowerscope.app.views.formats import duration_text
-from lowerscope.app.views.number_words import (
-    operations_text,
-    rate_text,
-    share_text,
-    spread_text,
-    tr,
-)
+from lowerscope.app.views.number_words import tr
 from lowerscope.app.widgets.table import Cell, Row
+from lowerscope.core.model.formatting import (
+    NONE,
+    bytes_text,
+    duration_text,
+    durations_text,
+    figure_text,
+    operations_text,
+    share_text,
+)
 from lowerscope.core.records.numbers import Measured, Work
 from lowerscope.core.rendering.time_text import UNRELIABLE
-from lowerscope.core.units import bytes_text
 
 
 def work_rows(work: Work) -> Iterator[Row]:
-    """Yield what one call has to do."""
+    """Yield the rows on the work of one call."""
     read, written = (
         tr("not known") if each is None else bytes_text(each) for each in (work.read, work.written)
     )
+    flops = tr("not known") if work.flops is None else operations_text(work.flops)
     in_model = tr("In one run of the model")
     if work.at:
         traced = tr("The size that the model is traced at; the function takes others as well")
         yield _row("at", tr("at the size"), work.at, tooltip=traced)
     yield _row("calls", tr("calls"), f"{work.calls:,}", tooltip=in_model)
-    yield _row("flops", tr("operations"), operations_text(work.flops))
+    yield _row("flops", tr("operations"), flops)
     yield _row("read", tr("reads"), read)
     yield _row("written", tr("writes"), written)
-    yield _row("intensity", tr("FLOP per byte"), rate_text(work.intensity))
+    yield _row("intensity", tr("FLOP per byte"), figure_text(work.intensity))
 
 
 def measured_rows(measured: Measured, work: Work | None) -> Iterator[Row]:
-    """Yield how fast it is; torch's rates where it computes the same and no more."""
+    """Yield the rows on speed; torch's rates if it computes exactly the same."""
     torch = measured.torch_ms
     nodes = ", ".join(measured.torch_nodes)
     of_torch = Cell("–")
@@ -50,12 +52,16 @@ def measured_rows(measured: Measured, work: Work | None) -> Iterator[Row]:
     alone = None if measured.torch_does_more else torch
     flops = None if work is None else work.flops
     moved = None if work is None or work.read is None else work.read + (work.written or 0)
+    spread = durations_text(measured.low, measured.high)
+    if measured.repeats == 1:
+        spread = tr("measured once")
+    share = NONE if measured.share is None else share_text(measured.share)
     roof = tr("Of what this machine allows for so many operations and bytes")
     yield Row("time", (Cell(tr("time"), "quiet"), time, of_torch))
-    yield _row("spread", tr("spread"), spread_text(measured), tooltip=half)
-    yield _row("gflops", "GFLOP/s", rate_text(measured.gflops), _rate(flops, alone))
-    yield _row("gbytes", "GB/s", rate_text(measured.gbytes_per_second), _rate(moved, alone))
-    yield _row("share", tr("of the roofline"), share_text(measured.share), tooltip=roof)
+    yield _row("spread", tr("spread"), spread, tooltip=half)
+    yield _row("gflops", "GFLOP/s", figure_text(measured.gflops), _rate(flops, alone))
+    yield _row("gbytes", "GB/s", figure_text(measured.gbytes_per_second), _rate(moved, alone))
+    yield _row("share", tr("of the roofline"), share, tooltip=roof)
     yield _row("build", tr("compiling"), duration_text(measured.build_ms))
 
 
@@ -64,4 +70,4 @@ def _row(key: str, name: str, here: str, torch: str = "", tooltip: str = "") -> 
 
 
 def _rate(amount: float | None, milliseconds: float | None) -> str:
-    return rate_text(amount / milliseconds / 1e6) if amount and milliseconds else ""
+    return figure_text(amount / milliseconds / 1e6) if amount and milliseconds else ""

@@ -1,20 +1,20 @@
-"""The numbers of a function in words: its verdict, its rates and its work."""
+"""Texts on a function's metrics: its verdict, its rates and its work."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication
 
-from lowerscope.app.views.formats import duration_text, error_text
 from lowerscope.app.workbench.measurements import Measurements
 from lowerscope.app.workbench.scheduled import Scheduled
+from lowerscope.core.model.formatting import error_text, ratio_text
 from lowerscope.core.records.numbers import Checked, Measured
 
 Verdict = tuple[str, str, str, str]
-"""Role of a `Pill`, word, figure, and more about it."""
+"""Role of a `Pill`, word, figure, and details."""
 
 
 def verdict_of(measurements: Measurements, of: Scheduled) -> Verdict:
-    """Return what is known of whether a function computes the same."""
+    """Return the verdict on whether a scheduled function computes the same."""
     if not of.primitives:
         return "neutral", tr("unscheduled"), "", tr("What steps are compared with")
     checked = measurements.checked(of)
@@ -57,46 +57,10 @@ def _short(reason: str) -> str:
     return reason if len(reason) <= 48 else f"{reason[:47]}…"
 
 
-def spread_text(measured: Measured) -> str:
-    """Return the quarters of a time: ``1.2 … 1.4 ms``."""
-    if measured.repeats == 1:
-        return tr("measured once")
-    low, high = duration_text(measured.low), duration_text(measured.high)
-    number, _, unit = low.partition(" ")
-    return f"{number if high.endswith(f' {unit}') else low} … {high}"
-
-
-def rate_text(value: float | None, unit: str = "") -> str:
-    """Return three digits or so; a dash for nothing."""
-    if value is None:
-        return "–"
-    text = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-    return f"{text} {unit}".strip()
-
-
-def operations_text(value: float | None) -> str:
-    """Return operations such as ``231 MFLOP``."""
-    if value is None:
-        return tr("not known")
-    for unit in ("FLOP", "kFLOP", "MFLOP", "GFLOP"):
-        if value < 1000:
-            return f"{value:.3g} {unit}"
-        value /= 1000
-    return f"{value:.3g} TFLOP"
-
-
-def share_text(value: float | None) -> str:
-    """Return a share as per cent."""
-    if value is None:
-        return "–"
-    return f"{value * 100:.0f} %" if value >= 0.1 else f"{value * 100:.2g} %"
-
-
 def faster_text(before: Measured, after: Measured) -> str:
-    """Return how many times as fast: ``12 ×``, or ``≈ 12 ×`` of times that are unreliable."""
-    factor = before.milliseconds / after.milliseconds
-    text = f"{factor:,.0f} ×" if factor >= 10 else f"{factor:.2g} ×"
-    return f"≈ {text}" if before.disturbed or after.disturbed else text
+    """Return the speedup: ``12.0×``, or ``≈ 12.0×`` if a time is unreliable."""
+    about = before.disturbed or after.disturbed
+    return ratio_text(before.milliseconds / after.milliseconds, about=about)
 
 
 def tr(text: str) -> str:

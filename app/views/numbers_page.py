@@ -1,4 +1,4 @@
-"""The page Numbers of the Schedule pane: what a function does, how fast, and how much is left."""
+"""The page Numbers of the Schedule pane: a function's work, speed and distance from the peak."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.views.formats import duration_text
 from lowerscope.app.views.number_rows import measured_rows, work_rows
 from lowerscope.app.views.number_words import faster_text, verdict_of
+from lowerscope.app.widgets.charts.bars import Bar, Bars
+from lowerscope.app.widgets.charts.roofline import Mark, Roofline, Roofs
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.pill import Pill
-from lowerscope.app.widgets.roofline import Mark, Roofline, Roofs
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
-from lowerscope.app.widgets.time_bars import Bar, TimeBars
 from lowerscope.app.workbench.scheduled import Scheduled
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.rendering.time_text import UNRELIABLE
 from lowerscope.core.schedules import Schedule, shown_name
 
 UNSCHEDULED = "unscheduled"
-"""The key of the row of the function as it was."""
+"""Key of the row of the unscheduled function."""
 
 BEST = "best"
-"""The key of the row of what was fastest and is no variant any more."""
+"""Key of the row of the fastest version, if it is no longer a variant."""
 
 
 class NumbersPage(QWidget):
-    """Figures at the left, the roofline, and the variants side by side."""
+    """Metrics on the left, the roofline, and the variants side by side."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -74,7 +74,7 @@ class NumbersPage(QWidget):
                 Column(self.tr("values")),
             ),
         )
-        self.bars = TimeBars(self.tr("Times of the variants"))
+        self.bars = Bars(self.tr("Times of the variants"))
         self._lay_out()
         self.automatic.clicked.connect(self._measurements.set_automatic)
         self.measure.clicked.connect(self._measurements.measure)
@@ -121,7 +121,7 @@ class NumbersPage(QWidget):
         layout.addWidget(split, 1)
 
     def measure_all(self) -> None:
-        """Check and measure all variants, and the function as it was."""
+        """Check and measure all variants and the unscheduled function."""
         schedules = tuple(each.primitives for each in self._workspace.variants.all)
         self._measurements.measure_all(((), *schedules))
 
@@ -139,10 +139,10 @@ class NumbersPage(QWidget):
             best, _ = self._measurements.best
             self._workspace.variants.add_with(self.tr("best"), best.primitives)
 
-    # What is shown
+    # Content
 
     def _show_if_seen(self) -> None:
-        # Loops are what is looked at most: each step of theirs would pay for this page.
+        # The loops are viewed most often: their steps must not wait for this page.
         if self.isVisible():
             self._show()
 
@@ -182,7 +182,7 @@ class NumbersPage(QWidget):
         return UNRELIABLE if self._disturbed(here) else ""
 
     def _disturbed(self, here: Scheduled) -> list[Scheduled]:
-        """Return what was measured while other programs held the processors."""
+        """Return the versions measured while other programs used the processors."""
         shown = dict.fromkeys((here, *(of for _, _, of in self._sides(here))))
         found = [(of, self._measurements.measured(of)) for of in shown]
         return [of for of, measured in found if measured is not None and measured.disturbed]
@@ -196,7 +196,7 @@ class NumbersPage(QWidget):
         return tuple(rows)
 
     def _sides(self, here: Scheduled) -> list[tuple[str, str, Scheduled]]:
-        """Return key, name and what is measured: as it was, and each variant."""
+        """Return key, name and version of each row: the unscheduled function, and the variants."""
         sides = [(UNSCHEDULED, self.tr("unscheduled"), here.unscheduled)]
         for each in self._workspace.variants.all:
             name = shown_name(each.variant)
@@ -205,7 +205,7 @@ class NumbersPage(QWidget):
         return sides
 
     def _is_shown(self, schedule: Schedule) -> bool:
-        """Whether it is what is looked at, to its end."""
+        """Return whether a schedule is shown with all its steps."""
         record = self._scheduling.record
         is_on = schedule is self._scheduling.schedule
         return is_on and record is not None and record.index == len(schedule.primitives)
@@ -238,7 +238,7 @@ class NumbersPage(QWidget):
                 )
         role, word, figure, more = verdict_of(measurements, of)
         mark = {"right": "✓ ", "wrong": "✕ "}.get(role, "")
-        # What the others are compared with.
+        # The baseline of the others.
         word = word if of.primitives else "–"
         ink = role if role in ("right", "wrong") else "quiet"
         marks = ("● " if on else "") + ("★ " if is_best else "")
@@ -284,10 +284,10 @@ class NumbersPage(QWidget):
             torch = torch or measured
             is_best = best is not None and best[0] == of and bool(of.primitives)
             text = duration_text(measured.milliseconds)
-            bars.append(Bar(name, measured.milliseconds, text, best=is_best))
+            bars.append(Bar(name, (measured.milliseconds,), text, best=is_best))
         if torch is not None and torch.torch_ms is not None:
             name = self.tr("torch, whole node") if torch.torch_does_more else "torch"
-            bars.append(Bar(name, torch.torch_ms, duration_text(torch.torch_ms), "other"))
+            bars.append(Bar(name, (torch.torch_ms,), duration_text(torch.torch_ms), "other"))
         return tuple(bars)
 
     def _show_roofline(self, here: Scheduled | None) -> None:
@@ -326,7 +326,7 @@ class NumbersPage(QWidget):
             marks.append(Mark("torch", intensity, flops / torch.torch_ms / 1e6, "other"))
         return tuple(marks)
 
-    # Qt's own
+    # Qt overrides
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -334,7 +334,7 @@ class NumbersPage(QWidget):
 
 
 class VerdictPill(Pill):
-    """Whether what is shown still computes the same, in the header of the pane."""
+    """Verdict on whether the function still computes the same, in the header of the pane."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -344,7 +344,7 @@ class VerdictPill(Pill):
 
     def _follow(self) -> None:
         here = self._measurements.here
-        # With nothing done it says so: to come and go would lay out all docks anew at a step.
+        # Visible even without steps: showing and hiding it would lay out all docks again.
         self.setVisible(here is not None)
         if here is not None:
             self.set_state(*verdict_of(self._measurements, here))

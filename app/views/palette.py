@@ -1,4 +1,4 @@
-"""The command palette: commands, nodes, functions, passes and lines, found by typing a part."""
+"""The command palette: commands, nodes, functions, passes and lines, found as one types."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.finder import Finder
 from lowerscope.app.widgets.plain_text import markup
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import CatalogueQuery
 from lowerscope.core.records.passes import PassType
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def open_palette(window: MainWindow) -> None:
 
 
 class Palette(Finder):
-    """A line to type in, above what fits it."""
+    """A search field above the matching entries."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(3, window)
@@ -62,10 +63,11 @@ class Palette(Finder):
         self.resize(*SIZE)
         self._filter("")
         if window.workspace.recipe is not None:
-            window.workspace.fetches.catalogue(self._take_passes, self._go_without_passes)
+            query = CatalogueQuery(window.workspace.recipe)
+            window.workspace.queries.ask(query, self._take_passes, self._go_without_passes)
 
     def shown(self) -> list[Entry]:
-        """Return what fits, in order."""
+        """Return the matching entries, in order."""
         return list(self._shown)
 
     def _take_passes(self, types: tuple[PassType, ...]) -> None:
@@ -75,7 +77,7 @@ class Palette(Finder):
             self._filter(self.line.text())
 
     def _go_without_passes(self, _problem: Problem) -> None:
-        """Those of the pipeline are there; what is wrong is said where a pass is added."""
+        """Offer the passes of the pipeline only; the dialog that adds a pass shows the problem."""
 
     def _filter(self, text: str) -> None:
         self._shown = self._entries.find(text)

@@ -1,4 +1,4 @@
-"""The keys that a pane has while the focus is in it, in words: the menus do not have them."""
+"""Shortcuts of focused panes that are not in the menus, as text."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from PySide6.QtCore import QCoreApplication
 
 Keys = tuple[str, str]
-"""What is done, and by which keys."""
+"""An action, and its keys."""
 
 
 def pane_keys() -> Sequence[tuple[str, Sequence[Keys]]]:
-    """Return the places that have keys of their own, each with these."""
+    """Return the places with shortcuts of their own, each with these."""
     tr = _tr
     return (
         (

@@ -1,4 +1,4 @@
-"""The dialogs of a step: one that adds a pass from the catalogue, one that edits its options."""
+"""Dialogs for a step: adding a pass from the catalogue, and editing its options."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from lowerscope.core.recipe import OptionValue, Step
 from lowerscope.core.records.passes import PassType
 
 NAMES_WIDTH = 280
-"""At the most: docstrings are written in lines of 80 characters and more."""
+"""Maximum width of the names: docstrings have lines of 80 characters and more."""
 
 
 class PassDialog(Dialog):
-    """A pass with its options; with a catalogue to choose it from, or for a step that there is.
+    """A pass with its options, to be selected in the catalogue, or of an existing step.
 
     Parameters
     ----------
     step
-        The step that is edited; ``None`` to add one.
+        The step to edit; ``None`` to add one.
     """
 
     def __init__(self, step: Step | None, parent: QWidget | None = None) -> None:
@@ -111,7 +111,7 @@ class PassDialog(Dialog):
         self.resize(1120 if adds else 760, 560)
 
     def show_catalogue(self, types: Sequence[PassType]) -> None:
-        """Offer these passes, or show the one of the step that is edited."""
+        """Show the catalogue, or the pass of the edited step."""
         self._types = {each.name: each for each in types}
         if self._step is not None:
             self._show_type(self._types.get(self._step.name), self._step.options)
@@ -126,11 +126,11 @@ class PassDialog(Dialog):
 
     @property
     def edits(self) -> bool:
-        """Whether it edits a step that there is."""
+        """Return whether it edits an existing step."""
         return self._step is not None
 
     def show_problem(self, text: str) -> None:
-        """Say why there is no catalogue."""
+        """Show why there is no catalogue."""
         self.count.setText("")
         self.wrong.setText(text)
 
@@ -139,7 +139,7 @@ class PassDialog(Dialog):
         return [item for item in items if item is not None]
 
     def shown(self) -> list[str]:
-        """The names of the passes that match what is typed."""
+        """Return the names of the passes that match the typed text."""
         return [item.text(0) for item in self._items() if not item.isHidden()]
 
     def _filter(self, text: str) -> None:
@@ -176,7 +176,7 @@ class PassDialog(Dialog):
         self._check()
 
     def _read(self) -> Step | None:
-        """Return the step as the fields have it, or say what is wrong with them."""
+        """Return the step from the fields, or show their error."""
         name = self.form.title.text()
         type_ = self._types.get(name)
         if type_ is None or type_.hindrance:
@@ -196,7 +196,7 @@ class PassDialog(Dialog):
         self.form.mark_wrong("")
         self.ok.setEnabled(self._read() is not None)
 
-    # Qt's own
+    # Qt overrides
 
     def accept(self) -> None:
         self.chosen = self._read()

@@ -1,4 +1,4 @@
-"""What a pass does, and fields for its options."""
+"""The description of a pass, and fields for its options."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class PassForm(QWidget):
         column.addWidget(self.doc, 1)
 
     def show_pass(self, type_: PassType | None, values: Mapping[str, OptionValue]) -> None:
-        """Show a pass, with the values that its options have; nothing for ``None``."""
+        """Show a pass with values of its options, or nothing for ``None``."""
         self._type = type_
         while self._form.rowCount():
             self._form.removeRow(0)
@@ -91,7 +91,7 @@ class PassForm(QWidget):
         Raises
         ------
         LowerscopeError
-            If what was typed for one is no value of its kind, or a required one is missing.
+            If a typed value is not of its option's kind, or a required one is missing.
         """
         values: dict[str, OptionValue] = {}
         for option in () if self._type is None else self._type.options:
@@ -110,7 +110,7 @@ class PassForm(QWidget):
         return values
 
     def mark_wrong(self, name: str) -> None:
-        """Give the field of an option the colour of what is wrong; none for ``""``."""
+        """Mark the field of an option as wrong; none for ``""``."""
         for each, field in self.fields.items():
             mark_wrong(field, each == name)
 

@@ -1,4 +1,4 @@
-"""The rows of the pipeline: the recipe's steps with the passes inside of them, then the build's."""
+"""The rows of the pipeline: the recipe's steps with the passes inside them, then the build's."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from lowerscope.app.links import value_text
 from lowerscope.app.step_lines import StepFilter, StepLine
-from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.views.step_words import left_out_text, step_text
 from lowerscope.app.widgets.step_row import StepRow
+from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.recipe import OptionValue, Step
 from lowerscope.core.records.steps import Clock, Moment
 
@@ -18,13 +18,13 @@ METAL = "section:build"
 
 
 def moment_of(row: StepRow) -> tuple[Clock, int] | None:
-    """Return the clock and the number of a row; ``None`` for one that has not been applied."""
+    """Return the timeline and the index of a row; ``None`` for one that was not applied."""
     clock: Clock = "build" if row.key.startswith("build:") else "passes"
     return (clock, row.value) if row.value else None
 
 
 def options_text(options: dict[str, OptionValue]) -> str:
-    """Return options as they are given: ``fuse_opt_level=1, entry_functions=[main]``."""
+    """Return options as in a call: ``fuse_opt_level=1, entry_functions=[main]``."""
     return ", ".join(f"{name}={value_text(value)}" for name, value in options.items())
 
 
@@ -40,14 +40,14 @@ def step_rows(
     Parameters
     ----------
     steps
-        Of the recipe that is wanted.
+        Steps of the wanted recipe.
     known
-        Of the recipe whose records `lines` are: they hold up to the first difference.
+        Steps of the recipe of `lines`, which are valid up to the first difference.
     chosen
-        What is shown: of the recipe's own steps, those of a name and a function; of the passes
-        inside, those that changed something, too.
+        The filter: name and function apply to the recipe's steps; for nested passes, the filter of
+        unchanged ones applies as well.
     unfolded
-        Numbers of the lines that are unfolded.
+        Numbers of the expanded lines.
     """
     same = 0
     while same < min(len(steps), len(known)) and steps[same] == known[same]:
@@ -78,7 +78,7 @@ def build_rows(
     note: str,
     passed_over: int,
 ) -> list[StepRow]:
-    """Return the row above the build's own passes, and theirs.
+    """Return the header row of the build's own passes, and their rows.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def build_rows(
 
 
 def with_pin(rows: Sequence[StepRow], moment: Moment | None, word: str) -> list[StepRow]:
-    """Return the rows, of which the one of a moment is marked by a word."""
+    """Return the rows with a word marking the one of a step."""
     at = None if moment is None else (moment.clock, moment.index)
     return [
         replace(row, note=f"{word} {row.note}".strip()) if at and moment_of(row) == at else row
@@ -119,7 +119,7 @@ def _nested(
     unfolded: frozenset[int],
     root: str,
 ) -> Iterator[StepRow]:
-    # A pass is shown with those that it is inside of.
+    # A pass is shown with those that contain it.
     wanted = {line.number for line in lines if chosen.takes(line)}
     for line in reversed(lines):
         if line.number in wanted and line.parent:
@@ -181,7 +181,7 @@ def _waiting_row(step: Step, place: int) -> StepRow:
 
 
 def _head_taken(line: StepLine, chosen: StepFilter) -> bool:
-    """Return whether a step of the recipe is shown: one that changed nothing can be edited."""
+    """Return whether a step of the recipe is shown; unchanged ones are, for editing."""
     if not _is_named(line.title, chosen):
         return False
     return not chosen.function or chosen.takes(line)
@@ -200,7 +200,7 @@ def _changed(line: StepLine) -> str:
 
 
 def _time(line: StepLine) -> str:
-    return "" if line.milliseconds is None else milliseconds_text(line.milliseconds)
+    return "" if line.milliseconds is None else duration_text(line.milliseconds)
 
 
 def _state(line: StepLine) -> str:

@@ -1,4 +1,4 @@
-"""The Pipeline pane: the recipe's steps, to edit, and the passes of the build, to look at."""
+"""The Pipeline pane: the recipe's steps, editable, and the passes of the build, read-only."""
 
 from __future__ import annotations
 
@@ -17,10 +17,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app import step_order
 from lowerscope.app.links import moment_link
 from lowerscope.app.step_lines import StepLine
-from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.views.nothing_shown import nothing_words
 from lowerscope.app.views.pass_dialog import PassDialog
 from lowerscope.app.views.pipeline_rows import METAL, build_rows, moment_of, step_rows, with_pin
@@ -30,13 +28,16 @@ from lowerscope.app.widgets.step_list import StepList
 from lowerscope.app.widgets.step_row import StepRow
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.formatting import duration_text
+from lowerscope.core.model.queries import CatalogueQuery
+from lowerscope.core.model.step_list import changed, inserted, moved, removed
 from lowerscope.core.recipe import Step
 from lowerscope.core.records.passes import PassType
 from lowerscope.core.records.steps import Clock, Moment
 
 
 class PipelineView(Pane):
-    """The pane with the pipeline; ``export_wanted`` is of the module at a `Moment`."""
+    """The Pipeline pane; ``export_wanted`` is for the module at a `Moment`."""
 
     export_wanted = Signal(object)
 
@@ -67,7 +68,7 @@ class PipelineView(Pane):
         self.hide_unchanged.toggled.connect(self._filter)
         self._lay_out()
         self.add.clicked.connect(self.add_pass)
-        # Queued where Qt is at work on a row that may be gone then.
+        # Queued: Qt is still handling an event of a row that may be deleted.
         queued = Qt.ConnectionType.QueuedConnection
         self.list.activated_key.connect(self._go, queued)
         self.list.switched.connect(self._switch)
@@ -101,25 +102,25 @@ class PipelineView(Pane):
         self.add_page("steps", self.tr("Steps"), page)
         self.header.tabs.hide()
 
-    # What the selected step is
+    # The selected step
 
     def _row(self) -> StepRow | None:
-        """The selected row, or that of the step that is looked at."""
+        """The selected row, or that of the current step."""
         return self.list.row(self.list.current_key()) or self.list.row(self.list.marked())
 
     def selected_place(self) -> int:
-        """The place of the selected step in the recipe, from 0; -1 where none is selected."""
+        """Return the index of the selected step in the recipe; -1 for none."""
         row = self._row()
         return -1 if row is None else row.place
 
     def selected_line(self) -> StepLine | None:
-        """The pass of the selected row, or the one that is looked at."""
+        """Return the pass of the selected row, or the current one."""
         row = self._row()
         at = None if row is None else moment_of(row)
         return self._stepping.line if at is None else self._stepping.lines(at[0])[at[1] - 1]
 
     def selected_moment(self) -> Moment | None:
-        """The moment after the selected step, or that which is looked at."""
+        """Return the selected step as a `Moment`, or the current one."""
         row = self._row()
         at = None if row is None else moment_of(row)
         return self._stepping.moment if at is None else Moment(clock=at[0], index=at[1])
@@ -128,42 +129,43 @@ class PipelineView(Pane):
         recipe = self._workspace.wanted
         return () if recipe is None else recipe.steps
 
-    # What the user can do
+    # Commands
 
     def change_steps(self, steps: tuple[Step, ...]) -> None:
-        """Go over to other steps, as one step of undo."""
+        """Switch to other steps, as one undo step."""
         recipe = self._workspace.wanted
         if recipe is not None:
             self._workspace.change(msgspec.structs.replace(recipe, steps=steps))
 
     def add_pass(self) -> None:
-        """Let the user choose a pass, and put it after the selected step."""
+        """Show the dialog that selects a pass, and insert it after the selected step."""
         self._open_dialog(None)
 
     def add_named_pass(self, name: str) -> None:
-        """Let the user add this pass, with its options."""
+        """Show the dialog that adds this pass, with its options."""
         self._open_dialog(None)
         assert self._dialog is not None
         self._dialog.line.setText(name)
 
     def edit_options(self) -> None:
-        """Let the user edit the options of the selected step."""
+        """Show the dialog with the options of the selected step."""
         place = self.selected_place()
         if place >= 0:
             self._open_dialog(self._steps()[place])
 
     def duplicate(self) -> None:
-        """Put the selected step into the pipeline once more, after itself."""
+        """Insert a copy of the selected step after it."""
         place = self.selected_place()
         if place >= 0:
-            self.change_steps(step_order.duplicated(self._steps(), place))
+            steps = self._steps()
+            self.change_steps(inserted(steps, place, steps[place]))
             self.select_place(place + 1)
 
     def remove(self) -> None:
-        """Take the selected step out of the pipeline."""
+        """Remove the selected step from the pipeline."""
         place = self.selected_place()
         if place >= 0:
-            self.change_steps(step_order.removed(self._steps(), place))
+            self.change_steps(removed(self._steps(), place))
             self.select_place(min(place, len(self._steps()) - 1))
 
     def move_step(self, by: int) -> None:
@@ -173,23 +175,23 @@ class PipelineView(Pane):
             self._move(place, place + by)
 
     def switch(self) -> None:
-        """Switch the selected step off, or on again."""
+        """Enable or disable the selected step."""
         row = self._row()
         if row is not None:
             self._switch(row.key)
 
     def go_to_selected(self) -> None:
-        """Look at the module after the selected step."""
+        """Show the module after the selected step."""
         row = self._row()
         if row is not None:
             self._go(row.key)
 
     def pin(self) -> None:
-        """Pin the selected step, as one side of a comparison."""
+        """Pin the selected step as one side of the comparison."""
         self._workspace.pins.pin(self.selected_moment())
 
     def compare(self) -> None:
-        """Compare what is pinned with the selected step, or that with the one before."""
+        """Compare the pinned step with the selected one, or that with the one before."""
         pins = self._workspace.pins
         if pins.first is None:
             self.go_to_selected()
@@ -198,7 +200,7 @@ class PipelineView(Pane):
             pins.compare(self.selected_moment())
 
     def copy_link(self) -> None:
-        """Put the command line that shows the selected step on the clipboard."""
+        """Copy to the clipboard the command line that shows the selected step."""
         recipe, chosen = self._workspace.recipe, self._workspace.selection.chosen
         if recipe is None:
             return
@@ -256,7 +258,7 @@ class PipelineView(Pane):
         on = [line for line in lines if line.status != "off"]
         time = sum(line.milliseconds or 0.0 for line in on)
         count = self.tr("1 step") if len(on) == 1 else self.tr("{0} steps").format(len(on))
-        self.set_context(f"{count} · {milliseconds_text(time)}" if on else "")
+        self.set_context(f"{count} · {duration_text(time)}" if on else "")
 
     def _show_moment(self) -> None:
         moment, line = self._stepping.moment, self._stepping.line
@@ -269,7 +271,7 @@ class PipelineView(Pane):
         self.step.setEnabled(self._row() is not None)
 
     def select_place(self, place: int) -> None:
-        """Select the step at a place of the recipe, from 0."""
+        """Select the step at an index of the recipe."""
         for row in self.list.rows():
             if row.place == place:
                 self.list.select(row.key)
@@ -296,10 +298,11 @@ class PipelineView(Pane):
     def _switch(self, key: str) -> None:
         row = self.list.row(key)
         if row is not None and row.place >= 0:
-            self.change_steps(step_order.switched(self._steps(), row.place))
+            steps = self._steps()
+            self.change_steps(changed(steps, row.place, on=not steps[row.place].on))
 
     def _move(self, place: int, to: int) -> None:
-        self.change_steps(step_order.moved(self._steps(), place, to))
+        self.change_steps(moved(self._steps(), place, to))
         self.select_place(to)
 
     def _remove(self, _key: str) -> None:
@@ -361,12 +364,16 @@ class PipelineView(Pane):
         self._dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._dialog.accepted.connect(self._take_chosen)
         self._dialog.finished.connect(self._forget_dialog)
-        self._workspace.fetches.catalogue(self._take_catalogue, self._take_problem)
+        recipe = self._workspace.recipe
+        assert recipe is not None
+        self._workspace.queries.ask(
+            CatalogueQuery(recipe), self._take_catalogue, self._take_problem
+        )
         self._dialog.open()
 
     @property
     def dialog(self) -> PassDialog | None:
-        """The dialog that is open."""
+        """The open dialog, if any."""
         return self._dialog
 
     def _forget_dialog(self) -> None:
@@ -388,8 +395,8 @@ class PipelineView(Pane):
         if dialog.edits:
             if place >= 0:
                 options = dialog.chosen.options
-                self.change_steps(step_order.with_options(steps, place, options))
+                self.change_steps(changed(steps, place, options=options))
             return
         to = place + 1 if place >= 0 else len(steps)
-        self.change_steps(step_order.inserted(steps, to, dialog.chosen))
+        self.change_steps(inserted(steps, to, dialog.chosen))
         self.select_place(to)

@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QCoreApplication
 
-from lowerscope.app.widgets.score_bars import ScoreBars, ScoreRow
+from lowerscope.app.widgets.charts.bars import Bar, Bars
 from lowerscope.core.records.run import TOP, RunRecord
 
 
-def show_prediction(bars: ScoreBars, record: RunRecord | None) -> None:
-    """Let bars show what both sides give the best classes of either; nothing without a record."""
+def show_prediction(bars: Bars, record: RunRecord | None, *, legend: bool = True) -> None:
+    """Show in bars both sides' scores of the best classes of either; nothing without a record."""
     prediction = None if record is None else record.prediction
     if record is None or prediction is None:
-        bars.set_rows((), ())
+        bars.set_bars(())
+        bars.setToolTip("")
         return
     has_torch = all(each.torch is not None for each in prediction.top)
     sides = ("TVM", record.reference) if has_torch else ("TVM",)
-    rows = [
-        ScoreRow(each.name, (each.tvm,) if each.torch is None else (each.tvm, each.torch))
-        for each in prediction.top
-    ]
+    rows: list[Bar] = []
+    for each in prediction.top:
+        scores = (each.tvm,) if each.torch is None else (each.tvm, each.torch)
+        rows.append(Bar(each.name, scores, _figures(scores), best=not rows))
     ours = prediction.tvm
-    # What one side sees and the other does not is there in any case.
+    # A class found by one side only is always included.
     shown = [row for place, row in enumerate(rows) if place < TOP or row.name == ours]
-    bars.set_rows(sides, shown, rows)
-    if prediction.scores:
-        said = {
-            "softmax": _tr("The softmax of the output"),
-            "output": _tr("The output itself: it adds up to 1"),
-        }[prediction.scores]
-        bars.setToolTip(f"{said}\n{bars.toolTip()}")
+    bars.set_bars(shown, sides if legend else ())
+    said = {
+        "softmax": _tr("The softmax of the output"),
+        "output": _tr("The output itself: it adds up to 1"),
+    }
+    heading = [said[prediction.scores]] if prediction.scores else []
+    bars.setToolTip("\n".join([*heading, *(_line(row, sides) for row in rows)]))
+
+
+def _line(row: Bar, sides: Sequence[str]) -> str:
+    scores = (f"{side} {score:.1%}" for side, score in zip(sides, row.values, strict=True))
+    return f"{row.name}: {', '.join(scores)}"
+
+
+def _figures(scores: Sequence[float]) -> str:
+    """Return the scores of both sides, once if they look the same: ``98.2%``, ``98.2 · 91.0%``."""
+    texts = list(dict.fromkeys(f"{each:.1%}" for each in scores))
+    return " · ".join([*(each.removesuffix("%") for each in texts[:-1]), texts[-1]])
 
 
 def _tr(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The list of what went wrong, each with what to do about it."""
+"""The list of problems, each with its remedies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lowerscope.core.errors import Problem
 from lowerscope.core.records.snapshot import Note
 
 NOTES_CHARACTERS = 10_000
-"""Of the notes that are listed, each of which is laid out in a widget of its own."""
+"""Maximum characters of the notes listed, each of which has a widget of its own."""
 
 
 class ProblemsView(QWidget):
@@ -36,19 +36,19 @@ class ProblemsView(QWidget):
     Signals
     -------
     tracer_wanted
-        The user wants to trace with another tracer, ``"fx"`` or ``"export"``, instead.
+        Trace with another tracer, ``"fx"`` or ``"export"``, instead.
     own_translator_wanted
-        The user wants Lowerscope's rules to translate, and not an importer of TVM's.
+        Translate by Lowerscope's rules instead of an importer of TVM's.
     trust_wanted
-        The user wants to open the file although it can run code.
+        Open the file although it can run code.
     retry_wanted
-        The user wants to try again, since the file is mended.
+        Try again, since the file has been corrected.
     question_wanted
-        The user wants to be asked again what the problem leaves open.
+        Show again the dialog that resolves the problem.
     library_wanted
-        The user wants to load a file with library functions.
+        Load a file with library functions.
     step_wanted
-        The user wants to see the step that failed.
+        Show the failed step.
     """
 
     tracer_wanted = Signal(str)
@@ -79,7 +79,7 @@ class ProblemsView(QWidget):
             self._content.deleteLater()
         problems = self._workspace.problems
         left = self._workspace.variants.left_over.notes
-        # Where schedules are applied to the model, its own notes say so.
+        # While schedules are applied to the model, its own notes cover them.
         left = () if self._workspace.variants.in_model else left
         notes = (*self._workspace.notes, *(Note(text=each) for each in left))
         self._content = self._list(problems, notes) if problems or notes else self._nothing()
@@ -114,7 +114,7 @@ class ProblemsView(QWidget):
 
     def _note(self, note: Note) -> QWidget:
         if note.code:
-            # It stops the run, and is told of before it.
+            # It prevents runs, and is announced before them.
             problem = Problem(what=note.text, where=note.where, todo=note.todo, code=note.code)
             return self._card(problem)
         return _text(note.line())
@@ -178,7 +178,7 @@ class ProblemsView(QWidget):
         if self._workspace.refused is not None:
             remedies.append((self.tr("Try again"), self.retry_wanted.emit))
         if (whole := whole_of(problem)) is not None:
-            # What is shown says that, and where, it was shortened.
+            # The text shown marks where it was shortened.
             save = partial(self.saving.choose_file, self.tr("Save whole text"), "problem.txt")
             remedies.append((self.tr("Save whole text…"), partial(save, whole)))
         return remedies

@@ -19,7 +19,7 @@ _ANNOTATION = re.compile(r"^ *\w+(: .+?) = ", re.MULTILINE)
 
 
 def annotations_of(script: str) -> dict[int, tuple[int, int]]:
-    """Return where the types stand that bindings of a Relax script begin with, by line from 0."""
+    """Return the positions of the leading types of bindings in a Relax script, by line from 0."""
     found: dict[int, tuple[int, int]] = {}
     line = begin = 0
     for match in _ANNOTATION.finditer(script):
@@ -32,11 +32,11 @@ def annotations_of(script: str) -> dict[int, tuple[int, int]]:
 class RelaxScript(QWidget):
     """The page with the script of the Relax functions.
 
-    In a narrow pane, the types that bindings begin with leave no room for what these do; they are
-    out of view at first.
+    In a narrow pane, the types of bindings leave no space for their values; they are hidden at
+    first.
 
-    Metadata can be megabytes: it is fetched while the switch is on, and switching it off again
-    gives it up.
+    Metadata can be megabytes: it is fetched while the switch is on, and dropped when that is
+    switched off.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class RelaxScript(QWidget):
         self.remark = Label(self.tr("what is too long is cut; export has it whole"))
         self.remark.setProperty("role", "quiet")
         self.remark.hide()
-        # The header of a narrow pane has no room for it beside the tabs.
+        # The header of a narrow pane has no space for it beside the tabs.
         self.moment = Label()
         self.moment.setProperty("role", "quiet")
         self.pages = QStackedWidget()
@@ -102,15 +102,14 @@ class RelaxScript(QWidget):
         return self.plain if self._stepping.moment is None else self.stepped.script
 
     def show_text(self, record: TextRecord | None) -> None:
-        """Show a script, and its metadata where that is switched on; nothing for ``None``."""
+        """Show a script, with its metadata if that is switched on; nothing for ``None``."""
         self.plain.show_text(record)
         self.whole.show_nothing()
-        self.stepped.forget()
         if record is not None:
             self.show_moment()
 
     def show_moment(self) -> None:
-        """Show the script at the moment that is stepped to, or as it was lowered."""
+        """Show the script at the current step, or as it was lowered."""
         moment = self._stepping.moment
         self.moment.setText(moment_text(self._stepping))
         self.whole.show_text_of("", moment)
@@ -122,7 +121,7 @@ class RelaxScript(QWidget):
         self._show_page()
 
     def show_selection(self) -> None:
-        """Mark the lines of what is selected."""
+        """Mark the lines of the selection."""
         for page in (self.plain, self.whole.script, self.stepped.script):
             page.show_selection()
 
@@ -138,7 +137,7 @@ class RelaxScript(QWidget):
             self.pages.setCurrentWidget(self.stepped if stepped else self.plain)
 
     def _switch(self, on: bool) -> None:
-        # What can be read back is shown as it is.
+        # Text with metadata is parsable, and shown unchanged.
         self.types.setEnabled(not on)
         self._show_page()
         self.remark.setVisible(on)

@@ -1,11 +1,11 @@
-"""The Relax pane: the module as it was lowered, as script and as graph."""
+"""The Relax pane: the lowered module, as script and as graph."""
 
 from __future__ import annotations
 
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.views.compiled_page import CompiledPage
-from lowerscope.app.views.descriptions import name_of, names_of
+from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.graph_page import GraphPage
 from lowerscope.app.views.nothing_shown import nothing_words
@@ -13,6 +13,7 @@ from lowerscope.app.views.relax_script import RelaxScript
 from lowerscope.app.views.step_words import fate_text, moment_text
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.entities import name_of
 
 MAIN = "relax:main"
 
@@ -80,7 +81,7 @@ class RelaxView(Pane):
             self._show_context()
 
     def _show_call(self) -> None:
-        """Point at the instruction of the call of the run that is looked at."""
+        """Point at the instruction of the current call of the run."""
         call = self._workspace.run_steps.call
         self.bytecode.script.point_at(0 if call is None else call.line)
 
@@ -102,7 +103,7 @@ class RelaxView(Pane):
             name = name_of(selection.chosen[0])
             self.set_context(self.tr("nothing here for {0} ({1})").format(name, fate))
         elif moment:
-            # The script has the step above its text.
+            # The script shows the step above its text.
             self.set_context("" if self.current() == "script" else moment)
         elif bindings:
             self.set_context(names_of(bindings))

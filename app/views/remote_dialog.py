@@ -1,4 +1,4 @@
-"""The form for another machine: a tracker, the key of its servers, and what they say."""
+"""The form for a remote machine: a tracker, the key of its servers, and their answers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MOST_SECONDS = 24 * 3600
 
 
 class RemoteDialog(Dialog):
-    """Tracker, key and time limit; *Test connection* asks what is there before it is taken."""
+    """Tracker, key and time limit; *Test connection* queries the machine first."""
 
     def __init__(
         self, workspace: Workspace, targets: Targets, parent: QWidget | None = None
@@ -112,17 +112,17 @@ class RemoteDialog(Dialog):
         offer_help(self, "targets#other-machines")
 
     def remote(self) -> Remote | None:
-        """Return what is typed.
+        """Return the typed remote.
 
         Raises
         ------
         LowerscopeError
-            If it is no remote.
+            If it is invalid.
         """
         return remote_of(self.tracker.text(), self.key.text(), float(self.seconds.value()))
 
     def _check(self) -> None:
-        # What another machine has said is not of this one.
+        # The answer of another machine does not apply to this one.
         self._targets.give_up()
         self.adopt.hide()
         problem = None
@@ -133,7 +133,7 @@ class RemoteDialog(Dialog):
             problem = error.problem
         for button in (self.test, self.buttons.button(QDialogButtonBox.StandardButton.Ok)):
             button.setEnabled(remote is not None)
-        # What is yet to be typed is not wrong.
+        # An empty field is incomplete, not wrong.
         mark_wrong(self.tracker, bool(problem and self.tracker.text() and self.key.text()))
         self._say(problem.what if problem else "", wrong=problem is not None)
 

@@ -1,4 +1,4 @@
-"""What a run was given and what it says: the input's picture, and the prediction of both sides."""
+"""A run's input picture, and the prediction of both sides."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.views.formats import shape_text
 from lowerscope.app.views.prediction_rows import show_prediction
+from lowerscope.app.widgets.charts.bars import Bars
 from lowerscope.app.widgets.picture_view import PictureView
 from lowerscope.app.widgets.plain_text import Markup, MarkupLabel, join_markup, markup
-from lowerscope.app.widgets.score_bars import ScoreBars
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.records.run import RunRecord
 
 WIDTH, PICTURE_SIDE = 186, 100
@@ -20,11 +20,11 @@ SMALL_PICTURE = 72
 """Side of the picture in a strip above the outputs."""
 
 _ANY_WIDTH = 16_777_215
-"""What Qt calls QWIDGETSIZE_MAX."""
+"""Qt's QWIDGETSIZE_MAX."""
 
 
 class ResultSide(QWidget):
-    """The strip beside the outputs, or above: the first picture of an input, and the prediction."""
+    """The strip beside or above the outputs: the first input picture, and the prediction."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -33,8 +33,8 @@ class ResultSide(QWidget):
         self.picture.setFixedSize(PICTURE_SIDE, PICTURE_SIDE)
         self.prediction = MarkupLabel()
         self.prediction.hide()
-        # The colours of the sides stand in the lines above.
-        self.bars = ScoreBars(self.tr("The best classes of both sides"), headed=False)
+        # The lines above serve as the legend of the sides' colours.
+        self.bars = Bars(self.tr("The best classes of both sides"), whole=1.0)
         self._narrow = False
         self.setFixedWidth(WIDTH)
         head = QHBoxLayout()
@@ -54,7 +54,7 @@ class ResultSide(QWidget):
         self._show_run()
 
     def set_narrow(self, narrow: bool) -> None:
-        """Take little height and all of the width, without the scores, or the other way round."""
+        """Switch to a low layout across the full width, without the scores, or back."""
         if narrow == self._narrow:
             return
         self._narrow = narrow
@@ -86,11 +86,11 @@ class ResultSide(QWidget):
         found = record is not None and record.prediction is not None
         self.prediction.setVisible(found)
         self.prediction.setText(_prediction(record) if record is not None and found else "")
-        show_prediction(self.bars, record)
+        show_prediction(self.bars, record, legend=False)
         self._show_side()
 
     def _show_side(self) -> None:
-        self.bars.setVisible(bool(self.bars.rows()) and not self._narrow)
+        self.bars.setVisible(bool(self.bars.bars()) and not self._narrow)
         self.setVisible(not self.picture.isHidden() or not self.prediction.isHidden())
 
 

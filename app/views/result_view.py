@@ -8,13 +8,6 @@ from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.views.first_difference_line import FirstDifferenceLine
-from lowerscope.app.views.formats import (
-    count_text,
-    error_text,
-    milliseconds_text,
-    shape_text,
-    tolerance_text,
-)
 from lowerscope.app.views.result_side import ResultSide
 from lowerscope.app.views.times_panel import TimesPanel
 from lowerscope.app.views.tolerances_dialog import edit_tolerances
@@ -22,24 +15,30 @@ from lowerscope.app.widgets.plain_text import Markup, MarkupLabel, join_markup, 
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.dimensions import sizes_text
-from lowerscope.core.memory_limit import bytes_text
+from lowerscope.core.model.formatting import (
+    bytes_text,
+    duration_text,
+    error_text,
+    shape_text,
+    tolerance_text,
+)
 from lowerscope.core.records.run import NOT_THERE, OutputRecord, RunRecord, SizeRecord
 from lowerscope.core.rendering.verdict_text import verdict_words
 
 STATUS_WIDTH = 90
-"""So wide is ``✓ matches``."""
+"""Width of ``✓ matches``."""
 
 LEAST_TABLE = 64
 """Height of a table with one row."""
 
 NARROW = 480
-"""Width under which what stands side by side is stacked."""
+"""Width below which parts are stacked."""
 
 LEFT_OUT = (1, 2, 4)
-"""Columns of the outputs that a narrow table does without: shape, dtype and relative error."""
+"""Columns of the outputs hidden in a narrow table: shape, dtype and relative error."""
 
 ROOMY, DTYPE = 510, 2
-"""Width of a table of outputs that has room for the column of the dtype as well."""
+"""Width from which the table of outputs shows the dtype too, and the index of that column."""
 
 
 class ResultView(QWidget):
@@ -77,9 +76,9 @@ class ResultView(QWidget):
             | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
         )
         self.summary.linkActivated.connect(self._edit_tolerances)
-        # Of two lines where there is little room, it asks for no more of it than the table does.
+        # Wrapped into two lines, it does not widen the pane beyond the table.
         self.summary.setWordWrap(True)
-        # With a parent from the start: shown before it had one, it would be a window of its own.
+        # With a parent from the start: shown without one, it would be a window of its own.
         self.side = ResultSide(workspace, self)
         right = QVBoxLayout()
         right.setContentsMargins(0, 0, 0, 0)
@@ -127,7 +126,7 @@ class ResultView(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        """Stack what stands side by side, and leave the bars of the times out, for lack of room."""
+        """Stack the parts, and hide the bars of the times, if space is short."""
         narrow = self.width() < NARROW
         directions = QBoxLayout.Direction
         self._halves.setDirection(directions.TopToBottom if narrow else directions.LeftToRight)
@@ -152,9 +151,9 @@ class ResultView(QWidget):
         if record.ran_on:
             there = self.tr("ran on {0}; torch here").format(record.ran_on)
             parts.append(markup('<span style="font-weight:600">{0}</span>', there))
-        parts.append(self.tr("built in {0}").format(milliseconds_text(record.build_ms)))
+        parts.append(self.tr("built in {0}").format(duration_text(record.build_ms)))
         functions = self.tr("1 function") if record.functions == 1 else self.tr("{0} functions")
-        parts.append(functions.format(count_text(record.functions)))
+        parts.append(functions.format(f"{record.functions:,}"))
         if record.max_abs_error is not None:
             tolerance = tolerance_text(record.atol, record.rtol, record.reference)
             words = self.tr("tolerance {0}").format(tolerance)
@@ -169,7 +168,7 @@ class ResultView(QWidget):
             parts.append(self.tr("values kept: {0} of {1}").format(kept, budget))
         return join_markup("   ·   ", parts)
 
-    # Qt's own
+    # Qt overrides
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -179,15 +178,14 @@ class ResultView(QWidget):
 def _size_row(record: SizeRecord) -> Row:
     text, role = verdict_words(record.verdict)
     name = sizes_text(record.sizes)
-    torch = "–" if record.torch_ms is None else milliseconds_text(record.torch_ms)
     shown = f"{text}: {record.reason}" if record.reason else text
     return Row(
         name,
         (
             Cell(name, bold=True),
             error_text(record.max_abs_error),
-            torch,
-            milliseconds_text(record.tvm_ms),
+            duration_text(record.torch_ms),
+            duration_text(record.tvm_ms),
             Cell(shown, role=role, tooltip=record.reason),
         ),
     )

@@ -1,4 +1,4 @@
-"""The rules that translated a node, with their source and where it stands."""
+"""The rules that translated a node, with their source and its location."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ KINDS = {
 
 
 class RulePanel(QWidget):
-    """One of some sources at a time.
+    """Shows one of several sources.
 
     Signals
     -------
     place_wanted
-        The user wants to open the file of a source: its `SourceLine`.
+        Open the file of a source: its `SourceLine`.
     """
 
     place_wanted = Signal(object)
@@ -61,7 +61,7 @@ class RulePanel(QWidget):
         self.show_sources((), "", "")
 
     def show_sources(self, sources: tuple[RuleSource, ...], title: str, hint: str) -> None:
-        """Show the first of some sources; where there are none, say why."""
+        """Show the first of some sources, or a hint if there are none."""
         self._sources = sources
         self.code.set_empty(title, hint)
         self.choice.blockSignals(True)

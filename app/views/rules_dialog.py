@@ -1,4 +1,4 @@
-"""Which rule schedules which function of the model, and why none does."""
+"""The dialog with the rule of each function of the model, or why there is none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.views.formats import count_text
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.plain_text import Label
@@ -21,7 +20,7 @@ from lowerscope.core.records.schedule import RuledFunction
 
 
 class RulesDialog(Dialog):
-    """A table that stands beside the window, and whether the model is scheduled so."""
+    """A modeless table of the rules, with a switch that schedules the model by them."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -109,11 +108,11 @@ class RulesDialog(Dialog):
         self.run.setEnabled(ready)
 
     def _open(self, function: str) -> None:
-        """Schedule a function at the workbench."""
+        """Schedule a function in the workbench."""
         self._workspace.select((f"tir:{function}",))
         self._workspace.stepping.set_clock("schedule")
 
-    # Qt's own
+    # Qt overrides
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -122,7 +121,7 @@ class RulesDialog(Dialog):
 
 
 def summary(functions: tuple[RuledFunction, ...]) -> str:
-    """Return how many functions got a rule, which, and how many got none."""
+    """Return how many functions have a rule, which rules, and how many have none."""
     ruled = [each for each in functions if each.rule]
     names = sorted({each.rule for each in ruled})
     by_rule = [
@@ -131,7 +130,7 @@ def summary(functions: tuple[RuledFunction, ...]) -> str:
     ]
     several, whole = (sum(1 + len(each.twins) for each in some) for some in (ruled, functions))
     noun = "function" if whole == 1 else "functions"
-    text = f"A rule fits {count_text(several)} of {count_text(whole)} {noun}"
+    text = f"A rule fits {several:,} of {whole:,} {noun}"
     return f"{text}: {', '.join(by_rule)}." if by_rule else f"{text}."
 
 
@@ -150,9 +149,9 @@ def _row(record: RuledFunction) -> Row:
         record.function,
         (
             Cell(name, bold=True, tooltip=tooltip),
-            count_text(record.calls),
+            f"{record.calls:,}",
             rule,
-            count_text(record.steps) if record.rule and not record.by_hand else "",
+            f"{record.steps:,}" if record.rule and not record.by_hand else "",
             Cell(why, role="quiet", tooltip=why),
         ),
     )

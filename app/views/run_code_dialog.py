@@ -1,4 +1,4 @@
-"""The question whether a file may run, with what stands in it."""
+"""The dialog that confirms running a file, with its content."""
 
 from __future__ import annotations
 
@@ -16,27 +16,26 @@ from lowerscope.core.plain_files import read_plain
 from lowerscope.core.sources.readable_source import long_lines, readable_source
 
 MOST = 1 << 20
-"""So many characters of a file are shown."""
+"""Maximum characters shown of a file."""
 
 MOST_LINES = 5
-"""The numbers of so many long lines of a file are told."""
+"""Maximum number of long lines that are listed."""
 
 
 class RunCodeDialog(Dialog):
-    """Files that are code, to be read before they run.
+    """Code files, to be read before they run.
 
     Parameters
     ----------
     paths
         The files.
     changed
-        Those of them that ran before, when something else stood in them.
+        Those of them that ran before with other content.
 
     Attributes
     ----------
     shown
-        The SHA-256 of what was read of each file to be shown, by its path; ``""`` where it cannot
-        be read.
+        The SHA-256 of the content shown of each file, by its path; ``""`` if it cannot be read.
     """
 
     def __init__(
@@ -91,7 +90,7 @@ class RunCodeDialog(Dialog):
         offer_help(self, "sessions#opening-is-not-running")
 
     def _far(self, path: str, lines: Sequence[int]) -> str:
-        """Return the advice to read what is to the right of what is in view."""
+        """Return a warning about text to the right of the visible part."""
         text = self.tr("Scroll to the right in {0}, where lines are long: {1}.")
         numbers = ", ".join(map(str, lines[:MOST_LINES]))
         return text.format(
@@ -107,7 +106,7 @@ class RunCodeDialog(Dialog):
         self.shown[path] = hashlib.sha256(content).hexdigest()
         text = readable_source(content)
         if len(text) > MOST:
-            # Nobody is to think that this is all.
+            # A truncated file must not look complete.
             more = self.tr("What follows is too long to be shown: look at it in an editor")
             text = f"# {more}\n\n{text[:MOST]}"
         return text

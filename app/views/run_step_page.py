@@ -1,4 +1,4 @@
-"""The page Call: what the call of the run that is looked at has read and written, with values."""
+"""The page Call: the tensors read and written by the current call of the run."""
 
 from __future__ import annotations
 
@@ -14,30 +14,29 @@ from lowerscope.app.views.run_step_rows import (
     tensor_rows,
 )
 from lowerscope.app.views.step_words import call_text
-from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import RunStepQuery
 from lowerscope.core.records.run_step import RunStep
-from lowerscope.core.records.steps import Moment
 
 STRIP = 26
 """Height of the line above the table, in pixels."""
 
 
 class RunStepPage(QWidget):
-    """A page of Details, in front while the clock Run is gone through.
+    """A page of Details, in front while the timeline Run is current.
 
     Parameters
     ----------
     set_busy
-        Called with whether the values are on their way.
+        Called with whether the values are being fetched.
 
     Signals
     -------
     tensor_wanted(object, str)
-        The user wants to look at the values of a tensor: its `TensorPlace`, and what it is.
+        Show the values of a tensor: its `TensorPlace` and its description.
     """
 
     tensor_wanted = Signal(object, str)
@@ -54,7 +53,7 @@ class RunStepPage(QWidget):
         self._step: RunStep | None = None
         self.title = ElidedLabel()
         self.title.setProperty("role", "title")
-        # It stays where it is beside a button that comes and goes.
+        # Its position does not depend on the button beside it, which may be hidden.
         self.title.setFixedHeight(STRIP)
         self.unfold = QPushButton()
         self.unfold.setProperty("quiet", True)
@@ -77,17 +76,21 @@ class RunStepPage(QWidget):
         column.setSpacing(0)
         column.addLayout(strip)
         column.addWidget(self.table, 1)
-        self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
+        self._watch = workspace.queries.watch(
+            self, self._query, self._take, self._take_problem, set_busy
+        )
         self.unfold.toggled.connect(self._show_rows)
         self.table.clicked.connect(self._open_at)
         self.table.row_activated.connect(self._open)
         self._steps.call_changed.connect(self._show_call)
         workspace.run_changed.connect(self._note_run)
+        # The query of a recipe with the same run has been superseded with it.
+        workspace.snapshot_changed.connect(self._watch.update)
         self._show_call()
 
     @property
     def step(self) -> RunStep | None:
-        """The call that is shown, once its values are there."""
+        """The call shown, once its values have arrived."""
         return self._step
 
     def _show_call(self) -> None:
@@ -97,18 +100,15 @@ class RunStepPage(QWidget):
         self.unfold.setVisible(call is not None and call.own > 0)
         failed = self._steps.failed
         if call is None or index is None:
-            self._fetching.forget()
             self._say_nothing()
         elif failed is not None:
-            self._fetching.forget()
             self.title.set_whole(call.function)
             none = self.tr("Of a run that came to a bad end, no values are kept")
             self.table.set_empty(none, failed.what)
         else:
             self.title.set_whole(f"{call.function} · {call_text(call, self._steps.calls)}")
-            # Of another run, it is another call, whatever its place.
-            self._fetching.forget()
-            self._fetching.want(str(index))
+        # In another run it is another call, whatever its index.
+        self._watch.refresh()
         self._show_rows()
 
     def _note_run(self) -> None:
@@ -127,17 +127,17 @@ class RunStepPage(QWidget):
                 self.tr("Click a dot of the timeline, or ▸: the calls of the run."),
             )
 
-    def _ask(self, index: str, _moment: Moment | None) -> int:
-        lines = self._steps.lines
-        return self._workspace.fetches.run_step(int(index), lines, self._take, self._take_problem)
+    def _query(self) -> RunStepQuery | None:
+        steps, recipe = self._steps, self._workspace.recipe
+        if recipe is None or steps.call is None or steps.index is None or steps.failed is not None:
+            return None
+        return RunStepQuery(recipe, steps.index, steps.lines)
 
     def _take(self, step: RunStep) -> None:
-        self._fetching.settle(came=True)
         self._step = step
         self._show_rows()
 
     def _take_problem(self, problem: Problem) -> None:
-        self._fetching.settle(came=False)
         self.table.set_empty(problem.headline, problem.todo)
         self._show_rows()
 

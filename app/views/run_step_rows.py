@@ -1,4 +1,4 @@
-"""The rows of the page Call: the tensors that a call of a run has read and written, in figures."""
+"""The rows of the page Call: statistics of the tensors that a call has read and written."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Iterator
 
 from PySide6.QtCore import QCoreApplication
 
-from lowerscope.app.views.formats import shape_text
 from lowerscope.app.widgets.table import Cell, Row
+from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.records.comparison import TensorStatistics
 from lowerscope.core.records.run_step import RunStep, StepTensor
 
 
 def instruction_rows(step: RunStep, unfolded: bool) -> Iterator[Row]:
-    """Yield the line of the bytecode; those before it that nothing asked for, where unfolded."""
+    """Yield the bytecode line of the call; if unfolded, also the VM's own lines before it."""
     if not step.first_line:
         return
     *before, last = step.instructions
     for number, text in enumerate(before if unfolded else (), start=step.first_line):
         words = " ".join(text.split())
-        # What it is called by the virtual machine stands in the tool tip.
+        # The virtual machine's full name is in the tool tip.
         short = words.removeprefix("call ").removeprefix("vm.builtin.")
         line = Cell(str(number), role="quiet")
         yield Row(f"own:{number}", (line, Cell(short, role="quiet", code=True, tooltip=words)))
@@ -30,20 +30,20 @@ def instruction_rows(step: RunStep, unfolded: bool) -> Iterator[Row]:
 
 
 def tensor_rows(step: RunStep) -> Iterator[Row]:
-    """Yield what is known of each tensor; the keys begin with its number among them."""
+    """Yield the facts about each tensor; the keys begin with its index."""
     for number, tensor in enumerate(step.tensors):
         for part, cells in enumerate(_about(tensor)):
             yield Row(f"{number}:{part}", cells)
 
 
 def tensor_of_row(key: str) -> int | None:
-    """Return the number of the tensor that a row is about; ``None`` for another row."""
+    """Return the index of a row's tensor; ``None`` for another row."""
     number = key.partition(":")[0]
     return int(number) if number.isdigit() else None
 
 
 def tensor_name(tensor: StepTensor) -> str:
-    """Return what a tensor is called, or its number among those of its side."""
+    """Return the name of a tensor, or its number among those of its side."""
     return tensor.name or _tr("tensor {0}").format(tensor.place.item)
 
 
@@ -71,7 +71,7 @@ def _about(tensor: StepTensor) -> Iterator[tuple[Cell, Cell]]:
 
 
 def range_text(statistics: TensorStatistics) -> str:
-    """Return ``−1.2 … 3.4 · mean 0.5``; empty where nothing is finite."""
+    """Return ``−1.2 … 3.4 · mean 0.5``; empty if no value is finite."""
     if statistics.low is None or statistics.mean is None:
         return ""
     mean = _tr("mean {0}").format(f"{statistics.mean:.4g}")
@@ -79,7 +79,7 @@ def range_text(statistics: TensorStatistics) -> str:
 
 
 def not_finite_text(statistics: TensorStatistics) -> str:
-    """Return ``3 NaN, 1 infinite``; empty where all is finite."""
+    """Return ``3 NaN, 1 infinite``; empty if all values are finite."""
     found = []
     if statistics.nans:
         found.append(_tr("{0} NaN").format(f"{statistics.nans:,}"))

@@ -1,4 +1,4 @@
-"""Saving the whole of a text that is too long to be shown."""
+"""Saving of a text that is too long to be shown completely."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from lowerscope.app.background import in_thread, when_done
 from lowerscope.app.children.handing_over import cannot_write
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
-from lowerscope.core.unfinished import whole_file
+from lowerscope.core.files.atomic_write import atomic_file
 
 
 class WholeText(QObject):
-    """Writes texts to files of the user's, while the window goes on.
+    """Writes texts to the user's files in the background.
 
     Signals
     -------
     done(object)
-        The path of a file that is written, or the `Problem` why it is not.
+        The path of the written file, or a `Problem`.
     """
 
     done = Signal(object)
@@ -33,7 +33,7 @@ class WholeText(QObject):
         self._widget = widget
 
     def choose_file(self, title: str, name: str, text: Callable[[], Iterator[bytes]]) -> None:
-        """Ask for a file, and write a text to it."""
+        """Select a file in a dialog, and write a text to it."""
         path, _ = QFileDialog.getSaveFileName(
             self._widget, title, name, self.tr("Text files (*.txt *.log)")
         )
@@ -41,12 +41,12 @@ class WholeText(QObject):
             self.save(Path(path), text)
 
     def save(self, path: Path, text: Callable[[], Iterator[bytes]]) -> None:
-        """Write a text, as far as it has come by now, to a file."""
+        """Write the text available by now to a file."""
         pieces = text()
 
         def write() -> Path | Problem:
             try:
-                with whole_file(path) as made, made.open("wb") as file:
+                with atomic_file(path) as made, made.open("wb") as file:
                     file.writelines(pieces)
             except OSError as error:
                 return cannot_write(error, path)

@@ -1,4 +1,4 @@
-"""What a field of a primitive's form is filled in with: one editor for each kind."""
+"""Editors for the fields of a primitive's form, one for each kind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lowerscope.core.records.schedule import Field
 from lowerscope.core.schedules import Argument, Element, Made, Reference
 
 _LARGEST = 2**31 - 1
-"""TVM takes no larger numbers, and a request holds none that are much larger."""
+"""Bound on integers: TVM takes no larger ones, and messages have a similar bound."""
 
 
 class Editor(QWidget):
@@ -50,11 +50,11 @@ class Editor(QWidget):
         raise NotImplementedError
 
     def value(self) -> Argument:
-        """Return what is filled in."""
+        """Return the value."""
         raise NotImplementedError
 
     def problem(self) -> str:
-        """Return what is wrong with it, in one line."""
+        """Return the error of the value, in one line."""
         return ""
 
     def _add(self, widget: QWidget) -> None:
@@ -65,7 +65,7 @@ class Editor(QWidget):
 
 
 class _Picked(Editor):
-    """A loop or a block, or loops in an order: chosen in the tree, or in the script."""
+    """A loop, a block, or loops in an order: selected in the tree or in the script."""
 
     def __init__(self, field: Field, scheduling: Scheduling) -> None:
         super().__init__(field)
@@ -105,7 +105,7 @@ class _Picked(Editor):
         return self.tr("{0}: select {1} in the tree").format(self.field.label, what)
 
     def follow_selection(self) -> None:
-        """Offer to take what is selected, where that is something else that fits."""
+        """Offer the selection as the value, if it is another one that fits."""
         self.take.setEnabled(bool(self._offered()) and self._offered() != self._references)
 
     def _offered(self) -> tuple[Reference, ...]:
@@ -144,7 +144,7 @@ class _Factors(Editor):
 
     def set_value(self, value: Argument) -> None:
         values = value if isinstance(value, tuple) else (value,)
-        # A step before gives some, such as sample_perfect_tile.
+        # Results of earlier steps, such as sample_perfect_tile.
         self._drawn = {_result(each): each for each in values if isinstance(each, Made)}
         self.factors.set_values([_factor(each) for each in values])
 
@@ -186,7 +186,7 @@ class _Order(Editor):
 
 
 class _Choice(Editor):
-    """One of some words; of buffers, it is the place that counts."""
+    """One of several words; for buffers, the value is the index."""
 
     def __init__(self, field: Field) -> None:
         super().__init__(field)
@@ -227,7 +227,7 @@ class _Flag(Editor):
 
 
 class _Typed(Editor):
-    """A line of text that is read as the kind says."""
+    """A line of text, parsed according to the kind."""
 
     def __init__(self, field: Field) -> None:
         super().__init__(field)
@@ -364,6 +364,6 @@ def editor_of(field: Field, scheduling: Scheduling) -> Editor:
 
 
 def follow_selection(editor: Editor) -> None:
-    """Offer an editor what is selected, if it takes that."""
+    """Offer an editor the selection, if it accepts that."""
     if isinstance(editor, _Picked):
         editor.follow_selection()

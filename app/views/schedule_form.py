@@ -1,4 +1,4 @@
-"""The form of a primitive: its fields, whether it can be applied so, and the buttons."""
+"""The form of a primitive: its fields, its error, and the buttons."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.schedules import Argument
 
 ROOMY = 240
-"""Height from which on there is room for what a primitive does, above its fields."""
+"""Height from which the description of a primitive is shown above its fields."""
 
 ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
 class ScheduleForm(QWidget):
-    """The form of the draft; what it would make is shown while it is filled in."""
+    """The form of the draft, previewed while it is filled in."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -111,7 +111,7 @@ class ScheduleForm(QWidget):
 
     def _fill(self, draft: Draft | None) -> None:
         if self._rows.isAncestorOf(QApplication.focusWidget() or self):
-            # The keyboard stays in the form when a row goes that has it.
+            # Keep the focus in the form when the focused row is removed.
             self.back.setFocus()
         while self._form.rowCount():
             self._form.removeRow(0)
@@ -149,7 +149,7 @@ class ScheduleForm(QWidget):
         draft = self._trying.draft
         if draft is None:
             return
-        # Fields that were added have to be heard as well.
+        # Connect to added fields as well.
         for editor in self.editors.values():
             for line in editor.findChildren(QLineEdit):
                 line.installEventFilter(self)
@@ -198,11 +198,11 @@ class ScheduleForm(QWidget):
     def _force(self) -> None:
         self._trying.apply_draft(forced=True)
 
-    # Qt's own
+    # Qt overrides
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        # The tool tip of the title says it as well.
+        # It is also the tool tip of the title.
         self.about.setVisible(self.height() >= ROOMY)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -215,7 +215,7 @@ class ScheduleForm(QWidget):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.MouseButtonDblClick and isinstance(watched, QPushButton):
-            # The second click on what the form has come up in place of.
+            # The second click of a double click on the widget that the form replaced.
             return True
         if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             if event.key() in ENTER and self.apply.isEnabled():

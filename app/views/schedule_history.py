@@ -1,4 +1,4 @@
-"""The history of a schedule: its steps, to look at, switch off, edit, move and take out."""
+"""The history of a schedule: its steps, to show, disable, edit, move and remove."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WIDTHS = {0: 56, 2: 74, 3: 50}
 
 
 class ScheduleHistory(QWidget):
-    """The list of steps; the one that is looked at is marked."""
+    """The list of steps; the current one is marked."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -41,7 +41,7 @@ class ScheduleHistory(QWidget):
         self.why.setWordWrap(True)
         self.force = QPushButton(self.tr("Apply anyway"))
         self.edit = QPushButton(self.tr("Edit…"))
-        # What a rule says of the step that is looked at: in its row there is room for a few words.
+        # The rule's comment on the current step: a row has space for a few words only.
         self.comment = Label()
         self.comment.setProperty("role", "quiet")
         self.comment.setWordWrap(True)
@@ -124,7 +124,7 @@ class ScheduleHistory(QWidget):
         self.comment.setText(
             "" if number is None else words.format(number + 1, steps[number].comment)
         )
-        # Of a history with comments it keeps its place, so that rows do not move under the mouse.
+        # In a history with comments it is always visible, so that rows do not move under the mouse.
         shown = any(step.comment for step in steps)
         if shown != self.comment.isVisibleTo(self):
             self.comment.setVisible(shown)
@@ -160,7 +160,7 @@ class ScheduleHistory(QWidget):
             self._scheduling.trying.edit(key)
 
     def current(self) -> str:
-        """Id of the step that is selected, or ``""``."""
+        """Id of the selected step, or ``""``."""
         key = self.list.current_key()
         return "" if key == START else key
 
@@ -170,23 +170,23 @@ class ScheduleHistory(QWidget):
             self._edit(self.current())
 
     def switch_step(self) -> None:
-        """Switch the selected step off, or on."""
+        """Enable or disable the selected step."""
         if self.current():
             self._scheduling.editing.switch(self.current())
 
     def remove_step(self) -> None:
-        """Take the selected step out."""
+        """Remove the selected step."""
         if self.current():
             self._scheduling.editing.remove(self.current())
 
     def move_step(self, by: int) -> None:
-        """Apply the selected step earlier or later."""
+        """Move the selected step up or down."""
         row = self.list.row(self.list.current_key())
         if row is not None and row.place >= 0:
             self._scheduling.editing.move(row.place, row.place + by)
 
     def insert_before(self) -> None:
-        """Have what is applied next go in before the selected step."""
+        """Insert the next applied primitive before the selected step."""
         row = self.list.row(self.list.current_key())
         if row is not None and row.place >= 0:
             self._scheduling.go(row.place)
@@ -210,7 +210,7 @@ class ScheduleHistory(QWidget):
         menu.addAction(self.tr("Delete"), self.remove_step)
         menu.popup(place)
 
-    # Qt's own
+    # Qt overrides
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):

@@ -1,4 +1,4 @@
-"""The moves that there are for what is selected: in the pane, and as a menu."""
+"""The primitives for the selection: in the pane, and as a menu."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from lowerscope.core.records.schedule import Move
 
 
 class ScheduleMovesPage(QWidget):
-    """The list of moves.
+    """The list of primitives.
 
-    Pointing at one tries it, choosing one applies it or opens its form.
+    Pointing at one previews it; selecting one applies it or opens its form.
 
     Signals
     -------
     done
-        A move was chosen, or Escape pressed.
+        A primitive was selected, or Escape pressed.
     """
 
     done = Signal()
@@ -47,7 +47,7 @@ class ScheduleMovesPage(QWidget):
 
     def _show(self) -> None:
         if not self.isVisible():
-            # It is filled once it comes into view: an applied primitive has enough to redraw.
+            # It is filled once visible: after a primitive is applied there is enough to redraw.
             return
         scheduling = self._scheduling
         chosen = scheduling.chosen
@@ -55,17 +55,18 @@ class ScheduleMovesPage(QWidget):
         if len(chosen) > 1:
             self.about.set_whole(", ".join(each.name for each in chosen))
         self.about.setVisible(bool(chosen))
-        # What takes nothing that is selected would stand there alone, and be none to begin with.
+        # Without a selection, primitives that need none would be the only entries, so none is
+        # listed.
         moves = scheduling.moves.all if scheduling.record is not None and chosen else ()
         asking = [each.name for each in moves if scheduling.trying.asks(each)]
         self.choices.set_choices(move_choices(moves, asking))
         self.choices.set_hint(*self._hint())
         if self._pointed and not scheduling.moves.are_coming:
-            # The mouse may have come to rest before the moves came that are there now.
+            # The mouse may have stopped before these primitives arrived.
             self._try_pointed()
 
     def _hint(self) -> tuple[str, str]:
-        """Return what there is to be done first: a title, and a line."""
+        """Return what the user has to do first: a title and a hint."""
         moves = self._scheduling.moves
         if self._scheduling.record is None or moves.are_coming:
             return "", ""
@@ -96,7 +97,7 @@ class ScheduleMovesPage(QWidget):
     def _choose(self, key: str) -> None:
         move = self._move(key)
         if move is not None:
-            # What comes in its place is tried once it is pointed at anew.
+            # Whatever replaces the row is previewed on the next mouse move.
             self._pointed = ""
             self.choices.list.setCurrentRow(-1)
             self.done.emit()
@@ -106,7 +107,7 @@ class ScheduleMovesPage(QWidget):
         self._scheduling.trying.show(None)
         self.done.emit()
 
-    # Qt's own
+    # Qt overrides
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -114,10 +115,10 @@ class ScheduleMovesPage(QWidget):
 
 
 class ScheduleMenu(QFrame):
-    """The list of moves as a menu, over the window that it was asked for in.
+    """The list of primitives as a menu, over the window in which it was requested.
 
-    It is a part of that window, so that what a move would make can be seen beside it; it closes
-    when the keyboard goes elsewhere.
+    It is a child of that window, so that previews stay visible beside it; it closes when it loses
+    the focus.
     """
 
     def __init__(self, workspace: Workspace, pane: QWidget) -> None:
@@ -137,7 +138,7 @@ class ScheduleMenu(QFrame):
         self.hide()
 
     def open_at(self, place: QPoint) -> None:
-        """Show the moves at a place on the screen, as far as the window has room."""
+        """Show the menu at a screen position, as far as the window has space."""
         window = self._pane.window()
         self.setParent(window)
         self.resize(min(380, window.width()), min(360, window.height()))

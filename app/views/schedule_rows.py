@@ -1,14 +1,14 @@
-"""The rows of the workbench: of the loop tree, of the moves, and of the history."""
+"""The rows of the workbench: the loop tree, the primitives, and the history."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.widgets.choice_list import Choice
 from lowerscope.app.widgets.step_row import StepRow
 from lowerscope.app.widgets.table_model import Cell
 from lowerscope.app.widgets.tree_table import TreeRow
+from lowerscope.core.model.formatting import bytes_text, duration_text
 from lowerscope.core.records.numbers import Verdict
 from lowerscope.core.records.schedule import (
     BufferNode,
@@ -18,13 +18,12 @@ from lowerscope.core.records.schedule import (
     ScheduleStep,
     StepError,
 )
-from lowerscope.core.units import bytes_text
 
 BUFFERS = "section:buffers"
 """Key of the row above the buffers."""
 
 START = "start"
-"""Key of the row of the history for the function as it was."""
+"""Key of the history's row of the unscheduled function."""
 
 STATUS = {"done": "✓ done", "failed": "✕ failed", "off": "○ off"}
 
@@ -79,12 +78,12 @@ def _buffer_row(buffer: BufferNode) -> TreeRow:
 
 
 def move_choices(moves: Sequence[Move], asking: Sequence[str]) -> list[Choice]:
-    """Return the moves under their headings: in each group, those that can be applied first.
+    """Return the primitives under their headings: in each group, legal ones first.
 
     Parameters
     ----------
     asking
-        Keys of those that have a form.
+        Keys of the primitives that have a form.
     """
     rows: list[Choice] = []
     legal_first = sorted(
@@ -114,16 +113,16 @@ SAME: dict[Verdict | None, tuple[str, str, str]] = {
     "inconclusive": ("?", "unsure", "checked: there was nothing finite to compare"),
     "unknown": ("?", "", "the check found out nothing after this step"),
 }
-"""Mark of a step by the verdict on the function after it, its role, and words for it."""
+"""Mark, role and text for a step, by the verdict on the function after it."""
 
 
 def history_rows(record: ScheduleRecord, verdicts: Mapping[str, Verdict]) -> list[StepRow]:
-    """Return the function as it was, and the steps of its schedule.
+    """Return the rows of the unscheduled function and of the steps of its schedule.
 
     Parameters
     ----------
     verdicts
-        Of the checks of the function after steps, by their ids.
+        Verdicts on the function after steps, by the steps' ids.
     """
     rows = [StepRow(START, "", "as it was", state="quiet", tooltip="Before the first step")]
     rows += [
@@ -135,7 +134,7 @@ def history_rows(record: ScheduleRecord, verdicts: Mapping[str, Verdict]) -> lis
 def _step_row(place: int, step: ScheduleStep, verdict: Verdict | None) -> StepRow:
     note = error_line(step.error) if step.error is not None else step.comment
     mark, role, checked = SAME[verdict]
-    time = milliseconds_text(step.milliseconds) if step.status == "done" else ""
+    time = duration_text(step.milliseconds) if step.status == "done" else ""
     return StepRow(
         step.id,
         str(place + 1),

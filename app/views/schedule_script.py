@@ -1,4 +1,4 @@
-"""The script of the function that is scheduled: as it is, as it would be, or what is wrong."""
+"""The script of the scheduled function: current, previewed, or with the error of a step."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ from lowerscope.core.rendering.difference import line_runs
 
 
 class ScheduleScript(QWidget):
-    """The script after the steps that are looked at; the difference that a move would make; or the
-    text with the lines that a step failed at."""
+    """The script of the scheduled function.
+
+    It shows the script after the current step; the difference made by a preview; or the text with
+    the lines at which a step failed.
+    """
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -50,7 +53,7 @@ class ScheduleScript(QWidget):
         workspace.stepping.schedule_moved.connect(self._show)
 
     def _add_moves(self, entity: str, menu: QMenu) -> None:
-        """Offer what can be done with the loop or block that the menu was asked for on."""
+        """Add the primitives for the loop or block at which the menu was opened."""
         chosen = self._workspace.selection.chosen
         if "/" in entity and entity not in chosen:
             self._workspace.select((entity,))
@@ -59,7 +62,7 @@ class ScheduleScript(QWidget):
         menu.addAction(self.tr("Moves…"), self._open_moves)
 
     def _open_moves(self) -> None:
-        # Where the menu was: it may have been opened with a key, far from the mouse.
+        # At the position of the menu: it may have been opened by key, far from the mouse.
         self.menu.open_at(self._script_menu.pos())
 
     def _show(self) -> None:
@@ -88,7 +91,7 @@ class ScheduleScript(QWidget):
 
     def _show_preview(self, preview: Preview, record: ScheduleRecord) -> None:
         old, new = preview.base.script.text.split("\n"), record.script.text.split("\n")
-        # What stands in another loop is indented otherwise, and is the same all the same.
+        # A line in another loop has another indentation, but is otherwise the same.
         bare = ([line.strip() for line in side] for side in (old, new))
         runs = [DiffRun(run.status, run.old, run.new, run.length) for run in line_runs(*bare)]
         part = DiffPart(record.function, "changed", old, new, runs)
@@ -130,12 +133,12 @@ class ScheduleScript(QWidget):
     # Qt
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        # Not a focus proxy: Tab would pass over what stands before it.
+        # Not a focus proxy: Tab would skip the widgets before it.
         self.script.code.setFocus(event.reason())
 
 
 def _by_headers(record: ScheduleRecord) -> TextRecord:
-    """Return the script with the headers of loops as their lines: what is in one is its block's."""
+    """Return the script with each loop linked to its header only; its body is the block's."""
     loops = {each.id for each in record.tree if each.kind == "loop"}
     spans = tuple(
         msgspec.structs.replace(span, last=span.first) if span.entity in loops else span

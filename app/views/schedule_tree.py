@@ -1,4 +1,4 @@
-"""The loop tree of the function that is scheduled, with its buffers."""
+"""The loop tree of the scheduled function, with its buffers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lowerscope.app.workspace import Workspace
 
 
 class ScheduleTree(TreeTable):
-    """Loops and blocks as they are nested; what is selected is selected in the script as well."""
+    """Nested loops and blocks; the selection is shared with the script."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(
@@ -59,7 +59,7 @@ class ScheduleTree(TreeTable):
         chosen = [key for key in keys if key.startswith(f"{function}/")]
         self._workspace.select(chosen or (function,))
 
-    # Qt's own
+    # Qt overrides
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         plain = event.modifiers() == Qt.KeyboardModifier.NoModifier

@@ -1,4 +1,4 @@
-"""The Schedule pane: a function's loops, what can be done with them, and what was done."""
+"""The Schedule pane: a function's loops, the applicable primitives, and the history."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VERDICT_WIDTH = 150
 
 
 class ScheduleView(Pane):
-    """The workbench: loop tree, moves or form, and history side by side; the code beside that."""
+    """The workbench: loop tree, primitives or form, and history side by side, next to the code."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(self.tr("Schedule"), parent)
@@ -48,7 +48,7 @@ class ScheduleView(Pane):
         self.variant.setToolTip(self.tr("The variants of this function's schedule"))
         self.variant.setMenu(QMenu(self))
         self.variant.setProperty("align", "left")
-        # A button of another size would have all docks of the window laid out.
+        # Fixed size: a button that changes size would lay out all docks of the window again.
         self.variant.setFixedSize(VARIANT_WIDTH, self.variant.sizeHint().height())
         self.by_rule = QPushButton(self.tr("By rule"))
         self.by_rule.setToolTip(
@@ -81,7 +81,7 @@ class ScheduleView(Pane):
         )
         self.numbers = NumbersPage(workspace)
         self.verdict = VerdictPill(workspace)
-        # Of one size for all that it says, for the same reason as the button of the variants.
+        # Fixed size for all its texts, for the same reason as the button of the variants.
         self.verdict.setFixedSize(VERDICT_WIDTH, self.verdict.sizeHint().height())
         stays = self.verdict.sizePolicy()
         stays.setRetainSizeWhenHidden(True)
@@ -213,30 +213,30 @@ class ScheduleView(Pane):
                 self.tree.setFocus()
 
     def show_numbers(self) -> None:
-        """Show how fast the function is, and whether it still computes the same."""
+        """Show the metrics of the function and the verdict on it."""
         self.set_current("numbers")
 
     def _enter_moves(self) -> None:
-        """Have the keyboard in the moves of the row that was entered."""
+        """Move the focus to the primitives of the activated row."""
         self._scheduling.trying.cancel_draft()
-        # What was typed to find the last one would hide the others.
+        # The previous search text would hide the others.
         self.moves.choices.line.clear()
         self.moves.choices.line.setFocus()
         self.moves.choices.point_at_first()
 
     def open_menu(self, place: QPoint) -> None:
-        """Open the moves of what is selected as a menu."""
+        """Open the primitives for the selection as a menu."""
         if self._scheduling.record is not None:
             self._scheduling.trying.cancel_draft()
             self.menu.open_at(place)
 
     def open_menu_here(self) -> None:
-        """Open the moves of what is selected beside its row of the tree."""
+        """Open the primitives for the selection beside its row of the tree."""
         self.set_current("loops")
         self.tree.open_menu()
 
     # Qt
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        # Not a focus proxy: Tab would pass over what stands before it.
+        # Not a focus proxy: Tab would skip the widgets before it.
         self.tree.setFocus(event.reason())

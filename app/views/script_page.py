@@ -1,4 +1,4 @@
-"""A text of the document in a code view, tied to the selection."""
+"""A text of the document in a code view, linked to the selection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.graph_page import EXTENDING
-from lowerscope.app.widgets.code.cards import NamedPlace
+from lowerscope.app.widgets.code.editor import NamedPlace
 from lowerscope.app.widgets.code.view import CodeView, Span
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.workspace import Workspace
@@ -21,7 +21,7 @@ Hide = Callable[[str], Mapping[int, tuple[int, int]]]
 
 
 class ScriptPage(QWidget):
-    """A code view that shows one text; lines that show what is selected are marked.
+    """A code view that shows a text; lines of the selection are marked.
 
     Parameters
     ----------
@@ -35,12 +35,12 @@ class ScriptPage(QWidget):
         self._whole = ""
         self._record: TextRecord | None = None
         self._hide: Hide | None = None
-        # Those that begin with each line, as far as that was asked for.
+        # The bindings that begin with each line, computed on demand.
         self._bindings: dict[int, list[str]] | None = None
         self._first_lines: dict[str, int] = {}
         self._changed: list[int] = []
         self._here = 0
-        # Whether something else is selected than what is marked: nobody looked at it since.
+        # Whether the marks are outdated: the selection changed while the page was hidden.
         self._is_stale = False
         #: Whether a text is shown from the first line on that belongs to something.
         self.begins_at_spans = False
@@ -62,9 +62,9 @@ class ScriptPage(QWidget):
         Parameters
         ----------
         whole
-            Id of an entity that all of the text shows: it can be clicked, but is not marked.
+            Id of an entity that the whole text shows: it can be clicked, but is not marked.
         stay
-            Whether it is another state of the text that is shown: what is in view stays so.
+            Whether it is another state of the same text, so that the scroll position is kept.
         """
         before, self._record = self._record, record
         self._bindings = None
@@ -93,22 +93,22 @@ class ScriptPage(QWidget):
 
     @property
     def record(self) -> TextRecord | None:
-        """The text that is shown."""
+        """The text shown."""
         return self._record
 
     def point_at(self, line: int) -> None:
-        """Point at a line of the text, from 1, and of any that comes; 0 for none."""
+        """Point at a line of this text and of subsequent ones, from 1; 0 for none."""
         if line != self._here:
             self._here = line
             self.code.point_at(line)
 
     def set_hiding(self, hide: Hide | None) -> None:
-        """Leave parts of lines out of view: `hide` says which ones of a text; ``None`` for none."""
+        """Hide parts of lines: `hide` returns those of a text; ``None`` for none."""
         self._hide = hide
         self.show_text(self._record, self._whole)
 
     def show_selection(self) -> None:
-        """Mark the lines of what is selected, and bring the first of it into view."""
+        """Mark the lines of the selection, and scroll to the first one."""
         self._is_stale = not self.isVisible()
         if self._is_stale:
             return
@@ -120,7 +120,7 @@ class ScriptPage(QWidget):
             self.code.reveal(min(chosen or marked, key=self._first_lines.__getitem__))
 
     def _mark_changes(self, before: TextRecord | None, record: TextRecord) -> None:
-        """Mark the lines that the step changed; of other views, those that were not there."""
+        """Mark the lines that the step changed; for other views, the new lines."""
         same_thing = before is not None and (
             [span.entity for span in before.spans[:1]] == [span.entity for span in record.spans[:1]]
         )
@@ -133,7 +133,7 @@ class ScriptPage(QWidget):
         self.code.set_changed_lines(self._changed)
 
     def _belongs_to(self, entity: str) -> str:
-        """Say of which nodes a line is, as its colour does; nothing where all of the text is."""
+        """Return a text naming the nodes of a line; empty if the whole text is of one entity."""
         if entity == self._whole:
             return ""
         linked = self._workspace.linked_to(*self._sharing(entity)) | {entity}
@@ -157,9 +157,9 @@ class ScriptPage(QWidget):
         self._workspace.select(self._meant_by(entity), extend=bool(modifiers & EXTENDING))
 
     def _meant_by(self, entity: str) -> tuple[str, ...]:
-        """Return what a click selects: of a line of the user's file, the nodes that it makes.
+        """Return the entities a click selects: for a line of the user's file, the nodes it creates.
 
-        A call of a fused function is the line of all bindings that it has become of.
+        A call of a fused function is the line of all bindings that were fused into it.
         """
         snapshot = self._workspace.snapshot
         if snapshot is None or not entity.startswith("torch:"):
@@ -168,7 +168,7 @@ class ScriptPage(QWidget):
         return tuple(node.id for node in snapshot.fx if node.id in linked)
 
     def _sharing(self, entity: str) -> tuple[str, ...]:
-        """Return the bindings that have the very line of one that the caret is at."""
+        """Return the bindings on the same line as the one at the caret."""
         if self._record is None or not entity.startswith("relax:") or "/" not in entity:
             return (entity,)
         line = self.code.editor.caret()[0] + 1
@@ -180,7 +180,7 @@ class ScriptPage(QWidget):
         found = self._bindings.get(line, [])
         return tuple(dict.fromkeys(found)) if entity in found else (entity,)
 
-    # Qt's own
+    # Qt overrides
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -194,7 +194,7 @@ def _place(card: Card) -> NamedPlace:
 
 
 def _changed(before: str, after: str) -> list[int]:
-    """Return the lines, from 1, that were not there in the text before."""
+    """Return the lines, from 1, that are new in comparison with the text before."""
     lines = after.split("\n")
     changed = set(range(1, len(lines) + 1))
     for _, first, length in matching_lines(before.split("\n"), lines):

@@ -1,4 +1,4 @@
-"""Runs on a set of inputs: the agreement of both sides over all of them, and the worst ones."""
+"""Runs on a set of inputs: the agreement of both sides over all samples, and the worst ones."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.views.formats import error_text
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.formatting import error_text, share_of_text
 from lowerscope.core.records.agreement import AgreementRecord, SampleRun
 from lowerscope.core.rendering.verdict_text import verdict_words
 
 WIDTH, ANY_WIDTH = 264, 16_777_215
-"""Of the figures beside the table; of those above it, what Qt calls QWIDGETSIZE_MAX."""
+"""Width of the figures beside the table; for those above it, Qt's QWIDGETSIZE_MAX."""
 
 NARROW = 500
-"""Width below which the figures stand above the table."""
+"""Width below which the figures are above the table."""
 
 
 class SetPanel(QWidget):
-    """The set that was run last, in figures, beside a table of its worst samples.
+    """The results of the last set that was run, beside a table of its worst samples.
 
     Signals
     -------
     taken
-        The user made a sample the input.
+        A sample was made the input.
     """
 
     taken = Signal()
@@ -105,13 +105,13 @@ class SetPanel(QWidget):
         self._show()
 
     def choose_folder(self) -> None:
-        """Ask for a folder, and run what is in it."""
+        """Select a folder in a dialog, and run its samples."""
         path = QFileDialog.getExistingDirectory(self, self.tr("A folder of inputs"))
         if path:
             self._sets.run(path)
 
     def choose_file(self) -> None:
-        """Ask for a file of samples, and run them."""
+        """Select a file of samples in a dialog, and run them."""
         path, _ = QFileDialog.getOpenFileName(
             self, self.tr("A set of inputs"), "", self.tr("Arrays (*.npz *.npy)")
         )
@@ -145,7 +145,7 @@ class SetPanel(QWidget):
         rows = () if record is None else record.worst
         self.worst.set_rows([_row(str(place), each) for place, each in enumerate(rows)])
 
-    # Qt's own
+    # Qt overrides
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -157,7 +157,7 @@ class SetPanel(QWidget):
 
 
 def summary_text(record: AgreementRecord) -> str:
-    """Return what the runs on a set come to, in lines."""
+    """Return a summary of the runs on a set, as lines."""
     left = f" of {record.count}" if record.ran < record.count else ""
     lines = [f"{record.ran}{left} samples of {Path(record.path).name}"]
     if record.compared:
@@ -190,7 +190,7 @@ def summary_text(record: AgreementRecord) -> str:
 
 
 def _share(count: int, whole: int) -> str:
-    return f"{count} of {whole} ({count / whole:.1%})"
+    return share_of_text(count, whole)
 
 
 def _row(key: str, run: SampleRun) -> Row:

@@ -1,4 +1,4 @@
-"""The dialog of settings: all that the user prefers, on one page."""
+"""The settings dialog: all preferences, on one page."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.typefaces import CODE_PIXELS, CODE_SIZES, ui_font
 from lowerscope.app.widgets.wrong_mark import mark_wrong
 from lowerscope.core.cache_limit import cache_size
-from lowerscope.core.memory_limit import bytes_text, parse_bytes, parse_limit, usual_limit
+from lowerscope.core.memory_limit import parse_bytes, parse_limit, usual_limit
+from lowerscope.core.model.formatting import bytes_text
 
 if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow
 
 FIELD_WIDTH = 200
 BESIDE_BOX = 22
-"""Where the words of a box to tick begin."""
+"""Indentation of a check box's label."""
 HINT_WIDTH = 200
 WIDTH = 690
 
@@ -49,12 +50,12 @@ def open_settings(window: MainWindow, field: str = "") -> None:
 
 
 class SettingsDialog(Dialog):
-    """Sections of fields, each with a line on what it is about; *OK* puts them into effect.
+    """Sections of fields, each with a line of explanation; *OK* applies them.
 
     Attributes
     ----------
     fields
-        The fields, by what they are of `Preferences`.
+        The fields, by name of the attribute of `Preferences`.
     """
 
     def __init__(self, window: MainWindow) -> None:
@@ -96,14 +97,14 @@ class SettingsDialog(Dialog):
         offer_help(self, "window#settings")
 
     def wanted(self) -> Preferences:
-        """Return what the fields say.
+        """Return the preferences from the fields.
 
         Raises
         ------
         ValueError
-            If an amount of memory is none.
+            If an amount of memory is invalid.
         """
-        # An amount is said in few digits: one that was not typed anew is what it was.
+        # A displayed amount is rounded: one that was not edited keeps its exact value.
         before = self._before
         limit, keep = self.memory_limit.text().strip(), self.keep.text()
         cached = self.cache_limit.text()
@@ -122,7 +123,7 @@ class SettingsDialog(Dialog):
             else parse_bytes(cached),
         )
 
-    # Its sections
+    # Sections
 
     def _add_appearance(self) -> None:
         before, tr = self._before, self.tr
@@ -247,7 +248,7 @@ class SettingsDialog(Dialog):
 
         edit_measuring(self._window.workspace, self)
 
-    # Making it
+    # Construction
 
     def _limit(self) -> str:
         limit = self._before.memory_limit

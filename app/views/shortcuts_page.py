@@ -1,4 +1,4 @@
-"""The page with all shortcuts: those of the menus, read from the registry, and those of panes."""
+"""The page with all shortcuts: those of the menus, from the registry, and those of panes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QTreeWidgetItem
 
-from lowerscope.app.actions import LEADER, keys_of, plain
+from lowerscope.app.actions import keys_of, plain
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.views.pane_keys import Keys, pane_keys
 from lowerscope.app.widgets.finder import Finder
@@ -22,14 +22,14 @@ SIZE = (640, 720)
 
 
 def open_shortcuts(window: MainWindow) -> None:
-    """Show the page beside the window."""
+    """Show the page in a modeless window."""
     page = ShortcutsPage(window)
     page.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     page.show()
 
 
 class ShortcutsPage(Finder):
-    """A line to type in, above what is done by which keys, grouped as the menus are."""
+    """A search field above the actions and their keys, grouped as the menus are."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(2, window)
@@ -41,9 +41,9 @@ class ShortcutsPage(Finder):
         self.empty.set_text(self.tr("No such name or keys"), "")
         self.hint.setText(
             self.tr(
-                "“{0}, V, D” is typed one after the other: {0}, then the letter that is underlined "
-                "in the menu's title, then the one in the command's name."
-            ).format(LEADER)
+                "A command without keys: Alt and the underlined letter of its menu, then the "
+                "underlined letter of the command. Alt+V, then D, is View → Dark."
+            )
         )
         for title, rows in (*_of_menus(window), *pane_keys()):
             self._add(title, rows)
@@ -53,7 +53,7 @@ class ShortcutsPage(Finder):
         offer_help(self, "window")
 
     def shown(self) -> list[tuple[str, str]]:
-        """Return what is in view: what is done, and by which keys."""
+        """Return the visible rows: actions and their keys."""
         return [
             (item.text(0), item.text(1))
             for group in self._groups()
@@ -88,7 +88,8 @@ class ShortcutsPage(Finder):
 def _of_menus(window: MainWindow) -> list[tuple[str, list[Keys]]]:
     menus: dict[str, list[Keys]] = {}
     for command, action in window.commands:
-        menus.setdefault(plain(command.menu), []).append((plain(action.text()), keys_of(command)))
+        if keys := keys_of(command):
+            menus.setdefault(plain(command.menu), []).append((plain(action.text()), keys))
     return list(menus.items())
 
 

@@ -1,20 +1,20 @@
-"""What the pages of a difference have in common: a list at the left, the rest beside it."""
+"""Base of the pages of a difference: a list on the left, the content beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from lowerscope.app.views.formats import STATUS_MARKS
-from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Cell, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.labels import STATUS_MARKS
+from lowerscope.core.model.queries import Query
 from lowerscope.core.records.difference import Status
-from lowerscope.core.records.steps import Moment
 
 ROLES: dict[Status, str] = {"same": "quiet", "changed": "", "added": "right", "removed": "wrong"}
 """The roles of the marks of a list."""
@@ -23,28 +23,28 @@ _ALL = 1000
 
 
 def status_cell(status: Status) -> Cell:
-    """Return the cell of a row's mark, which a screen reader says in words."""
+    """Return the cell of a row's mark, with a word for screen readers."""
     return Cell(STATUS_MARKS[status], ROLES[status], bold=True, tooltip=status, spoken=status)
 
 
 class SidesPage(QWidget):
-    """A difference of the workspace's two sides, fetched when it is looked at.
+    """A difference of the workspace's two sides, fetched when it is visible.
 
     Parameters
     ----------
     set_busy
-        Called with whether a difference is on its way.
+        Called with whether a difference is being fetched.
     table
         The list.
     view
-        What stands at the right.
+        The widget on the right.
     width
-        Of the list, in pixels.
+        Width of the list, in pixels.
 
     Signals
     -------
     shown
-        Another difference has come, or a problem.
+        Another difference or a problem has arrived.
     """
 
     shown = Signal()
@@ -60,7 +60,9 @@ class SidesPage(QWidget):
     ) -> None:
         super().__init__(parent)
         self._workspace = workspace
-        self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
+        self._watch = workspace.queries.watch(
+            self, self._query, self._take, self._take_problem, set_busy
+        )
         self._filter = ""
         self._all = False
         self.split = Split(Qt.Orientation.Horizontal)
@@ -71,7 +73,7 @@ class SidesPage(QWidget):
         self.column.setSpacing(0)
         self.column.addWidget(view, 1)
         self.split.addWidget(right)
-        # The list is as wide as it is, whatever the pane is.
+        # The width of the list does not depend on the pane's.
         self.split.setStretchFactor(0, 0)
         self.split.setStretchFactor(1, 1)
         self.split.setSizes([width, _ALL - width])
@@ -80,22 +82,21 @@ class SidesPage(QWidget):
         whole.setContentsMargins(0, 0, 0, 0)
         whole.addWidget(self.split)
 
-    def forget(self) -> None:
-        """Count what is shown as out of date."""
-        self._fetching.forget()
-
     def set_filter(self, text: str, everything: bool) -> None:
-        """List what has this in its name; what is the same on both sides as well, or not."""
+        """List the entries whose name contains a text, including unchanged ones or not."""
         if (text, everything) != (self._filter, self._all):
             self._filter, self._all = text, everything
             self._show_list()
 
     def _take_problem(self, problem: Problem) -> None:
-        self._fetching.settle(came=False)
         self._show_problem(problem.headline, problem.todo)
 
-    def _ask(self, sides: str, moment: Moment | None = None) -> int:
-        """Ask for the difference; return the number of the request."""
+    def _query(self) -> Query[Any] | None:
+        """Return the query for the difference."""
+        raise NotImplementedError
+
+    def _take(self, record: Any) -> None:
+        """Show the difference."""
         raise NotImplementedError
 
     def _show_list(self) -> None:

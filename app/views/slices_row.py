@@ -1,4 +1,4 @@
-"""Which slice of a tensor is looked at: an index in each dimension before the last two."""
+"""Selection of a slice of a tensor: an index in each dimension before the last two."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class SlicesRow(QWidget):
     Signals
     -------
     changed
-        The user has chosen another slice.
+        The user selected another slice.
     """
 
     changed = Signal()
@@ -36,7 +36,7 @@ class SlicesRow(QWidget):
         self.hide()
 
     def set_shape(self, shape: Sequence[int]) -> None:
-        """Take the shape of another tensor; the first slice of it is looked at."""
+        """Set the shape of another tensor, and select its first slice."""
         if tuple(shape) == self._shape:
             return
         self._shape = tuple(shape)
@@ -47,16 +47,16 @@ class SlicesRow(QWidget):
         self.fields = [self._field(place, extent) for place, extent in enumerate(shape[:-2])]
         for field, extent in zip(self.fields, shape[:-2], strict=True):
             self._row.addWidget(field)
-            # There is nothing to choose among one.
+            # A dimension of extent 1 offers no choice.
             field.setVisible(extent > 1)
         self.setVisible(any(extent > 1 for extent in shape[:-2]))
 
     def index(self) -> tuple[int, ...]:
-        """The slice that is looked at."""
+        """The index of the slice shown."""
         return tuple(field.value() for field in self.fields)
 
     def set_index(self, index: Sequence[int]) -> None:
-        """Look at another slice, without a signal."""
+        """Select another slice, without a signal."""
         for field, value in zip(self.fields, index, strict=False):
             field.blockSignals(True)
             field.setValue(value)

@@ -1,4 +1,4 @@
-"""The page with the user's own file: a line is tied to the FX nodes that it makes."""
+"""The page with the user's file: lines are linked to the FX nodes they create."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lowerscope.app.workspace import Workspace
 
 
 class SourcePage(QWidget):
-    """One of the files that the nodes come from, with a choice where these are several."""
+    """One of the files that the nodes come from, with a choice if there are several."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class SourcePage(QWidget):
             self._show_selection()
 
     def _show_selection(self) -> None:
-        """Go over to the file of what is selected, if nothing of it stands in the one shown."""
+        """Switch to the file of the selection, if none of it is in the one shown."""
         files = {
             self._lines[entity]
             for entity in self._workspace.selection.linked

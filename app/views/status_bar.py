@@ -1,4 +1,4 @@
-"""The line at the bottom: the children, what is under way, and what is selected."""
+"""The status bar: the children, the current activity, and the selection."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.plain_text import Label, Markup, MarkupLabel, markup
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.memory_limit import bytes_text
+from lowerscope.core.model.formatting import bytes_text
 
 PROGRESS_AFTER = 200
 """Milliseconds after which progress is shown."""
 
 APART = 8
-"""Pixels between one child's state and what is said next."""
+"""Pixels between one child's state and the next item."""
 
 CANCEL_AFTER = 1000
 """Milliseconds after which cancel is offered."""
@@ -33,7 +33,7 @@ class StatusBar(QStatusBar):
     Signals
     -------
     tuning_wanted
-        The user wants to see how far the tuning is.
+        Show the progress of the tuning.
     """
 
     tuning_wanted = Signal()
@@ -63,7 +63,7 @@ class StatusBar(QStatusBar):
         self.tuning.setProperty("quiet", True)
         self.tuning.setToolTip(self.tr("Show how far the tuning is"))
         self.tuning.ensurePolished()
-        # Of one size, for the same reason as the labels of the children.
+        # Fixed size, for the same reason as the labels of the children.
         self.tuning.setFixedSize(self.tuning.sizeHint())
         self.tuning.hide()
         self.tuning.clicked.connect(self.tuning_wanted)
@@ -100,10 +100,10 @@ class StatusBar(QStatusBar):
         return timer
 
     def _fix_size(self, label: MarkupLabel, name: str) -> None:
-        """Give a label the room of its longest text for good.
+        """Fix the size of a label to that of its longest text.
 
-        A label of another size has all docks of the window laid out, and a child is busy and ready
-        again with every click.
+        A label that changes size lays out all docks of the window again, and a child becomes busy
+        and ready with every click.
         """
         label.ensurePolished()
         sizes = []
@@ -165,7 +165,7 @@ class StatusBar(QStatusBar):
             self._hide_activity()
             return
         if self._workspace.at_work.said:
-            # It has taken long already.
+            # It has been running for a while already.
             self._show_activity()
             self.cancel.show()
         elif self.progress.isVisible():

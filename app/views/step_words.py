@@ -1,4 +1,4 @@
-"""A step in words: for the timeline, the pipeline, and the headers of panes."""
+"""Texts of a step: for the timeline, the pipeline, and the headers of panes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from lowerscope.app.step_lines import HEAVY, StepLine
 from lowerscope.app.stepping import Stepping
-from lowerscope.app.views.formats import duration_text, milliseconds_text
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.formatting import duration_text, share_text
 from lowerscope.core.records.run import CallRun
 from lowerscope.core.records.snapshot import Snapshot
 
 
 def changed_text(line: StepLine) -> str:
-    """Return ``4 functions changed``, or what else became of the step."""
+    """Return ``4 functions changed``, or another outcome of the step."""
     words = {"failed": "failed", "skipped": "not reached", "off": "switched off"}
     if line.status in words:
         return words[line.status]
@@ -26,7 +26,7 @@ def changed_text(line: StepLine) -> str:
 
 
 def left_out_text(line: StepLine) -> str:
-    """Return ``⚠ leaves out f: why``, or how many functions; empty for none."""
+    """Return ``⚠ leaves out f: why``, or the number of functions; empty for none."""
     count = len(line.left_out)
     if count < 2:
         return "".join(f"⚠ leaves out {each}" for each in line.left_out)
@@ -37,7 +37,7 @@ def step_text(line: StepLine) -> str:
     """Return a step in one line, with the names of some functions, or why it failed."""
     words = [f"{line.label} {line.title}"]
     if line.milliseconds is not None:
-        words.append(milliseconds_text(line.milliseconds))
+        words.append(duration_text(line.milliseconds))
     words.append(changed_text(line))
     if line.error:
         words.append(line.error)
@@ -52,12 +52,12 @@ def step_text(line: StepLine) -> str:
 def call_text(call: CallRun, calls: Sequence[CallRun]) -> str:
     """Return the time of a call of a run, and its share of that of all of them."""
     whole = sum(each.milliseconds for each in calls)
-    share = f" · {call.milliseconds / whole:.1%}" if whole else ""
+    share = f" · {share_text(call.milliseconds / whole)}" if whole else ""
     return f"{duration_text(call.milliseconds)}{share}"
 
 
 def run_text(calls: Sequence[CallRun]) -> str:
-    """Return what the dots of a run say, and what else the virtual machine has called."""
+    """Return a legend for the dots of a run, and the number of the VM's other calls."""
     if not calls:
         return ""
     own = sum(call.own for call in calls)
@@ -66,7 +66,7 @@ def run_text(calls: Sequence[CallRun]) -> str:
 
 
 def moment_text(stepping: Stepping) -> str:
-    """Return ``after 15 FuseOps``; empty while nothing is stepped through."""
+    """Return ``after 15 FuseOps``; empty if no step is current."""
     moment, line = stepping.moment, stepping.line
     if moment is None:
         return ""
@@ -80,9 +80,9 @@ def moment_text(stepping: Stepping) -> str:
 
 
 def fate_text(workspace: Workspace) -> str:
-    """Return ``folded by FoldConstant`` where a pass has left nothing of what is selected.
+    """Return ``folded by FoldConstant`` if a pass has removed the selection.
 
-    It is empty where the selection has something at the moment that is looked at.
+    It is empty if the selection exists at the current step.
     """
     snapshot, selection = workspace.snapshot, workspace.selection
     if snapshot is None or not selection.chosen:
@@ -97,7 +97,7 @@ def fate_text(workspace: Workspace) -> str:
 
 
 def _last_step(workspace: Workspace, snapshot: Snapshot) -> int:
-    """Return the number of the recipe's last step at the moment that is looked at."""
+    """Return the number of the recipe's last step before the current position."""
     moment = workspace.stepping.moment
     if moment is None or moment.clock == "build":
         return len(snapshot.passes)

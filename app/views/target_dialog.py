@@ -1,4 +1,4 @@
-"""The targets that there are, and what each changes; any other is typed."""
+"""The dialog that selects a target: a list with descriptions, and a field to type any other."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from lowerscope.core.errors import Problem
 from lowerscope.core.records.target import TargetRecord, target_line
 
 TYPING_MS = 150
-"""So long after the last key it is looked up."""
+"""Delay between the last key press and the query."""
 
 
 class TargetDialog(Dialog):
-    """A table to choose from above a line to type into, with what the target changes."""
+    """A table of targets above a text field, with the effect of the target."""
 
     def __init__(
         self, workspace: Workspace, targets: Targets, parent: QWidget | None = None
@@ -130,7 +130,7 @@ class TargetDialog(Dialog):
 
 
 def _said(problem: Problem) -> str:
-    """Return what is wrong, without the option and the command of the command line."""
+    """Return the text of a problem, without the option and the command of the command line."""
     todo = "" if "lowerscope " in problem.todo else problem.todo
     return Problem(what=problem.what, todo=todo or "Choose one of the list").line()
 

@@ -1,14 +1,14 @@
-"""What ``emit_te`` did for a binding, in four steps."""
+"""The four steps of ``emit_te`` for a binding."""
 
 from __future__ import annotations
 
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
-from lowerscope.app.views.descriptions import name_of
-from lowerscope.app.views.formats import shape_text
 from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
+from lowerscope.core.model.entities import name_of
+from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.records.translation import TeRecord
 
 
@@ -62,7 +62,7 @@ class TePanel(QWidget):
         self.show_calls((), "", "")
 
     def show_calls(self, calls: tuple[TeRecord, ...], title: str, hint: str) -> None:
-        """Show the first of some calls, at the same step as before; or say why there is none."""
+        """Show the first of some calls, at the same step as before; or a hint if there are none."""
         self._calls = calls
         self.code.set_empty(title, hint)
         self.choice.blockSignals(True)

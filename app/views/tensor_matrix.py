@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.document.queries import Pending
 from lowerscope.app.views.slices_row import SlicesRow
 from lowerscope.app.views.tensor_sides import (
     SIDES,
@@ -25,8 +26,7 @@ from lowerscope.app.views.tensor_sides import (
     values_of,
 )
 from lowerscope.app.views.tensor_words import index_text
-from lowerscope.app.widgets.heat_map import HeatMap
-from lowerscope.app.widgets.heat_piece import number_text
+from lowerscope.app.widgets.charts.heat_map import HeatMap, number_text
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.picture_view import PictureView
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
@@ -34,13 +34,14 @@ from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.value_grid import ValueGrid
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import WindowQuery
 from lowerscope.core.records.comparison import Comparison, Window
 
 Wanted = tuple[tuple[int, ...], tuple[int, int, int, int]]
-"""A slice, and the part of it: first row and column, and how many of each."""
+"""A slice, and a part of it: first row and column, and the numbers of rows and columns."""
 
 MOST_KEPT = 8
-"""Pieces that are kept, for those who zoom out again."""
+"""Number of cached pieces, for zooming out again."""
 
 
 class TensorMatrix(QWidget):
@@ -49,9 +50,9 @@ class TensorMatrix(QWidget):
     Parameters
     ----------
     say_problem
-        Called with what hinders a piece from coming.
+        Called with the problem that prevented a piece.
     set_busy
-        Called with whether a piece is on its way.
+        Called with whether a piece is being fetched.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class TensorMatrix(QWidget):
         self._set_busy = set_busy
         self._record: Comparison | None = None
         self._windows: dict[Wanted, Window] = {}
-        self._asked: tuple[int, Wanted] | None = None
+        self._asked: tuple[Pending, Wanted] | None = None
         self._side: Side = "difference"
         self.sides = SegmentedSwitch(self.tr("Whose values"))
         self.slices = SlicesRow()
@@ -108,7 +109,7 @@ class TensorMatrix(QWidget):
         self.map.pointed.connect(self._point_at)
 
     def show_tensor(self, record: Comparison) -> None:
-        """Show a tensor whose values are kept, at the element that differs most."""
+        """Show a tensor whose values are cached, at the element that differs most."""
         self._forget()
         self._record = record
         self.slices.set_shape(record.shape)
@@ -163,7 +164,7 @@ class TensorMatrix(QWidget):
         self._side = next(side for side in SIDES if side == key)
         self._show()
 
-    # Fetching: one piece at a time, the latest that is wanted next
+    # Fetching: one piece at a time, then the one requested last
 
     def _wanted(self) -> list[Wanted]:
         record = self._record
@@ -182,15 +183,17 @@ class TensorMatrix(QWidget):
         if record is None or self._asked is not None:
             return
         if missing:
-            number = self._workspace.fetches.window(
-                record.place, *missing[0], self._take, self._take_problem
-            )
-            self._asked = number, missing[0]
+            leading, (top, left, rows, columns) = missing[0]
+            recipe = self._workspace.recipe
+            assert recipe is not None
+            query = WindowQuery(recipe, record.place, leading, top, left, rows, columns)
+            pending = self._workspace.queries.ask(query, self._take, self._take_problem)
+            self._asked = pending, missing[0]
             self._set_busy(True)
         self._show()
 
     def _found(self, wanted: Wanted) -> Window | None:
-        """Return what has come of a part of a slice, as fine as it can be."""
+        """Return the cached values of a part of a slice, at the finest resolution available."""
         exact = self._windows.get(wanted)
         if exact is not None:
             return exact
@@ -208,7 +211,7 @@ class TensorMatrix(QWidget):
         _, wanted = self._asked
         self._settle()
         if wanted[0] not in [leading for leading, _ in self._wanted()]:
-            # Of the slice before; the one that is looked at now has its own.
+            # They are of the previous slice.
             self._windows = {}
         elif not self.as_picture.isChecked():
             self._windows = {
@@ -225,7 +228,7 @@ class TensorMatrix(QWidget):
 
     def _forget(self) -> None:
         if self._asked is not None:
-            self._workspace.fetches.drop(self._asked[0])
+            self._asked[0].drop()
             self._settle()
         self._windows = {}
 
@@ -233,7 +236,7 @@ class TensorMatrix(QWidget):
         self._asked = None
         self._set_busy(False)
 
-    # What is shown of what has come
+    # Display
 
     def _show(self) -> None:
         record = self._record
@@ -299,6 +302,6 @@ class TensorMatrix(QWidget):
 
 
 def _is_inside(first: int, count: int, edges: Sequence[int]) -> bool:
-    """Return whether there is a cell for each of some rows or columns."""
+    """Return whether there are cells for all of some rows or columns."""
     is_fine = edges[-1] - edges[0] == len(edges) - 1
     return is_fine and edges[0] <= first and first + count <= edges[-1]

@@ -1,4 +1,4 @@
-"""The values of one node beside torch's: figures, histogram of the difference, heat map."""
+"""The values of one node beside torch's: statistics, histogram of the difference, heat map."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.views.descriptions import name_of
+from lowerscope.app.children.handing_over import ask_for_file
 from lowerscope.app.views.tensor_matrix import TensorMatrix
 from lowerscope.app.views.tensor_sides import SIDES
 from lowerscope.app.views.tensor_words import about_text, fact_rows, places_of
-from lowerscope.app.views.when_looked_at import WhenLookedAt
+from lowerscope.app.widgets.charts.histogram import Histogram
 from lowerscope.app.widgets.empty_state import EmptyState
-from lowerscope.app.widgets.histogram import Histogram
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Column, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.entities import name_of
+from lowerscope.core.model.queries import ComparisonQuery, SaveRunValuesQuery
 from lowerscope.core.records.comparison import Comparison, Saved, TensorPlace
 from lowerscope.core.records.run import COMPARED, NodeRun
-from lowerscope.core.records.steps import Moment
 
 NARROW = 500
-"""Width below which the figures stand above the values."""
+"""Width below which the figures are above the values."""
 
 WIDE_SIZES, NARROW_SIZES = [256, 500], [100, 160]
 
@@ -46,15 +46,15 @@ LOOKING = "Looking at values"
 
 
 class TensorPage(QWidget):
-    """The value of the node, or of the binding, that was selected last; or what a call has read.
+    """The value of the last selected node or binding; or of a tensor of a call.
 
     Parameters
     ----------
     set_busy
-        Called with whether values are on their way.
+        Called with whether values are being fetched.
     """
 
-    # Of a call, what is looked at in place of what is selected, and its name.
+    # The tensor of a call that is shown instead of the selection, and its name.
     _place: TensorPlace | None = None
     _place_name = ""
 
@@ -67,12 +67,15 @@ class TensorPage(QWidget):
         self._record: Comparison | None = None
         self._runs: dict[str, NodeRun] = {}
         self._set_busy = set_busy
-        # So soon nobody has to be told that something goes on.
+        # A shorter wait needs no notification.
         self._wait = QTimer(self)
         self._wait.setSingleShot(True)
         self._wait.setInterval(SOON_MS)
         self._wait.timeout.connect(self._say_busy)
-        self._fetching = WhenLookedAt(self, workspace, self._ask, self._be_busy)
+        self._is_wanted = False
+        self._watch = workspace.queries.watch(
+            self, self._query, self._take, self._take_problem, self._be_busy
+        )
         self.title = ElidedLabel()
         self.title.setProperty("role", "title")
         self.items = QSpinBox()
@@ -121,7 +124,7 @@ class TensorPage(QWidget):
         strip.addWidget(self.bases)
         strip.addWidget(self.save)
         self.strip = strip
-        # In a narrow pane, what is chosen from stands in a line of its own.
+        # In a narrow pane, the choices have a line of their own.
         second = self._second = QHBoxLayout()
         second.setContentsMargins(10, 0, 10, 0)
         second.setSpacing(12)
@@ -142,13 +145,15 @@ class TensorPage(QWidget):
         self._show_run()
 
     def save_to(self, side: Saved, file: str) -> None:
-        """Save the values that are shown, of a side, in place of what is there."""
+        """Save the values shown, of one side, overwriting an existing file."""
         if self._record is not None:
             self._save(self._record.place, side, file)
 
     def _save(self, place: TensorPlace, side: Saved, file: str) -> None:
         workspace = self._workspace
-        workspace.fetches.save_run_values(place, side, file, self._note_saved, workspace.report)
+        assert workspace.recipe is not None
+        query = SaveRunValuesQuery(workspace.recipe, place, file, side)
+        ask_for_file(workspace.worker, query, self._note_saved, workspace.report)
 
     def _open_saving(self) -> None:
         menu = QMenu(self)
@@ -177,27 +182,28 @@ class TensorPage(QWidget):
             self, self.tr("Save {0}").format(name), name, self.tr("NumPy arrays (*.npy)")
         )
         if path:
-            # Those that were chosen, whatever is shown by now.
+            # The values selected before, whatever is shown by now.
             path = path if Path(path).suffix == ".npy" else f"{path}.npy"
             self._save(record.place, side, path)
 
     def _note_saved(self, path: str) -> None:
         self._workspace.announced.emit(self.tr("Saved as {0}.").format(path), "info")
 
-    # What is looked at
+    # Selection
 
     def _show_run(self) -> None:
-        self._fetching.forget()
+        self._is_wanted = False
+        self._watch.update()
         self._record = None
         self.matrix.show_nothing()
         self._entity = ""
         run = self._workspace.run_record
-        # Of a large model there are many, and each selection asks for one.
+        # A large model has many, and each selection looks one up.
         self._runs = {} if run is None else {each.id: each for each in run.nodes}
         self._show_selection()
 
     def look_at(self, place: TensorPlace, name: str) -> None:
-        """Show a tensor that a call has read or written, until something else is selected."""
+        """Show a tensor that a call has read or written, until the selection changes."""
         self._place, self._place_name = place, name
         self.bases.set_segments(())
         self.items.blockSignals(True)
@@ -208,7 +214,7 @@ class TensorPage(QWidget):
         self._want()
 
     def look_at_selection(self) -> None:
-        """Show the value of what is selected again."""
+        """Show the value of the selection again."""
         if self._place is not None:
             self._show_run()
 
@@ -223,7 +229,8 @@ class TensorPage(QWidget):
         self._say_nothing()
         run = self._runs.get(entity)
         if run is None:
-            self._fetching.forget()
+            self._is_wanted = False
+            self._watch.update()
             self._show_nothing()
             return
         why_not = run.own_reason or self.tr("It was not run alone.")
@@ -254,20 +261,22 @@ class TensorPage(QWidget):
         return next(iter(selection.of_kind("fx")), "")
 
     def _want(self) -> None:
-        of = self._entity if self._place is None else f"{self._place.call} {self._place.side}"
-        name = f"{of} {self.items.value()} {self.bases.current()}"
-        self._fetching.want(name)
+        self._is_wanted = True
+        # The title and the buttons have been reset, even if it is the tensor that is shown.
+        self._watch.refresh()
 
-    def _ask(self, _name: str, _moment: Moment | None) -> int:
+    def _query(self) -> ComparisonQuery | None:
+        recipe = self._workspace.recipe
+        if recipe is None or not self._is_wanted:
+            return None
         place = TensorPlace(
             entity=self._entity, item=self.items.value(), own=self.bases.current() == "own"
         )
         if self._place is not None:
             place = msgspec.structs.replace(self._place, item=self.items.value())
-        return self._workspace.fetches.comparison(place, self._take, self._take_problem)
+        return ComparisonQuery(recipe, place)
 
     def _take(self, record: Comparison) -> None:
-        self._fetching.settle(came=True)
         self._record = record
         self.items.blockSignals(True)
         self.items.setRange(0, max(0, record.items - 1))
@@ -295,7 +304,6 @@ class TensorPage(QWidget):
         self.histogram.setVisible(counted and self.split.orientation() == Qt.Orientation.Horizontal)
 
     def _take_problem(self, problem: Problem) -> None:
-        self._fetching.settle(came=False)
         self._record = None
         self.save.setEnabled(False)
         if problem.code == "cancelled":
@@ -311,7 +319,7 @@ class TensorPage(QWidget):
         self.save.setEnabled(False)
 
     def _be_busy(self, busy: bool) -> None:
-        """Say what is under way where it takes longer, so that it can be stopped."""
+        """Show a longer request in the status bar, where it can be cancelled."""
         self._set_busy(busy)
         if busy:
             self._wait.start()
@@ -323,7 +331,7 @@ class TensorPage(QWidget):
         self._workspace.say(self.tr(LOOKING), of="values")
 
     def _try_again(self) -> None:
-        self._fetching.fetch_again()
+        self._watch.refresh()
 
     def _show_nothing(self) -> None:
         self.again.hide()
@@ -349,7 +357,7 @@ class TensorPage(QWidget):
             self.matrix.as_picture.setChecked(False)
             self.matrix.go_to(place)
 
-    # Qt's own
+    # Qt overrides
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

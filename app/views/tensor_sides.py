@@ -1,4 +1,4 @@
-"""The sides of a tensor that can be looked at, as a heat map takes them."""
+"""The sides of a tensor, in the heat map's format."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from lowerscope.app.widgets.heat_piece import HeatPiece, HeatScale
+from lowerscope.app.widgets.charts.heat_map import HeatPiece, HeatScale
 from lowerscope.core.records.comparison import Comparison, Window
 
 Side = Literal["tvm", "torch", "difference"]
@@ -15,19 +15,19 @@ SIDES: tuple[Side, ...] = ("tvm", "torch", "difference")
 
 
 def values_of(window: Window, side: Side) -> Sequence[float]:
-    """Return the values of the cells of a side, row by row; none where it has none."""
+    """Return the values of the cells of a side, row by row; none if it has none."""
     data = {"tvm": window.ours, "torch": window.torch, "difference": window.difference}[side]
     return memoryview(data).cast("d" if window.format == "<f8" else "q")
 
 
 def piece_of(window: Window, side: Side) -> HeatPiece:
-    """Return a side of a window as a heat map takes it."""
+    """Return a side of a window in the heat map's format."""
     values = values_of(window, side)
     return HeatPiece(window.row_edges, window.column_edges, values, window.outside)
 
 
 def scale_of(record: Comparison, side: Side) -> HeatScale:
-    """Return what the colours of a side mean: the same for all slices, and for both sides."""
+    """Return the colour scale of a side: the same for all slices, and for both sides."""
     if side == "difference":
         most = max((abs(each) for each in record.edges), default=0.0)
         return HeatScale(-most, most, diverging=True) if most else _zero(record)
@@ -46,7 +46,7 @@ def _zero(record: Comparison) -> HeatScale:
 
 
 def matrix_of(shape: Sequence[int]) -> tuple[int, int]:
-    """Return the rows and columns of a tensor as it is looked at."""
+    """Return the rows and columns of a tensor viewed as a matrix."""
     return (shape[-2] if len(shape) > 1 else 1), (shape[-1] if shape else 1)
 
 
@@ -60,7 +60,7 @@ def grey_of(values: Sequence[float], scale: HeatScale) -> bytes:
 
 
 def channels_of(shape: Sequence[int]) -> int:
-    """Return how many channels a tensor has if it is one of pictures: 1 or 3; otherwise 0."""
+    """Return the number of channels of a tensor that can be a picture: 1 or 3; otherwise 0."""
     if len(shape) < 3 or shape[-3] not in (1, 3) or min(shape[-2:]) < 2:
         return 0
     return shape[-3]

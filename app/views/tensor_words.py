@@ -1,4 +1,4 @@
-"""What is known of a tensor beside torch's, in words."""
+"""Texts of the comparison of a tensor with torch's."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from PySide6.QtCore import QCoreApplication
 
-from lowerscope.app.views.formats import error_text, shape_text, tolerance_text
 from lowerscope.app.widgets.table import Cell, Row
+from lowerscope.core.model.formatting import error_text, shape_text, share_text, tolerance_text
 from lowerscope.core.records.comparison import Comparison, TensorStatistics
 from lowerscope.core.rendering.verdict_text import verdict_words
 
@@ -21,7 +21,7 @@ def fact_rows(record: Comparison) -> tuple[Row, ...]:
 
 
 def places_of(record: Comparison) -> dict[str, tuple[int, ...]]:
-    """Return, by the keys of rows, the index of the element that they are about."""
+    """Return the index of the element that a row is about, by row key."""
     found = {}
     if record.not_finite_at:
         found[NOT_FINITE] = record.not_finite_at
@@ -37,7 +37,7 @@ def index_text(index: Sequence[int]) -> str:
 
 
 def about_text(record: Comparison) -> str:
-    """Return shape and dtype of a tensor, of both sides where they are not the same."""
+    """Return shape and dtype of a tensor, for both sides if they differ."""
     ours = f"{shape_text(record.shape)} {record.dtype}".strip()
     torch = f"{shape_text(record.torch_shape)} {record.torch_dtype}".strip()
     if record.torch_dtype and not record.dtype:
@@ -78,7 +78,7 @@ def _errors(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
         text = _tr("{0} at most").format(error_text(error))
         yield key, label, _to_go(f"{text}, {index_text(at)}") if error else Cell(text)
     count = record.torch.count if record.torch is not None else 0
-    text = f"{record.outside:,} of {count:,} elements · {record.outside_share:.3%}"
+    text = f"{record.outside:,} of {count:,} elements · {share_text(record.outside_share)}"
     tolerance = tolerance_text(record.atol, record.rtol, "torch")
     if record.atol == record.rtol == 0:
         tolerance = _tr("none: has to be equal")

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.views.called_by import CalledBy
 from lowerscope.app.views.compiled_page import CompiledPage
-from lowerscope.app.views.descriptions import name_of, names_of
+from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.views.library_page import LibraryPage
@@ -19,13 +19,15 @@ from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.entities import name_of
+from lowerscope.core.model.queries import FunctionsQuery
 from lowerscope.core.records.snapshot import FunctionRecord
 
 OFFERED = 5
-"""So many functions stand in the strip above a text, at most."""
+"""Maximum number of functions in the strip above a text."""
 
 AT_STEPS = ("numpy", "te", "llvm", "asm")
-"""Texts that there are of a function in the middle of its schedule, besides its script."""
+"""Texts available in the middle of a function's schedule, besides its script."""
 
 KINDS = {"tensorir": "TensorIR", "external": "library", "relax": "Relax"}
 
@@ -36,7 +38,7 @@ class TensorIRView(Pane):
     Signals
     -------
     rules_wanted
-        The user wants all functions to be scheduled by rules.
+        Schedule all functions by rules.
     """
 
     rules_wanted = Signal()
@@ -45,9 +47,11 @@ class TensorIRView(Pane):
         super().__init__(self.tr("TensorIR"), parent)
         self._workspace = workspace
         self._function = ""
-        # Those of the snapshot, or those that there are at the moment that is stepped to.
+        # The functions of the snapshot, or those at the current step.
         self._functions: tuple[FunctionRecord, ...] = ()
-        self._request: int | None = None
+        self._watch = workspace.queries.watch(
+            self, self._query, self._take_functions, self._take_problem, while_hidden=True
+        )
         self.siblings = SegmentedSwitch(self.tr("Functions of the selection"))
         self.siblings.changed.connect(self._show_function)
         self.texts: dict[str, FetchedPage] = {
@@ -58,7 +62,7 @@ class TensorIRView(Pane):
             "asm": CompiledPage(workspace, "asm", self.tr("Assembly"), self.set_busy),
         }
         self.script = self.texts["script"].script
-        # In place of the script after the passes, while it is scheduled.
+        # Replaces the script after the passes while the function is scheduled.
         self.scheduled = ScheduleScript(workspace)
         self.texts["script"].column.addWidget(self.scheduled, 1)
         self._show_clock()
@@ -106,7 +110,7 @@ class TensorIRView(Pane):
         self._show_snapshot()
 
     def _functions_page(self) -> QWidget:
-        """Return the page with the table of all functions, and what can be done with all."""
+        """Return the page with the table of all functions, and the commands on all."""
         self.by_rules = QPushButton(self.tr("All by rules"))
         self.by_rules.setToolTip(
             self.tr("Schedule the whole model by rules, and show which function has which")
@@ -125,7 +129,7 @@ class TensorIRView(Pane):
         return page
 
     def _move_strip(self, page: str) -> None:
-        """Let the switch between functions stand above the text that is looked at."""
+        """Move the switch between functions above the visible text."""
         if page in self.texts:
             self.texts[page].column.insertWidget(0, self._strip)
 
@@ -166,22 +170,19 @@ class TensorIRView(Pane):
     def _show_moment(self) -> None:
         workspace = self._workspace
         snapshot, moment = workspace.snapshot, workspace.stepping.moment
-        if self._request is not None:
-            workspace.fetches.drop(self._request)
-            self._request = None
-        if snapshot is None:
-            return
-        if moment is None:
+        self._watch.refresh()
+        if snapshot is not None and moment is None:
             self._show_functions_of(snapshot.functions)
             workspace.selecting.take_functions(())
             workspace.colouring.renew()
-        else:
-            self._request = workspace.fetches.functions(
-                moment, self._take_functions, self._take_problem
-            )
+
+    def _query(self) -> FunctionsQuery | None:
+        recipe, moment = self._workspace.recipe, self._workspace.stepping.moment
+        if recipe is None or moment is None:
+            return None
+        return FunctionsQuery(recipe, moment)
 
     def _take_functions(self, functions: tuple[FunctionRecord, ...]) -> None:
-        self._request = None
         self._show_functions_of(functions)
         self._workspace.selecting.take_functions(functions)
         self._workspace.colouring.renew()
@@ -192,7 +193,6 @@ class TensorIRView(Pane):
         self._show_selection()
 
     def _take_problem(self, problem: Problem) -> None:
-        self._request = None
         self._functions = ()
         self.functions.set_rows(())
         self._strip.hide()
@@ -214,16 +214,12 @@ class TensorIRView(Pane):
         if fate:
             self._show_gone(fate)
             return
-        if not shown and self._workspace.stepping.moment is not None:
-            # What is looked at stays, or what has become of it: its bindings are other ones here.
-            everything = [each for each in self._functions if each.kind == "tensorir"]
-            shown = [each for each in everything if each.name == self._function]
-            callable_ = shown
         if not shown and (not selection.chosen or self._workspace.stepping.moment is not None):
-            # Something worth reading from the start: the function with the most work.
+            # Keep the function that is shown, or its counterpart at this step; by default, show
+            # the one with the most work.
             everything = [each for each in self._functions if each.kind == "tensorir"]
-            shown = sorted(everything, key=_work)[-1:]
-            callable_ = shown
+            kept = [each for each in everything if each.name == self._function]
+            shown = callable_ = kept or sorted(everything, key=_work)[-1:]
         self._offer(shown)
         self._show_context(callable_)
         if shown:
@@ -241,13 +237,13 @@ class TensorIRView(Pane):
         selection = self._workspace.selection
         if self._workspace.stepping.moment is None:
             return function.id in selection.linked
-        # Another function may have had the name at this step: its calls tell.
+        # Another function may have had the name at this step: compare the calls.
         return function.id in selection.chosen or any(
             call in selection.linked for call in function.calls
         )
 
     def _offer(self, functions: list[FunctionRecord]) -> None:
-        """Offer the functions of the selection in the strip: those with the most work, if many."""
+        """Show the functions of the selection in the strip: if many, those with the most work."""
         self.siblings.setVisible(len(functions) > 1)
         self.others.hide()
         if not functions:
@@ -311,7 +307,7 @@ class TensorIRView(Pane):
             self.set_context("")
 
     def _untied_text(self, functions: list[FunctionRecord]) -> str:
-        """Say why the lines of what is selected are not marked in a function of several."""
+        """Show why the selection's lines are not marked in a function of several bindings."""
         selection = self._workspace.selection
         lost = [
             each
@@ -342,14 +338,13 @@ class TensorIRView(Pane):
         self._show_scheduled()
 
     def _show_scheduled(self) -> None:
-        """Show the other texts of the function that is scheduled at its step as well."""
+        """Show the scheduled function at its current step in the other texts as well."""
         scheduling = self._workspace.scheduling
         if not scheduling.active or (scheduling.record is None and scheduling.problem is None):
             return
-        # What cannot be scheduled is shown as the model has it.
+        # A function that cannot be scheduled is shown as it is in the model.
         moment = None if scheduling.record is None else scheduling.moment
         for key in AT_STEPS:
-            self.texts[key].forget()
             self.texts[key].show_text_of(self._function, moment)
 
     def _show_functions(self) -> None:

@@ -1,4 +1,4 @@
-"""Where the time of the last run went: its calls and its memory on one line, and a table."""
+"""The time of the last run: its calls and its memory as a chart, and a table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from lowerscope.app.views.formats import duration_text
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.views.time_rows import (
     memory_text,
@@ -16,16 +15,17 @@ from lowerscope.app.views.time_rows import (
     spans_of,
     time_rows,
 )
+from lowerscope.app.widgets.charts.run_chart import RunChart
 from lowerscope.app.widgets.pane import ElidedLabel
-from lowerscope.app.widgets.run_chart import RunChart
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Column, Table
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.records.run import NOT_THERE, RunRecord
 
 CHART_AND_TABLE = [88, 140]
-"""Their heights at first; the table takes what there is more."""
+"""Initial heights; the table takes additional space."""
 
 
 class TimePage(QWidget):
@@ -105,7 +105,7 @@ class TimePage(QWidget):
         self._show_run()
 
     def _show_run(self) -> None:
-        # Thousands of rows are not made for a page that nobody looks at.
+        # Thousands of rows are not built for a hidden page.
         self._stale = not self.isVisible()
         if self._stale:
             return
@@ -174,7 +174,7 @@ class TimePage(QWidget):
                 for index, call in enumerate(record.calls)
                 if not chosen.isdisjoint(selected_with(call)) or call.entity in chosen
             ]
-            # A function is called several times: the call that was chosen stays marked.
+            # A function is called several times: the selected call stays marked.
             self.chart.mark([marked] if marked in calls else calls)
 
     def _select_row(self, key: str, modifiers: Qt.KeyboardModifier) -> None:
@@ -192,7 +192,7 @@ class TimePage(QWidget):
                 self.table.set_selection([key])
                 self.table.reveal(key)
 
-    # Qt's own
+    # Qt overrides
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

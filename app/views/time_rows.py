@@ -1,4 +1,4 @@
-"""Where the time of a run goes: rows by node, function, module or call, in words."""
+"""Shares of a run's time: rows by node, function, module or call."""
 
 from __future__ import annotations
 
@@ -8,36 +8,42 @@ from dataclasses import dataclass, field
 from PySide6.QtCore import QCoreApplication
 
 from lowerscope.app.views.descriptions import names_of
-from lowerscope.app.views.formats import duration_text
-from lowerscope.app.widgets.run_chart import Piece, Span
+from lowerscope.app.widgets.charts.run_chart import Piece, Span
 from lowerscope.app.widgets.table import Cell, Row
+from lowerscope.core.model.formatting import (
+    NONE,
+    bytes_text,
+    duration_text,
+    ratio_text,
+    shape_text,
+    share_text,
+)
+from lowerscope.core.model.labels import STRATEGY_LETTERS
 from lowerscope.core.records.memory import MemoryRecord, Storage
 from lowerscope.core.records.run import CallRun, RunRecord
 from lowerscope.core.records.snapshot import FxNode, Snapshot
 from lowerscope.core.records.times import is_reliable
 from lowerscope.core.rendering.time_text import UNRELIABLE
-from lowerscope.core.strategy_names import STRATEGY_LETTERS
-from lowerscope.core.units import bytes_text
 
 _MIXED = ""
 
 
 @dataclass
 class Share:
-    """A row before it is words.
+    """The data of a row, not yet formatted.
 
     Attributes
     ----------
     key, title
-        That no other one has; what it is called.
+        Unique key and displayed name.
     entities
-        What is selected with it.
+        Ids selected with it.
     calls
         Indices of its calls.
     nodes
-        Ids of the FX nodes that torch's time is of.
+        Ids of the FX nodes to which torch's time belongs.
     note
-        What is said behind it.
+        Text after the name.
     """
 
     key: str
@@ -49,7 +55,7 @@ class Share:
 
 
 def shares_of(snapshot: Snapshot, record: RunRecord, by: str) -> tuple[Share, ...]:
-    """Return what the calls of a run are shared out to."""
+    """Return the shares of a run's calls."""
     makers = {
         "node": _by_node,
         "function": _by_function,
@@ -82,14 +88,14 @@ def _by_function(snapshot: Snapshot, record: RunRecord) -> Iterator[Share]:
 
 
 def _by_module(snapshot: Snapshot, record: RunRecord) -> Iterator[Share]:
-    """Yield a share of each module that nodes come from, and of those that these are in."""
+    """Yield a share for each module of the nodes, and for the modules that contain these."""
     inside: dict[str, list[FxNode]] = {}
     place: dict[str, int] = {"": 0}
     for number, node in enumerate(snapshot.fx):
         for path in _paths(node.module):
             inside.setdefault(path, []).append(node)
             place.setdefault(path, number)
-    # In the order in which they come, each below what it is a part of.
+    # In the order of their first calls, each below the module that contains it.
     for path in sorted(inside, key=lambda each: [place[above] for above in _paths(each)]):
         ids = tuple(node.id for node in inside[path])
         calls = _calls_of(record, ids)
@@ -102,7 +108,7 @@ def _by_module(snapshot: Snapshot, record: RunRecord) -> Iterator[Share]:
 
 
 def _paths(module: str) -> list[str]:
-    """Return the path of a module and of all that it is in, the whole model first."""
+    """Return the path of a module and of all that contain it, the whole model first."""
     parts = module.split(".") if module else []
     return [".".join(parts[:depth]) for depth in range(len(parts) + 1)]
 
@@ -116,7 +122,7 @@ def _by_call(snapshot: Snapshot, record: RunRecord) -> Iterator[Share]:
 
 
 def selected_with(call: CallRun) -> tuple[str, ...]:
-    """Return the ids of what is selected with a call: its nodes, or what it calls."""
+    """Return the ids selected with a call: its nodes, or its callee."""
     return call.nodes or ((call.entity,) if call.entity else ())
 
 
@@ -148,7 +154,7 @@ def _row(
     there = sum(of_torch) if of_torch else None
     part = taken / whole if whole else 0.0
     strategy = strategy_of(snapshot, share.nodes)
-    # A node without a call of its own is computed while the model is built.
+    # A node without a call of its own is computed at build time.
     known = bool(share.calls)
     sure = there is None or record.times is None or is_reliable(record.times)
     return Row(
@@ -157,11 +163,11 @@ def _row(
             Cell(share.title, bold=True, tooltip=share.title.strip()),
             Cell(STRATEGY_LETTERS.get(strategy, ""), role=strategy),
             Cell(str(len(share.calls)), value=len(share.calls)),
-            Cell(duration_text(taken) if known else "–", value=taken),
-            Cell(f"{part:.1%}" if known else "–", value=part),
-            Cell("–" if there is None else duration_text(there), value=there or 0.0),
+            Cell(duration_text(taken) if known else NONE, value=taken),
+            Cell(share_text(part) if known else NONE, value=part),
+            Cell(duration_text(there), value=there or 0.0),
             Cell(
-                f"{'' if sure else '≈ '}{_ratio_text(taken, there)}" if known else "–",
+                ratio_text(taken / there, about=not sure) if known and there else NONE,
                 role="" if sure else "unsure",
                 tooltip="" if sure else UNRELIABLE,
                 value=_ratio(taken, there),
@@ -175,12 +181,8 @@ def _ratio(taken: float, there: float | None) -> float:
     return taken / there if there else 0.0
 
 
-def _ratio_text(taken: float, there: float | None) -> str:
-    return f"{taken / there:.3g}×" if there else "–"
-
-
 def strategy_of(snapshot: Snapshot, nodes: Iterable[str]) -> str:
-    """Return the strategy of some nodes; empty where they have none, or several."""
+    """Return the strategy of some nodes; empty if they have none or several."""
     found = {
         node.strategy
         for each in nodes
@@ -190,7 +192,7 @@ def strategy_of(snapshot: Snapshot, nodes: Iterable[str]) -> str:
 
 
 def spans_of(snapshot: Snapshot, record: RunRecord) -> tuple[Span, ...]:
-    """Return the calls of a run as spans, with the memory that is taken while they run."""
+    """Return the calls of a run as spans, with the memory allocated during each."""
     live = record.memory.live
     whole = sum(each.milliseconds for each in record.calls) or 1.0
     return tuple(
@@ -208,7 +210,7 @@ def spans_of(snapshot: Snapshot, record: RunRecord) -> tuple[Span, ...]:
 
 def _call_lines(call: CallRun, index: int, whole: float, live: Sequence[int]) -> Iterator[str]:
     yield f"{index + 1}  {call.function}"
-    yield f"{duration_text(call.milliseconds)}  ·  {call.milliseconds / whole:.1%}"
+    yield f"{duration_text(call.milliseconds)}  ·  {share_text(call.milliseconds / whole)}"
     if call.nodes:
         yield names_of(call.nodes)
     if index < len(live):
@@ -224,7 +226,7 @@ def pieces_of(memory: MemoryRecord) -> tuple[Piece, ...]:
 def _storage_text(storage: Storage) -> str:
     lines = [_tr("storage of {0}").format(bytes_text(storage.size))]
     for tensor in storage.tensors[:8]:
-        shape = "×".join(map(str, tensor.shape)) or _tr("scalar")
+        shape = shape_text(tensor.shape)
         at = _tr("calls {0} to {1}").format(tensor.written + 1, tensor.last + 1)
         returned = _tr(", returned") if tensor.returned else ""
         lines.append(f"{tensor.name}: {shape} {tensor.dtype}, {at}{returned}")
@@ -234,7 +236,7 @@ def _storage_text(storage: Storage) -> str:
 
 
 def memory_text(memory: MemoryRecord) -> str:
-    """Return what a run allocates, in a line; or why that is not known."""
+    """Return a line on the memory that a run allocates, or why it is unknown."""
     if memory.reason:
         return _tr("memory: {0}").format(memory.reason)
     if not memory.storages:

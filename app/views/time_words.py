@@ -1,4 +1,4 @@
-"""The times of a whole run in words: what can be claimed of them, and how they were found."""
+"""Texts on the times of a whole run: claims, and the method."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from PySide6.QtCore import QCoreApplication
 
-from lowerscope.app.views.formats import milliseconds_text
-from lowerscope.app.widgets.time_bars import Bar
+from lowerscope.app.widgets.charts.bars import Bar
+from lowerscope.core.model.formatting import duration_text, durations_text, ratio_text
 from lowerscope.core.records.times import (
     FEW,
     RunTimes,
@@ -15,7 +15,7 @@ from lowerscope.core.records.times import (
     is_reliable,
     times_as_fast,
 )
-from lowerscope.core.rendering.time_text import claims, disturbances, ratio_text
+from lowerscope.core.rendering.time_text import claims, disturbances
 
 
 def tr(text: str) -> str:
@@ -24,12 +24,12 @@ def tr(text: str) -> str:
 
 
 def bars_of(times: RunTimes) -> tuple[Bar, ...]:
-    """Return a bar for each side; the one that is faster than all others is the best."""
+    """Return a bar for each side; one that is faster than all others is the best."""
     return tuple(
         Bar(
             side.side,
-            side.milliseconds,
-            f"{milliseconds_text(side.milliseconds)}  {spread_text(side)}",
+            (side.milliseconds,),
+            f"{duration_text(side.milliseconds)}  {durations_text(side.low, side.high)}",
             "" if side is times.sides[0] else "other",
             (side.low, side.high),
             _is_fastest(side, times),
@@ -48,40 +48,34 @@ def _is_fastest(side: SideTimes, times: RunTimes) -> bool:
     )
 
 
-def spread_text(side: SideTimes) -> str:
-    """Return the ends of a spread: ``0.11 … 0.13``."""
-    low, high = (milliseconds_text(each).removesuffix(" ms") for each in (side.low, side.high))
-    return low if low == high else f"{low} … {high}"
-
-
 def medians_of(times: RunTimes) -> str:
     """Return the time of each side."""
-    return ", ".join(f"{each.side} {milliseconds_text(each.milliseconds)}" for each in times.sides)
+    return ", ".join(f"{each.side} {duration_text(each.milliseconds)}" for each in times.sides)
 
 
 def claims_of(times: RunTimes) -> str:
-    """Return which side is how many times as fast, or that it cannot be told; and the threads."""
+    """Return which side is how many times as fast, or that it is within noise; and the threads."""
     return " · ".join([*claims(times), threads_text(times)])
 
 
 def short_claim(times: RunTimes) -> str:
-    """Return the same of ours and the reference, as it stands behind our time."""
+    """Return the claim on TVM against the reference, shown after our time."""
     if len(times.sides) < 2:
         return ""
     ours, other = times.sides[:2]
     if not is_reliable(times):
         text = tr("{0} {1}, unreliable")
-        return text.format(other.side, milliseconds_text(other.milliseconds))
+        return text.format(other.side, duration_text(other.milliseconds))
     ratio = times_as_fast(ours, other)
     if ratio is None:
-        return tr("{0} {1}").format(other.side, milliseconds_text(other.milliseconds))
+        return tr("{0} {1}").format(other.side, duration_text(other.milliseconds))
     if ratio >= 1:
         return tr("{0} as fast as {1}").format(ratio_text(ratio), other.side)
     return tr("{0} is {1} as fast").format(other.side, ratio_text(1 / ratio))
 
 
 def how_of(times: RunTimes) -> str:
-    """Return how the times were found: what disturbed them, torch.compile, repeats, warm-up."""
+    """Return the method of measurement: disturbances, torch.compile, repeats, warm-up."""
     return " · ".join(_how(times))
 
 
@@ -94,12 +88,12 @@ def _how(times: RunTimes) -> Iterator[str]:
     calls = tr("1 call") if ours.repeats == 1 else tr("{0} calls").format(ours.repeats)
     yield tr("median and {0} of {1} after {2}").format(spread, calls, times.warm_up)
     if times.compile_ms is not None:
-        took = milliseconds_text(times.compile_ms)
+        took = duration_text(times.compile_ms)
         yield tr("torch.compile took {0}").format(took)
 
 
 def threads_text(times: RunTimes) -> str:
-    """Return how many threads each side may use."""
+    """Return the number of threads of each side."""
     counts = {side.threads for side in times.sides}
     if len(counts) == 1 and None not in counts:
         count = counts.pop()

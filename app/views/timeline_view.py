@@ -1,4 +1,4 @@
-"""The strip between the panes: the steps of a clock as dots, and the way through them."""
+"""The strip between the panes: the steps of a timeline as dots, and its buttons."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.step_lines import StepLine
 from lowerscope.app.stepping import APART
-from lowerscope.app.views.formats import milliseconds_text
 from lowerscope.app.views.step_words import (
     call_text,
     changed_text,
@@ -21,10 +20,11 @@ from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.step_slider import Dot, StepSlider
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.records.steps import Clock, Moment
 
 ROOMY = 1180
-"""From this width on, there is room to say how many steps are hidden."""
+"""Width from which the number of hidden steps is shown."""
 
 CLOCKS: dict[str, Clock] = {
     "translate": "translate",
@@ -36,7 +36,7 @@ CLOCKS: dict[str, Clock] = {
 
 
 class TimelineView(QWidget):
-    """The timeline: buttons, the clocks, what the step is, and the slider."""
+    """The timeline strip: buttons, the timelines, the current step, and the slider."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -154,13 +154,13 @@ class TimelineView(QWidget):
         for button in (self.back, self.on, self.play):
             button.setEnabled(bool(lines))
         self.compare.setEnabled(bool(lines) and stepping.clock not in APART)
-        # There is nothing that could be compared, and room is wanted for what is said.
+        # There is nothing to compare, and the text needs the space.
         self.compare.setVisible(stepping.clock != "run")
         self._show_hidden()
         self._show_moment()
 
     def _show_run(self) -> None:
-        # Whether one is under way is said where there are no calls yet.
+        # The page of calls shows whether a run is in progress.
         if self._stepping.clock == "run":
             self._show_moment()
 
@@ -209,7 +209,7 @@ class TimelineView(QWidget):
         if line.status == "failed":
             self._say(self.tr("✕ {0} failed").format(title), line.error, wrong=True)
             return
-        time = "" if line.milliseconds is None else milliseconds_text(line.milliseconds)
+        time = "" if line.milliseconds is None else duration_text(line.milliseconds)
         steps = self._workspace.run_steps
         if self._stepping.clock == "run" and steps.index is not None and steps.failed is None:
             time = call_text(steps.calls[steps.index], steps.calls)
@@ -270,9 +270,9 @@ class TimelineView(QWidget):
         self.title.style().polish(self.title)
         self.facts.set_whole(facts)
 
-    # Qt's own
+    # Qt overrides
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        # Where there is little room, it is for what the step is.
+        # If space is short, the step takes precedence.
         self.hidden.setVisible(self.width() >= ROOMY)

@@ -1,4 +1,4 @@
-"""The times of the last run, end to end: a bar with its spread for each side, and what they say."""
+"""The end-to-end times of the last run: a bar with its spread for each side, and the claims."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.views.measuring_dialog import edit_measuring
 from lowerscope.app.views.time_words import bars_of, claims_of, how_of, medians_of
+from lowerscope.app.widgets.charts.bars import Bars
 from lowerscope.app.widgets.pane import ElidedLabel, PartsLabel
-from lowerscope.app.widgets.time_bars import TimeBars
 from lowerscope.app.workspace import Workspace
 
 
@@ -18,7 +18,7 @@ class TimesPanel(QWidget):
         super().__init__(parent)
         self._workspace = workspace
         self._short = False
-        self.bars = TimeBars(self.tr("Times of the run"))
+        self.bars = Bars(self.tr("Times of the run"))
         self.claim = ElidedLabel()
         self.how = PartsLabel()
         self.how.setProperty("role", "quiet")
@@ -28,7 +28,7 @@ class TimesPanel(QWidget):
         self.settings = _button(self.tr("Settings…"))
         self.settings.setToolTip(self.tr("Threads, repeats, warm-up, and torch.compile"))
         self.settings.clicked.connect(self._edit)
-        # A label that is shortened has all of its width for its words.
+        # A shortened label uses its whole width for the text.
         first = QHBoxLayout()
         first.setContentsMargins(10, 0, 12, 0)
         first.addWidget(self.claim)
@@ -48,7 +48,7 @@ class TimesPanel(QWidget):
         self._show_run()
 
     def fit(self, room: int) -> None:
-        """Leave the bars out where so many pixels are too few for them; the words say it all."""
+        """Hide the bars if the width is too small for them; the text has all times."""
         words = max(self.how.sizeHint().height(), self.again.sizeHint().height())
         needed = self.bars.sizeHint().height() + self.claim.sizeHint().height() + words
         short = room < needed

@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.views.formats import number_text
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.plain_text import Label
@@ -35,7 +34,7 @@ FIELD_WIDTH = 110
 
 @dataclass(frozen=True)
 class ToleranceRow:
-    """The fields of one dtype, and what their numbers mean."""
+    """The fields of one dtype, and an explanation of their numbers."""
 
     rtol: QLineEdit
     atol: QLineEdit
@@ -43,7 +42,7 @@ class ToleranceRow:
 
 
 class TolerancesDialog(Dialog):
-    """Two numbers for each dtype, checked while they are typed; one step of undo."""
+    """Two numbers for each dtype, checked while they are typed; applied as one undo step."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -124,8 +123,8 @@ class TolerancesDialog(Dialog):
     def _show(self, tolerances: Tolerances) -> None:
         for dtype, row in self.rows.items():
             tolerance: Tolerance = getattr(tolerances, dtype)
-            row.rtol.setText(number_text(tolerance.rtol))
-            row.atol.setText(number_text(tolerance.atol))
+            row.rtol.setText(str(tolerance.rtol))
+            row.atol.setText(str(tolerance.atol))
 
     def _show_defaults(self) -> None:
         self._show(Tolerances())
@@ -157,7 +156,7 @@ class TolerancesDialog(Dialog):
         self.buttons.button(QDialogButtonBox.StandardButton.Ok).setEnabled(not problems)
 
     def _means(self, dtype: str, tolerance: Tolerance) -> str:
-        """Return what a tolerance lets pass, or that it is closer than the dtype can tell."""
+        """Return what a tolerance accepts, or that it is below the dtype's resolution."""
         if tolerance.rtol == tolerance.atol == 0:
             return self.tr("values have to be equal")
         epsilon = EPSILONS[dtype]
@@ -178,7 +177,7 @@ class TolerancesDialog(Dialog):
 
 
 def edit_tolerances(workspace: Workspace, parent: QWidget) -> None:
-    """Ask for the tolerances of the recipe."""
+    """Show the form for the recipe's tolerances."""
     if workspace.wanted is not None:
         dialog = TolerancesDialog(workspace, parent)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -187,4 +186,4 @@ def edit_tolerances(workspace: Workspace, parent: QWidget) -> None:
 
 def _rounded(value: float) -> str:
     """Return a number with two digits."""
-    return number_text(float(f"{value:.1e}")).removesuffix(".0")
+    return f"{value:.2g}"

@@ -1,4 +1,4 @@
-"""The bar below the menus: model, lowering, target, Run and its verdict."""
+"""The tool bar: model, lowering, target, Run and its verdict."""
 
 from __future__ import annotations
 
@@ -8,12 +8,6 @@ from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
 
 from lowerscope.app.overrides import switched
-from lowerscope.app.views.formats import (
-    error_text,
-    milliseconds_text,
-    shape_text,
-    tolerance_text,
-)
 from lowerscope.app.views.importer_field import ImporterField
 from lowerscope.app.views.measuring_dialog import edit_measuring
 from lowerscope.app.views.time_words import claims_of, how_of, short_claim
@@ -23,6 +17,8 @@ from lowerscope.app.widgets.plain_text import literal
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.formatting import duration_text, error_text, shape_text, tolerance_text
+from lowerscope.core.model.labels import STRATEGY_NAMES
 from lowerscope.core.passes.presets import pipeline_title
 from lowerscope.core.recipe import STRATEGIES, Recipe
 from lowerscope.core.records.model import ModelRecord
@@ -30,7 +26,6 @@ from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.target import short_target
 from lowerscope.core.rendering.verdict_text import not_finite_text
 from lowerscope.core.sources.spec import source_label
-from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 STRATEGY_HINTS = {
     "high-level": "Relax operators",
@@ -41,16 +36,16 @@ TARGETS = {"llvm": "llvm", "native": "this machine"}
 
 
 class ToolBar(QWidget):
-    """The bar with what is decided most often.
+    """The bar with the most frequent choices.
 
     Signals
     -------
     inputs_wanted
-        The user wants to see or change the inputs.
+        Show the inputs.
     target_wanted
-        The user wants to see what there is to compile for.
+        Show the available targets.
     remote_wanted, here_wanted
-        The user wants to run on another machine, or on this one again.
+        Run on a remote machine, or on this one again.
     """
 
     inputs_wanted = Signal()
@@ -200,7 +195,7 @@ class ToolBar(QWidget):
 
     def _show_run(self) -> None:
         workspace = self._workspace
-        # While another source is on its way, the outcome would stand beside its name.
+        # While another source is being opened, the outcome would be beside its name.
         shown = (
             workspace.recipe is not None
             and workspace.wanted is not None
@@ -230,7 +225,7 @@ class ToolBar(QWidget):
 
     def _show_verdict(self, record: RunRecord) -> None:
         self.verdict.set_state(*verdict_state(record), verdict_tooltip(record))
-        parts = [Part("TVM", "quiet"), Part(milliseconds_text(record.tvm_ms), "strong")]
+        parts = [Part("TVM", "quiet"), Part(duration_text(record.tvm_ms), "strong")]
         if record.times is not None:
             parts.append(Part(short_claim(record.times), "quiet"))
             words = (claims_of(record.times), how_of(record.times))
@@ -246,7 +241,7 @@ class ToolBar(QWidget):
         recipe = self._workspace.wanted
         if recipe is not None:
             target = action.data()
-            # What is this machine's own is not another's.
+            # A native target does not apply to a remote machine.
             remote = None if target == "native" else recipe.remote
             self._workspace.change(msgspec.structs.replace(recipe, target=target, remote=remote))
 
@@ -277,7 +272,7 @@ def verdict_state(record: RunRecord) -> tuple[str, str, str]:
 
 
 def verdict_tooltip(record: RunRecord) -> str:
-    """Return why, or the largest errors and the tolerance, a line each."""
+    """Return the reason, or the largest errors and the tolerance, a line each."""
     if record.verdict == "no-reference":
         return record.reason
     if record.verdict in ("not-comparable", "inconclusive"):

@@ -1,4 +1,4 @@
-"""How one node was translated: the rule with its source, and what ``emit_te`` did inside."""
+"""The translation of one node: the rule with its source, and its calls of ``emit_te``."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from lowerscope.app.views.descriptions import find_node, name_of
+from lowerscope.app.views.descriptions import find_node
 from lowerscope.app.views.rule_panel import RulePanel
 from lowerscope.app.views.te_panel import TePanel
-from lowerscope.app.views.when_looked_at import WhenLookedAt
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
-from lowerscope.core.records.steps import Moment
+from lowerscope.core.model.entities import name_of
+from lowerscope.core.model.labels import STRATEGY_NAMES
+from lowerscope.core.model.queries import TranslationQuery
 from lowerscope.core.records.translation import NodeTranslation
-from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 BOTH = 900
-"""From this width on, in pixels, the rule and what ``emit_te`` did stand side by side."""
+"""Width, in pixels, from which the rule and the calls of ``emit_te`` are side by side."""
 
 
 class TranslationPage(QWidget):
-    """The page about one node, the one that was selected last: by a click, or by a step.
+    """The page about the last selected node, by a click or by a step.
 
     Parameters
     ----------
     set_busy
-        Called with whether the answer is on its way.
+        Called with whether the answer is pending.
     """
 
     def __init__(
@@ -40,7 +40,10 @@ class TranslationPage(QWidget):
     ) -> None:
         super().__init__(parent)
         self._workspace = workspace
-        self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
+        self._node = ""
+        self._watch = workspace.queries.watch(
+            self, self._query, self._take, self._take_problem, set_busy
+        )
         self.title = Label()
         self.title.setProperty("role", "title")
         self.summary = ElidedLabel()
@@ -65,7 +68,8 @@ class TranslationPage(QWidget):
         self.halves.addWidget(self.rule)
         self.halves.addWidget(self.te)
         self.halves.setSizes([500, 580])
-        # Where both have no room, one of them is hidden: they do not hold the pane open.
+        # Only one of them is shown if space is short, so they must not set the pane's minimum
+        # width.
         self.halves.setMinimumWidth(320)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -85,9 +89,7 @@ class TranslationPage(QWidget):
         self.te.setVisible(both or chosen == "te")
 
     def _show_snapshot(self) -> None:
-        # What is shown may have been another recipe's.
-        node = self._fetching.wanted
-        self._fetching.forget()
+        node = self._node
         snapshot = self._workspace.snapshot
         if snapshot is None or not snapshot.translation:
             self._show_nothing()
@@ -96,7 +98,7 @@ class TranslationPage(QWidget):
         elif node and find_node(snapshot, node):
             self._want(node)
         else:
-            # Something worth reading from the start: the first node that a rule was used for.
+            # A useful default: the first node with a rule.
             self._want(next((each.id for each in snapshot.fx if each.strategy), snapshot.fx[0].id))
 
     def _show_selection(self) -> None:
@@ -115,9 +117,12 @@ class TranslationPage(QWidget):
             return
         strategy = STRATEGY_NAMES.get(found.strategy, "")
         self.title.setText(f"{name_of(node)} · {strategy}" if strategy else name_of(node))
-        self._fetching.want(node)
+        self._node = node
+        self._watch.update()
 
     def _show_nothing(self) -> None:
+        self._node = ""
+        self._watch.update()
         self.title.setText("")
         self.summary.set_whole("")
         title = self.tr("No translation")
@@ -125,11 +130,11 @@ class TranslationPage(QWidget):
         self.rule.show_sources((), title, hint)
         self.te.show_calls((), "", "")
 
-    def _ask(self, node: str, _moment: Moment | None) -> int:
-        return self._workspace.fetches.translation(node, self._take, self._take_problem)
+    def _query(self) -> TranslationQuery | None:
+        recipe = self._workspace.recipe
+        return TranslationQuery(recipe, self._node) if recipe is not None and self._node else None
 
     def _take(self, record: NodeTranslation) -> None:
-        self._fetching.settle(came=True)
         snapshot = self._workspace.snapshot
         count = 0 if snapshot is None else len(snapshot.fx)
         place = self.tr("Node {0} of {1}.").format(record.number, count)
@@ -149,12 +154,11 @@ class TranslationPage(QWidget):
         return self.tr("It adds no call of a TensorIR function.")
 
     def _take_problem(self, problem: Problem) -> None:
-        self._fetching.settle(came=False)
         self.summary.set_whole("")
         self.rule.show_sources((), problem.headline, problem.todo)
         self.te.show_calls((), "", "")
 
-    # Qt's own
+    # Qt overrides
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -1,4 +1,4 @@
-"""The form for a tuning: which functions, how many trials, and how long that takes."""
+"""The form for a tuning: functions, number of trials, and estimated time."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.views.help_key import offer_help
-from lowerscope.app.views.tune_words import estimated_seconds, span_text
+from lowerscope.app.views.tune_words import estimated_seconds
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.formatting import seconds_text
 from lowerscope.core.records.tuning import TuneOptions
 
 MOST_TRIALS = 100_000
@@ -26,7 +27,7 @@ SLOWEST = 3
 
 
 class TuneDialog(Dialog):
-    """One of three choices, a number of trials, and the time that they take."""
+    """One of three choices, a number of trials, and the estimated time."""
 
     def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -99,13 +100,13 @@ class TuneDialog(Dialog):
         self.setMinimumWidth(480)
 
     def _functions(self) -> int:
-        """Return how many functions there are that can be tuned."""
+        """Return the number of functions that can be tuned."""
         snapshot = self._workspace.snapshot
         functions = () if snapshot is None else snapshot.functions
         return sum(each.kind == "tensorir" for each in functions)
 
     def options(self) -> TuneOptions:
-        """Return what is chosen."""
+        """Return the selected options."""
         return TuneOptions(
             functions=(self._function,) if self.one.isChecked() else (),
             slowest=self.count.value() if self.slowest.isChecked() else 0,
@@ -125,7 +126,7 @@ class TuneDialog(Dialog):
         words = self.tr("About {0}: {1} functions, about {2} trials each by their share.")
         if functions == 1:
             words = self.tr("About {0}.")
-        self.estimate.setText(words.format(span_text(seconds), functions, each))
+        self.estimate.setText(words.format(seconds_text(round(seconds)), functions, each))
         self.estimate.setVisible(there > 0)
         recipe = self._workspace.wanted
         why = ""
@@ -159,7 +160,7 @@ class TuneDialog(Dialog):
 
 
 def function_of(workspace: Workspace) -> str:
-    """Return the function that is scheduled, or that is selected; empty for none."""
+    """Return the scheduled or the selected function; empty for none."""
     if workspace.scheduling.active and workspace.scheduling.function:
         return workspace.scheduling.function
     snapshot = workspace.snapshot
@@ -171,7 +172,7 @@ def function_of(workspace: Workspace) -> str:
 
 
 def ask_tuning(workspace: Workspace, parent: QWidget) -> TuneDialog:
-    """Ask what is to be tuned, and begin."""
+    """Show the form, and start the tuning."""
     dialog = TuneDialog(workspace, parent)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
@@ -184,6 +185,6 @@ def _number(name: str, least: int, most: int, value: int) -> QSpinBox:
     field.setValue(value)
     field.setAccessibleName(name)
     field.setFixedWidth(110)
-    # The style sheet's padding does not reach the text of a spin box.
+    # The style sheet's padding does not apply to the text of a spin box.
     field.lineEdit().setTextMargins(6, 0, 0, 0)
     return field

@@ -1,4 +1,4 @@
-"""The page Tune: the functions that are tuned, and the best time of one over the trials."""
+"""The page Tune: the tuned functions, and the best time of one over the trials."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.views.tune_words import (
-    call_text,
     levels_of,
     points_of,
     summary,
     tuned_row,
 )
-from lowerscope.app.widgets.best_curve import BestCurve
+from lowerscope.app.widgets.charts.best_curve import BestCurve
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Column, Table
 from lowerscope.app.workspace import Workspace
+from lowerscope.core.model.formatting import seconds_text
 from lowerscope.core.records.tuning import TunedFunction
 
 _SHARES = [404, 266]
 
 NARROW = 520
-"""Below this width, as beside the workbench, the curve stands below the table."""
+"""Width below which, as beside the workbench, the curve is below the table."""
 
 
 class TunePage(QWidget):
-    """The table of the functions beside the curve of the one that is selected.
+    """The table of the functions beside the curve of the selected one.
 
     Signals
     -------
     tune_wanted
-        The user wants to choose what is tuned.
+        Show the form for a tuning.
     workbench_wanted(str)
-        The user wants to see the schedule of a function.
+        Show the schedule of a function.
     """
 
     tune_wanted = Signal()
@@ -53,7 +53,7 @@ class TunePage(QWidget):
         super().__init__(parent)
         self._workspace = workspace
         self._tuning = workspace.tuning
-        # The function that the user has chosen; empty to follow the one that is tuned.
+        # The function selected by the user; empty to follow the one being tuned.
         self._chosen = ""
         self.tune = QPushButton(self.tr("Tune…"))
         self.tune.setToolTip(self.tr("Choose the functions and the number of trials"))
@@ -98,7 +98,7 @@ class TunePage(QWidget):
                 Column(self.tr("note"), stretch=True, width=110),
             ),
         )
-        self.curve = BestCurve(self.tr("Best time over the trials"), call_text)
+        self.curve = BestCurve(self.tr("Best time over the trials"), seconds_text)
         self.said = Label()
         self.said.setWordWrap(True)
         self.said.setContentsMargins(12, 4, 12, 6)
@@ -140,7 +140,7 @@ class TunePage(QWidget):
         column.addWidget(split, 1)
         column.addWidget(self.said)
 
-    # What the user does
+    # User actions
 
     def _pause_or_resume(self) -> None:
         if self._tuning.phase in ("paused", "pausing"):
@@ -156,7 +156,7 @@ class TunePage(QWidget):
         self._workspace.select((f"tir:{function}",))
         self._show_curve()
 
-    # What is shown
+    # Content
 
     def _show_if_seen(self) -> None:
         if self.isVisible():
@@ -194,12 +194,12 @@ class TunePage(QWidget):
         functions = () if state is None else state.functions
         self.table.set_empty(*self._nothing())
         self.table.set_rows([tuned_row(each) for each in functions])
-        # The table says what to do while there is no curve.
+        # The table shows a hint while there is no curve.
         self.curve.setVisible(bool(functions))
         self._show_curve()
 
     def _nothing(self) -> tuple[str, str]:
-        """Return what the table says while it is empty."""
+        """Return the hint of the empty table."""
         if self._tuning.under_way:
             return self.tr("Tuning…"), self.tr("The functions come first; Stop ends it.")
         return (
@@ -211,7 +211,7 @@ class TunePage(QWidget):
         )
 
     def _shown(self) -> TunedFunction | None:
-        """Return the function whose curve is shown: the chosen one, or the one that is tuned."""
+        """Return the function of the curve: the selected one, or the one being tuned."""
         state = self._tuning.state
         functions = () if state is None else state.functions
         chosen = (each for each in functions if each.name == self._chosen)
@@ -234,7 +234,7 @@ class TunePage(QWidget):
         until = max(function.planned, function.trials)
         self.curve.set_curve(points_of(function), levels_of(function), function.trials, until)
 
-    # Qt's own
+    # Qt overrides
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

@@ -1,11 +1,11 @@
-"""What is said of a tuning: rows, the curve of a function, times, and what is left to do."""
+"""Texts of a tuning: rows, a function's curve, times, and the remaining work."""
 
 from __future__ import annotations
 
-from lowerscope.app.views.formats import count_text, duration_text
-from lowerscope.app.widgets.best_curve import CurvePoint, Level
+from lowerscope.app.widgets.charts.best_curve import CurvePoint, Level
 from lowerscope.app.widgets.table import Cell, Row
 from lowerscope.app.workbench.tuning import Tuning
+from lowerscope.core.model.formatting import ratio_text, seconds_text
 from lowerscope.core.records.tuning import TunedFunction, TunedState, TuneState
 from lowerscope.core.rendering.time_text import UNRELIABLE, disturbed_times
 
@@ -18,51 +18,26 @@ STATES: dict[TunedState, tuple[str, str]] = {
 }
 
 START_SECONDS = 12.0
-"""Until the first candidate is measured: torch and TVM are imported, the model is derived."""
+"""Time before the first candidate is measured: imports of torch and TVM, and the derivation."""
 
 FUNCTION_SECONDS = 3.0
-"""What a function takes before its first candidate."""
+"""Time per function before its first candidate."""
 
 MEASURE_ANEW = "tune again with “Measure anew what the database has already”"
 
 TRIAL_SECONDS = 0.8
-"""What a candidate takes where none was measured yet; most of it is spent on compiling it."""
-
-
-def call_text(seconds: float | None) -> str:
-    """Return the time of a call; a dash where it is not known."""
-    if seconds is None:
-        return "–"
-    return f"{seconds * 1e9:.3g} ns" if 0 < seconds < 1e-6 else duration_text(seconds * 1000)
-
-
-def ratio_text(one: float | None, other: float | None) -> str:
-    """Return how many times as long one takes as the other; empty where one is not known."""
-    if one is None or not other:
-        return ""
-    ratio = one / other
-    return f"{ratio:.2f} ×" if ratio >= 0.1 else f"{ratio:.1g} ×"
-
-
-def span_text(seconds: float) -> str:
-    """Return a time that somebody waits: ``40 s``, ``3 min``, ``1 h 20 min``."""
-    if seconds < 100:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60} min"
+"""Time per candidate if none was measured yet; most of it is compilation."""
 
 
 def estimated_seconds(trials: int, functions: int, last: TuneState | None) -> float:
-    """Return about how long so many trials take, by the pace of the last tuning if there is one."""
+    """Return the estimated time of the trials, at the pace of the last tuning if there is one."""
     if last is not None and last.trials_done >= 4:
         return START_SECONDS + trials * last.seconds_spent / last.trials_done
     return START_SECONDS + functions * FUNCTION_SECONDS + trials * TRIAL_SECONDS
 
 
 def tuned_row(function: TunedFunction) -> Row:
-    """Return the row of a function: its state, its trials and its best."""
+    """Return the row of a function: its state, its trials and its best time."""
     mark, role = STATES[function.state]
     if function.state == "done" and function.from_database:
         mark = "✓ known"
@@ -71,12 +46,11 @@ def tuned_row(function: TunedFunction) -> Row:
     if function.from_database and not note:
         note = "the best stood in the database"
     planned = max(function.planned, function.trials)
-    slower = function.best is not None and function.torch is not None
-    slower = slower and function.best > function.torch  # type: ignore[operator]
     unsure = disturbed_times(function, "best", "torch")
-    ratio = ratio_text(function.best, function.torch)
-    if unsure and ratio:
-        ratio = f"≈ {ratio}"
+    ratio, slower = "", False
+    if function.best is not None and function.torch:
+        slower = function.best > function.torch
+        ratio = ratio_text(function.best / function.torch, about=bool(unsure))
     if function.disturbed:
         note = "; ".join(each for each in (note, UNRELIABLE, MEASURE_ANEW) if each)
     return Row(
@@ -84,19 +58,19 @@ def tuned_row(function: TunedFunction) -> Row:
         (
             Cell(name, bold=True, tooltip="\n".join((function.name, *function.twins))),
             Cell(mark, role=role, tooltip=function.note),
-            f"{count_text(function.trials)} / {count_text(planned)}",
-            Cell(count_text(function.failed), role="wrong" if function.failed else "quiet"),
-            call_text(function.best),
+            f"{function.trials:,} / {planned:,}",
+            Cell(f"{function.failed:,}", role="wrong" if function.failed else "quiet"),
+            seconds_text(function.best),
             Cell(ratio, role="unsure" if unsure else "" if slower else "right", tooltip=unsure),
-            call_text(function.by_rules),
-            call_text(function.torch),
+            seconds_text(function.by_rules),
+            seconds_text(function.torch),
             Cell(note, role="unsure" if function.disturbed else "quiet", tooltip=note),
         ),
     )
 
 
 def levels_of(function: TunedFunction) -> list[Level]:
-    """Return what the curve of a function is compared with, as far as it was measured."""
+    """Return the reference times of a function's curve, as far as measured."""
     known = (
         ("torch", function.torch),
         ("rules", function.by_rules),
@@ -113,24 +87,24 @@ def points_of(function: TunedFunction) -> list[CurvePoint]:
         known = "from the database" if function.from_database else "as it was"
         points.append(CurvePoint(0, function.best, known))
     for each in function.points:
-        parts = [span_text(each.seconds_spent)]
+        parts = [seconds_text(each.seconds_spent)]
         if before and not disturbed_times(function, "best", "unscheduled"):
-            parts.append(f"{before / each.best:.3g} × as fast as unscheduled")
+            parts.append(f"{ratio_text(before / each.best)} as fast as unscheduled")
         points.append(CurvePoint(each.trials, each.best, " · ".join(parts)))
     return points
 
 
 def summary(tuning: Tuning) -> str:
-    """Return how far a tuning is, in one line."""
+    """Return the progress of a tuning, in one line."""
     state = tuning.state
     if state is None:
         return ""
     noun = "trial" if state.trials_total == 1 else "trials"
-    parts = [f"{count_text(state.trials_done)} of {count_text(state.trials_total)} {noun}"]
+    parts = [f"{state.trials_done:,} of {state.trials_total:,} {noun}"]
     if tuning.phase in ("tuning", "pausing", "paused") and state.seconds_left is not None:
-        parts.append(f"about {span_text(state.seconds_left)} left")
-    parts.append(f"{span_text(state.seconds_spent)} spent")
+        parts.append(f"about {seconds_text(round(state.seconds_left))} left")
+    parts.append(f"{seconds_text(round(state.seconds_spent))} spent")
     failed = sum(each.failed for each in state.functions)
     if failed:
-        parts.append(f"{count_text(failed)} failed")
+        parts.append(f"{failed:,} failed")
     return " · ".join(parts)

@@ -1,4 +1,4 @@
-"""The question where the archive of a session is unpacked, with what is in it."""
+"""The dialog that selects the folder for an archive of a session, with the archive's contents."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.session_archives import Archive
-from lowerscope.core.units import bytes_text
 from lowerscope.core.user_paths import user_path
 
 _RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class UnpackDialog(Dialog):
-    """The files of an archive, and a folder that they are unpacked to.
+    """The files of an archive, and the folder to unpack them to.
 
     Signals
     -------
@@ -42,9 +42,9 @@ class UnpackDialog(Dialog):
     Parameters
     ----------
     archive
-        What is in it.
+        Contents of the archive.
     folder
-        What is proposed: it is not there yet.
+        The proposed folder, which does not exist yet.
     """
 
     unpack_wanted = Signal(str)
@@ -94,11 +94,11 @@ class UnpackDialog(Dialog):
         offer_help(self, "sessions")
 
     def show_problem(self, problem: Problem) -> None:
-        """Say why it was not unpacked; another folder can be chosen."""
+        """Show why unpacking failed; another folder can be selected."""
         self.progress.clear()
         self.banner.show_message(problem.line(), "wrong")
         self._let(True)
-        # It lost the focus when it was switched off; Return has to mean "Unpack" again.
+        # It lost the focus when it was disabled; Return has to trigger "Unpack" again.
         self.folder.setFocus()
         self.folder.selectAll()
 

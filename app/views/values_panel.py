@@ -8,25 +8,25 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPushButton, QWidget
 
-from lowerscope.app.views.when_looked_at import WhenLookedAt
-from lowerscope.app.widgets.histogram import Histogram
+from lowerscope.app.children.handing_over import ask_for_file
+from lowerscope.app.widgets.charts.histogram import Histogram
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import SaveValuesQuery, ValuesQuery
 from lowerscope.core.records.model import ValuesRecord
-from lowerscope.core.records.steps import Moment
 
 Facts = tuple[tuple[str, str], ...]
 
 
 class ValuesPanel(QWidget):
-    """What is below the table of Details while a tensor is selected.
+    """The panel below the table of Details while a tensor is selected.
 
     Parameters
     ----------
     show_facts
-        Called with what the table should say of the values, as soon as it is known.
+        Called with the facts about the values, for the table, once they arrive.
     set_busy
-        Called with whether the values are on their way.
+        Called with whether the values are being fetched.
     """
 
     def __init__(
@@ -49,40 +49,42 @@ class ValuesPanel(QWidget):
         row.setSpacing(0)
         row.addWidget(self.histogram, 1)
         row.addWidget(self.save, 0, Qt.AlignmentFlag.AlignVCenter)
-        self._fetching = WhenLookedAt(self, workspace, self._ask, set_busy)
+        self._watch = workspace.queries.watch(
+            self, self._query, self._take_values, self._take_problem, set_busy
+        )
 
     def show_tensor(self, entity: str) -> None:
         """Show the values of a tensor, by its id."""
         self._entity = entity
-        self._fetching.forget()
         self.histogram.set_counts((), ())
         self.show()
-        self._fetching.want(entity)
+        self._watch.refresh()
 
     def show_nothing(self) -> None:
-        """Show that no tensor is selected: nothing."""
+        """Hide the values: no tensor is selected."""
         self._entity = ""
-        self._fetching.forget()
+        self._watch.update()
         self.hide()
 
     def save_to(self, file: str) -> None:
-        """Save the values that are shown, in place of what is there."""
+        """Save the values shown, overwriting an existing file."""
         workspace = self._workspace
-        workspace.fetches.save_values(self._entity, file, self._note_saved, workspace.report)
+        assert workspace.recipe is not None
+        query = SaveValuesQuery(workspace.recipe, self._entity, file)
+        ask_for_file(workspace.engine, query, self._note_saved, workspace.report)
 
     def _note_saved(self, path: str) -> None:
         self._workspace.announced.emit(self.tr("Saved as {0}.").format(path), "info")
 
-    def _ask(self, entity: str, _moment: Moment | None) -> int:
-        return self._workspace.fetches.values(entity, self._take_values, self._take_problem)
+    def _query(self) -> ValuesQuery | None:
+        recipe = self._workspace.recipe
+        return ValuesQuery(recipe, self._entity) if recipe is not None and self._entity else None
 
     def _take_values(self, record: ValuesRecord) -> None:
-        self._fetching.settle(came=True)
         self.histogram.set_counts(record.edges, record.counts)
         self._show_facts(value_facts(record))
 
     def _take_problem(self, problem: Problem) -> None:
-        self._fetching.settle(came=False)
         self._show_facts(((self.tr("values"), problem.what),))
 
     def _choose_file(self) -> None:
@@ -96,7 +98,7 @@ class ValuesPanel(QWidget):
 
 
 def value_facts(record: ValuesRecord) -> Facts:
-    """Return what a tensor's values are, as labels and values."""
+    """Return the facts about a tensor's values, as labels and values."""
     facts = []
     if record.mean is not None:
         facts += [

@@ -1,4 +1,4 @@
-"""The rows and the bars of the page Variants: of the variants, and of the functions of two."""
+"""The rows and bars of the page Variants: of the variants, and of the functions of two."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import QCoreApplication
 
 from lowerscope.app.runs.variants import KeptRun
-from lowerscope.app.views.formats import (
-    STATUS_MARKS,
-    count_text,
-    duration_text,
-    error_text,
-    milliseconds_text,
-)
 from lowerscope.app.views.time_words import how_of
+from lowerscope.app.widgets.charts.bars import Bar
 from lowerscope.app.widgets.table import Cell, Column, Row
-from lowerscope.app.widgets.time_bars import Bar
 from lowerscope.core.errors import Problem
-from lowerscope.core.records.difference import FunctionDifference
+from lowerscope.core.model.formatting import (
+    duration_text,
+    durations_text,
+    error_text,
+    ratio_text,
+)
+from lowerscope.core.model.labels import STATUS_MARKS
+from lowerscope.core.records.difference import FunctionDifference, Status
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.variant import (
     FunctionTimes,
@@ -79,18 +79,18 @@ def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> R
             first,
             name,
             Cell(
-                milliseconds_text(record.tvm_ms),
+                duration_text(record.tvm_ms),
                 "right" if best else "",
                 bold=best,
                 value=record.tvm_ms,
             ),
             failed or _verdict(record, run.outdated),
             _spread(record),
-            _figure(record.torch_ms, milliseconds_text),
+            _duration(record.torch_ms),
             _ratio(record),
             Cell(error_text(record.max_abs_error), value=record.max_abs_error),
-            Cell(count_text(record.functions), value=float(record.functions)),
-            Cell(milliseconds_text(record.build_ms), value=record.build_ms),
+            Cell(f"{record.functions:,}", value=float(record.functions)),
+            Cell(duration_text(record.build_ms), value=record.build_ms),
         ),
     )
 
@@ -101,13 +101,13 @@ def variant_bars(variants: Sequence[Variant]) -> tuple[Bar, ...]:
     ran = [(each.name, each.record, each in best) for each in variants if each.record is not None]
     bars = []
     for name, record, is_best in ran:
-        text = milliseconds_text(record.tvm_ms)
+        text = duration_text(record.tvm_ms)
         times = our_times(record)
         spread = None if times is None else (times.low, times.high)
-        bars.append(Bar(name, record.tvm_ms, text, "", spread, is_best))
+        bars.append(Bar(name, (record.tvm_ms,), text, "", spread, is_best))
     for each in other_sides(variants):
-        text = milliseconds_text(each.milliseconds)
-        bars.append(Bar(each.side, each.milliseconds, text, "other", (each.low, each.high)))
+        text = duration_text(each.milliseconds)
+        bars.append(Bar(each.side, (each.milliseconds,), text, "other", (each.low, each.high)))
     return tuple(bars)
 
 
@@ -141,8 +141,8 @@ def function_row(times: FunctionTimes, texts: Mapping[str, FunctionDifference]) 
         times.name,
         (
             Cell(times.name, tooltip=times.name),
-            _time(times.old_ms, times.old_calls),
-            _time(times.new_ms, times.new_calls),
+            _duration(times.old_ms if times.old_calls else None),
+            _duration(times.new_ms if times.new_calls else None),
             Cell(f"{sign}{duration_text(abs(apart))}", value=apart),
             _text(texts.get(times.name), one_side),
             Cell(counts, value=float(times.new_calls)),
@@ -174,9 +174,8 @@ def _spread(record: RunRecord) -> Cell:
     times = our_times(record)
     if times is None:
         return Cell("–", "quiet")
-    low, high = milliseconds_text(times.low), milliseconds_text(times.high)
     found = "" if record.times is None else how_of(record.times)
-    words = f"{low.removesuffix(' ms')} – {high}"
+    words = durations_text(times.low, times.high)
     return Cell(words, "quiet", tooltip=found, value=times.high - times.low)
 
 
@@ -185,21 +184,14 @@ def _ratio(record: RunRecord) -> Cell:
     if ratio is None:
         return Cell("–", "quiet")
     if told:
-        return Cell(f"{ratio:.3g} ×", value=ratio)
+        return Cell(ratio_text(ratio), value=ratio)
     why = unreliable_text(record.times) or _tr("The times scatter more than they differ")
-    return Cell(f"≈ {ratio:.3g} ×", "quiet", tooltip=why, value=ratio)
+    return Cell(ratio_text(ratio, about=True), "quiet", tooltip=why, value=ratio)
 
 
-def _figure(value: float | None, words: object) -> Cell:
-    if value is None or not callable(words):
-        return Cell("–", "quiet")
-    return Cell(words(value), value=value)
-
-
-def _time(milliseconds: float, calls: int) -> Cell:
-    if not calls:
-        return Cell("–", "quiet")
-    return Cell(duration_text(milliseconds), value=milliseconds)
+def _duration(milliseconds: float | None) -> Cell:
+    role = "quiet" if milliseconds is None else ""
+    return Cell(duration_text(milliseconds), role, value=milliseconds)
 
 
 def _text(difference: FunctionDifference | None, one_side: str) -> Cell:
@@ -207,7 +199,7 @@ def _text(difference: FunctionDifference | None, one_side: str) -> Cell:
         return Cell(one_side, "quiet")
     if difference is None:
         return Cell("")
-    counts = (
+    counts: tuple[tuple[Status, int], ...] = (
         ("added", difference.added),
         ("removed", difference.removed),
         ("changed", difference.changed + len(difference.constants)),

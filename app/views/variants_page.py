@@ -18,32 +18,32 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.views.variant_functions import VariantFunctions
 from lowerscope.app.views.variant_rows import variant_bars, variant_columns, variant_row
+from lowerscope.app.widgets.charts.bars import Bars
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Table
-from lowerscope.app.widgets.time_bars import TimeBars
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.variant import Variant, fastest
 
 _SHARES = ((416, 292), (312, 396))
-"""Of the room: what the variants get beside the bars, and beside the functions of two."""
+"""Shares of the width: the variants beside the bars, and beside the functions of two."""
 
 NARROW = 520
-"""Pixels below which the parts stand one above the other."""
+"""Width in pixels below which the parts are stacked."""
 
 
 class VariantsPage(QWidget):
-    """The table of the runs that are kept; beside it their times, or the functions of two.
+    """The table of the cached runs; beside it their times, or the functions of two.
 
     Signals
     -------
     text_wanted(object, object, str)
-        The user wants to see how the scripts of two recipes differ, in a function or in all.
+        Show the difference of two recipes' scripts, in a function or in all.
 
     Parameters
     ----------
     set_busy
-        Called with whether something is on its way.
+        Called with whether a request is pending.
     """
 
     text_wanted = Signal(object, object, str)
@@ -78,7 +78,7 @@ class VariantsPage(QWidget):
             self.tr("No run yet"),
             self.tr("Each run (F5) of this source becomes a row; Run variants makes four."),
         )
-        self.bars = TimeBars(self.tr("Times of the variants"))
+        self.bars = Bars(self.tr("Times of the variants"))
         self.functions = VariantFunctions(workspace, set_busy)
         self._beside = QStackedWidget()
         self._lay_out()
@@ -119,7 +119,7 @@ class VariantsPage(QWidget):
         column.addWidget(self.bars)
         column.addStretch(1)
         area = QScrollArea()
-        # What is in it has the focus, and is scrolled to.
+        # Its contents take the focus, and are scrolled to.
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setWidget(chart)
         area.setWidgetResizable(True)
@@ -140,7 +140,7 @@ class VariantsPage(QWidget):
         layout.addWidget(split, 1)
 
     def selected(self) -> list[str]:
-        """Ids of the runs that are selected, where the page is looked at."""
+        """Ids of the selected runs, if the page is visible."""
         return self.table.selected_keys() if self.isVisible() else []
 
     # Slots
@@ -169,7 +169,7 @@ class VariantsPage(QWidget):
             deeds[menu.addAction(self.tr("&Rename\tF2"))] = self._rename
         deeds[menu.addAction(self.tr("&Delete\tDel"))] = self._delete
         deeds[menu.addAction(self.tr("&Copy the rows\tCtrl+C"))] = self.table.copy
-        # What is done may well replace the rows: after the menu is gone.
+        # A command may replace the rows: run it once the menu is gone.
         chosen = menu.exec(self.table.viewport().mapToGlobal(position))
         menu.deleteLater()
         if chosen in deeds:
@@ -184,7 +184,7 @@ class VariantsPage(QWidget):
             self.text_wanted.emit(old, new, function)
 
     def _follow_selection(self) -> None:
-        """Show the functions of the two variants that are selected; of others, the times."""
+        """Show the functions of two selected variants; otherwise the times."""
         chosen = self.table.selected_keys()
         for button in (self.go_back, self.rename):
             button.setEnabled(len(chosen) == 1)
@@ -201,7 +201,7 @@ class VariantsPage(QWidget):
             self._beside.setCurrentIndex(page)
             self._split.setSizes(list(_SHARES[page]))
 
-    # What is shown
+    # Content
 
     def _show_if_seen(self) -> None:
         if self.isVisible():
@@ -222,7 +222,7 @@ class VariantsPage(QWidget):
             ]
         )
         self.bars.set_bars(variant_bars(tuple(found.values())))
-        # The table says what to do while there is nothing beside it.
+        # The table shows a hint while there is nothing beside it.
         self._beside.setVisible(bool(found))
         open_, running = self._workspace.recipe is not None, self._workspace.running
         self.run_all.setEnabled(open_ and not running)
@@ -235,7 +235,7 @@ class VariantsPage(QWidget):
             return self.functions.words() or self.tr("Select two to compare their functions")
         return ""
 
-    # Qt's own
+    # Qt overrides
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -248,6 +248,6 @@ class VariantsPage(QWidget):
         if self._split.orientation() != wanted:
             self._split.setOrientation(wanted)
             self._split.setSizes(list(_SHARES[self._beside.currentIndex()]))
-            # The menu of a row has them, with their keys.
+            # They are in the menu of a row, with their keys.
             for button in (self.go_back, self.rename, self.delete):
                 button.setVisible(not narrow)

@@ -1,4 +1,4 @@
-"""What the window shows before anything is open: samples, recent files, open, drop."""
+"""The welcome page: samples, recent files, opening and dropping."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class WelcomePage(QScrollArea):
     Signals
     -------
     chosen
-        The user wants to open this source.
+        Open this source.
     chosen_again
-        The user wants to open this source as it was opened before.
+        Open this source with its previous recipe.
     open_wanted
-        The user wants to look for a file.
+        Select a file to open.
     last_wanted
-        The user wants to go on with this session, which was open last.
+        Resume this session, the last one.
     """
 
     chosen = Signal(str)
@@ -46,7 +46,7 @@ class WelcomePage(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         self.setAccessibleName(self.tr("Welcome"))
-        # Each widget is made where it stays: what moves is fitted to the style sheet again.
+        # Widgets are created with their final parent: reparenting applies the style sheet again.
         inside = QWidget(self)
         inside.setProperty("ground", "ground")
         self._inside = inside
@@ -85,7 +85,7 @@ class WelcomePage(QScrollArea):
         column.addStretch(1)
 
     def show_recent(self, sources: Sequence[str]) -> None:
-        """List the sources that were opened before, the newest first."""
+        """List the recent sources, the newest first."""
         while (item := self._recent.takeAt(0)) is not None:
             widget = item.widget()
             if widget is not None:
@@ -103,13 +103,13 @@ class WelcomePage(QScrollArea):
         self._recent.addStretch(1)
 
     def show_last(self, session: Path | None) -> None:
-        """Offer to go on with the session that was open last, if there is one."""
+        """Offer to resume the last session, if there is one."""
         self._last.setVisible(session is not None)
         self._last.setProperty("session", "" if session is None else str(session))
 
     def _open_row(self) -> QHBoxLayout:
         row = QHBoxLayout()
-        # All words begin where those of the rows below do, whose ground is wider.
+        # Texts are aligned with those of the rows below, whose background is wider.
         row.setContentsMargins(PADDING, 0, 0, 0)
         row.setSpacing(12)
         button = QPushButton(self.tr("Open a file…"), self._inside)

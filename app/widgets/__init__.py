@@ -1,1 +1,1 @@
-"""Widgets that know no domain: they draw plain values and say what was clicked."""
+"""Domain-independent widgets: they draw plain values and emit signals."""

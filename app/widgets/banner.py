@@ -1,4 +1,4 @@
-"""One line across a pane that says what happened, with what can be done about it."""
+"""Banner: a message across a pane, with buttons for what can be done about it."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,9 +19,9 @@ class Banner(QWidget):
     Parameters
     ----------
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
     wraps : bool
-        Whether what does not fit into a line goes on in others, as in a dialog, which has room.
+        Whether a long message is wrapped, as in a dialog, which has room; otherwise it is elided.
 
     Signals
     -------
@@ -60,16 +60,16 @@ class Banner(QWidget):
         role: str = "info",
         actions: Sequence[tuple[str, Callable[[], None]]] = (),
     ) -> None:
-        """Say something, in place of what was said before.
+        """Show a message in place of the current one.
 
         Parameters
         ----------
         message : str
-            One line; what does not fit is shortened, and is in the tool tip, unless it wraps.
+            One line; elided, with all of it in the tool tip, unless the banner wraps.
         role : str
             ``"info"`` or ``"wrong"``.
         actions : sequence of (str, callable)
-            Buttons; each dismisses the banner and then does what it says.
+            Buttons; each dismisses the banner and then calls its function.
         """
         assert role in _ROLES, role
         for button in self._buttons:
@@ -88,16 +88,16 @@ class Banner(QWidget):
         self._elide()
 
     def message(self) -> str:
-        """What is said, or ``""``."""
+        """Return the message, or ``""``."""
         return self._whole
 
     def dismiss(self) -> None:
-        """Say nothing any more."""
+        """Hide the banner."""
         self._whole = ""
         self.hide()
 
     def actions_offered(self) -> list[QPushButton]:
-        """The buttons, from left to right."""
+        """Return the buttons, from left to right."""
         return list(self._buttons)
 
     def _dismiss_by_user(self) -> None:

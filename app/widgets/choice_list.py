@@ -1,4 +1,4 @@
-"""A list of choices under headings, found by typing: those that cannot be chosen say why."""
+"""A searchable list of choices under headings, with the reason why a choice is disabled."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,13 +44,13 @@ class Choice:
     Attributes
     ----------
     key
-        That no other one has; empty for a heading.
+        Unique; empty for a heading.
     title, note
-        What it is, and what is said of it behind that.
+        Its name, and a note behind it.
     usable
-        Whether it can be chosen just like that.
+        Whether it can be chosen directly.
     mark
-        Stands at the right end.
+        Text at the right end.
     tooltip
         More about it.
     """
@@ -64,21 +64,21 @@ class Choice:
 
 
 class ChoiceList(QWidget):
-    """A line to type in above the choices.
+    """A filter line above the choices.
 
     Parameters
     ----------
     name
-        What the list is called by a screen reader.
+        The accessible name.
     placeholder
-        What the line says while it is empty.
+        The placeholder of the line.
 
     Signals
     -------
     pointed(str)
-        The mouse or the keyboard is on another choice: its key, or ``""``.
+        Another choice became current, by mouse or keyboard: its key, or ``""``.
     chosen(str)
-        A choice was clicked or entered.
+        A choice was clicked or entered; the argument is its key.
     escaped()
         Escape was pressed while the line was empty.
     """
@@ -122,7 +122,7 @@ class ChoiceList(QWidget):
         theme.notifier().changed.connect(self.list.viewport().update)
 
     def set_choices(self, choices: Sequence[Choice]) -> None:
-        """Offer other choices; the keyboard stays on the one that it was on."""
+        """Set the choices; the current one stays current."""
         if tuple(choices) == self._choices:
             return
         current, top = self.current_key(), self.list.verticalScrollBar().value()
@@ -148,7 +148,7 @@ class ChoiceList(QWidget):
             self._pointed = ""
 
     def set_hint(self, title: str, hint: str) -> None:
-        """Say what to do first, in place of choices; ``""`` for nothing."""
+        """Show a hint in place of choices; ``""`` for none."""
         said = (title, hint, len(self._choices))
         if said == self._said:
             return
@@ -157,28 +157,28 @@ class ChoiceList(QWidget):
         self.empty.setVisible(bool(title) or not self._choices)
 
     def choices(self) -> tuple[Choice, ...]:
-        """All choices and headings, from the top."""
+        """Return all choices and headings, from the top."""
         return self._choices
 
     def shown(self) -> list[Choice]:
-        """The choices that match what is typed."""
+        """Return the choices that match the filter."""
         items = (self.list.item(row) for row in range(self.list.count()))
         return [
             item.data(CHOICE) for item in items if not item.isHidden() and item.data(CHOICE).key
         ]
 
     def current_key(self) -> str:
-        """Key of the choice that the keyboard is on, or ``""``."""
+        """Return key of the current choice, or ``""``."""
         item = self.list.currentItem()
         return "" if item is None or item.isHidden() else item.data(CHOICE).key
 
     def item_of(self, key: str) -> QListWidgetItem | None:
-        """The item of a choice."""
+        """Return the item of a choice."""
         items = (self.list.item(row) for row in range(self.list.count()))
         return next((item for item in items if item.data(CHOICE).key == key), None)
 
     def point_at_first(self) -> None:
-        """Have the keyboard on the first choice that matches and can be chosen."""
+        """Make the first matching choice that can be chosen the current one."""
         shown = self.shown()
         best = next((each for each in shown if each.usable), shown[0] if shown else None)
         item = None if best is None else self.item_of(best.key)
@@ -215,10 +215,10 @@ class ChoiceList(QWidget):
             self.pointed.emit(key)
 
     def _take_mouse(self, event: QMouseEvent) -> bool:
-        """Follow the mouse over the list; return whether that is all that is to come of it."""
+        """Handle a mouse event of the list; return whether it is consumed."""
         kind = event.type()
         if kind == QEvent.Type.MouseButtonDblClick:
-            # The first click has chosen, and other choices can stand there by now.
+            # The first click has chosen, and the choices may have changed since.
             self._second = True
             return True
         if kind == QEvent.Type.MouseButtonRelease and self._second:
@@ -230,7 +230,7 @@ class ChoiceList(QWidget):
         return False
 
     def _take_key(self, watched: QObject, event: QKeyEvent) -> bool:
-        """Do what a key stands for; return whether it stands for anything here."""
+        """Handle a key; return whether it is consumed."""
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
             if self.current_key():
                 self.chosen.emit(self.current_key())
@@ -256,7 +256,7 @@ class ChoiceList(QWidget):
             if isinstance(event, QMouseEvent) and self._take_mouse(event):
                 return True
             if kind == QEvent.Type.Leave and self.list.isVisible():
-                # A list that is hidden while other choices are on their way is not left.
+                # Hiding the list while choices are pending is not leaving it.
                 self._point("")
         elif kind == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
             if self._take_key(watched, event):
@@ -267,7 +267,7 @@ class ChoiceList(QWidget):
 
 
 class _ChoiceDelegate(QStyledItemDelegate):
-    """Paints a choice or a heading."""
+    """Delegate that paints a choice or a heading."""
 
     # Qt
 

@@ -1,4 +1,4 @@
-"""The menu on the columns of a table: what a mouse does with their titles and the lines between."""
+"""Context menu of a table's columns: the keyboard equivalent of sorting and resizing by mouse."""
 
 from functools import partial
 
@@ -7,23 +7,23 @@ from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import QApplication, QHeaderView, QMenu, QTableView
 
 STEP = 24
-"""Pixels that a column gets more or less."""
+"""Step, in pixels, by which a column is made wider or narrower."""
 
 
 def open_column_menu(table: QTableView, place: QPoint | None = None) -> QMenu:
-    """Open the menu: to sort by a column, make it wider or narrower, put it away, show it.
+    """Open the menu to sort by a column, change its width, hide it or show it.
 
     Parameters
     ----------
     table
         The table.
     place
-        Where on the screen; below the titles where none is given.
+        Position on the screen; by default, below the column titles.
 
     Returns
     -------
     QMenu
-        What was opened, without waiting for what is chosen.
+        The open menu; this does not wait for a choice.
     """
     header, model = table.horizontalHeader(), table.model()
     menu = QMenu(table)
@@ -53,7 +53,7 @@ def open_column_menu(table: QTableView, place: QPoint | None = None) -> QMenu:
     corner = table.viewport().mapToGlobal(QPoint(4, 0))
     menu.popup(corner if place is None else place)
     if place is None:
-        # The first one, as by a key: made active in another way, it would open at once.
+        # The first action, as by a key: made active in another way, a submenu would open at once.
         down = QKeyEvent(QEvent.Type.KeyPress, Qt.Key.Key_Down, Qt.KeyboardModifier.NoModifier)
         QApplication.sendEvent(menu, down)
     return menu

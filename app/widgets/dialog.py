@@ -1,4 +1,4 @@
-"""A dialog that is never larger than its screen: what does not fit is scrolled."""
+"""A dialog that is never larger than its screen; what does not fit is scrolled."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from PySide6.QtWidgets import (
 )
 
 FRAME = QSize(16, 48)
-"""What the desktop puts around a dialog, at the most: in logical pixels."""
+"""Bound on the desktop's frame around a dialog, in logical pixels."""
 
 
 class Dialog(QDialog):
     """A dialog whose layout is a column, with its buttons in the last row.
 
-    On a small screen, or where everything is scaled, the buttons stay in view, and so does what
-    says how it went; what is above them is scrolled.
+    On a small screen, or with large scaling, the buttons and status rows stay in view; what is
+    above them is scrolled.
     """
 
     def keep_in_view(self, *widgets: QWidget) -> None:
-        """Never scroll these rows: they say what is wrong, or what came of it."""
+        """Keep rows outside of the scrolled part: those that show errors or results."""
         self._kept = widgets
 
     _kept: tuple[QWidget, ...] = ()
@@ -39,7 +39,7 @@ class Dialog(QDialog):
         self.setMinimumSize(self.minimumSize().boundedTo(room))
         wanted = self.size()
         if not self.testAttribute(Qt.WidgetAttribute.WA_Resized):
-            # Qt has shown it with two thirds of the screen at most.
+            # Qt limits the shown size to two thirds of the screen.
             wanted = self.sizeHint().expandedTo(self.minimumSize())
             wanted.setHeight(self._height_for(min(wanted.width(), room.width())))
         if isinstance(column, QVBoxLayout) and self._scrolled() is None:
@@ -53,7 +53,7 @@ class Dialog(QDialog):
         self._grow()
 
     def _height_for(self, width: int) -> int:
-        """Return the height that all lines of all words need."""
+        """Return the height that all lines of text need."""
         column = self.layout()
         if column is None:
             return self.height()
@@ -63,7 +63,7 @@ class Dialog(QDialog):
         return max(height, self.minimumHeight())
 
     def _grow(self) -> None:
-        """Have room for what has become more, such as a line that says what is wrong."""
+        """Make room for content that has grown, such as an added error message."""
         column = self.layout()
         if column is None:
             return
@@ -105,9 +105,10 @@ class Dialog(QDialog):
         column.insertWidget(0, _Scrolled(inside), 1)
 
     def _choose_default(self) -> None:
-        """Have Enter press the button that was made the default, or is the primary one.
+        """Make Enter press the default button, or else the primary one.
 
-        A dialog knows of none that was before it stood in it, and takes the first there is.
+        A dialog ignores a default that was set before the button was added, and uses its first
+        button.
         """
         buttons = [each for each in self.findChildren(QPushButton) if not each.isHidden()]
         chosen = next((each for each in buttons if each.isDefault()), None)
@@ -131,7 +132,7 @@ class Dialog(QDialog):
 
 
 class _Scrolled(QScrollArea):
-    """What does not fit; it follows the focus."""
+    """Scroll area for what does not fit; it follows the focus."""
 
     def __init__(self, inside: QWidget) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A small grey picture to draw on, pixel by pixel, with a soft brush: by mouse, pen or keys."""
+"""A small grey picture, drawn pixel by pixel with a soft brush, by mouse, pen or keys."""
 
 from math import hypot
 
@@ -21,10 +21,10 @@ _ROOM = 4
 _SMALLEST = 112
 _HINT = 196
 _SPACING = 0.35
-"""Of the brush's radius: how far apart the dabs of a stroke stand."""
+"""Distance between the dabs of a stroke, as a share of the brush's radius."""
 
 _SOFT = 1.0
-"""Pixels over which a dab fades at its rim."""
+"""Pixels over which a dab fades at its edge."""
 
 _MOVES = {
     Qt.Key.Key_Left: (-1, 0),
@@ -35,22 +35,22 @@ _MOVES = {
 
 
 class DrawingPad(QWidget):
-    """A picture in grey on black that the user draws on.
+    """A picture in grey on black for drawing.
 
-    The arrows move a cell, Space puts a dab there, Shift with the arrows draws a line; E changes
-    between pencil and eraser, and Delete clears.
+    The arrows move by a cell, Space puts a dab there, Shift with the arrows draws a line; E
+    switches between pencil and eraser, and Delete clears.
 
     Parameters
     ----------
     name : str
-        What it is called by a screen reader.
+        The accessible name.
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
 
     Signals
     -------
     stroke_ended
-        The user has drawn a stroke, or cleared: `pixels` are new.
+        The user drew a stroke, or cleared the picture: `pixels` has changed.
     tool_changed(str)
         The user chose ``"pencil"`` or ``"eraser"`` by a key.
     """
@@ -80,7 +80,7 @@ class DrawingPad(QWidget):
         theme.notifier().changed.connect(self.update)
 
     def set_picture(self, pixels: bytes, width: int, height: int) -> None:
-        """Go on from a picture: a byte a pixel, row by row, 0 for black."""
+        """Set the picture to draw on: one byte per pixel, row by row, 0 for black."""
         assert len(pixels) == width * height, (len(pixels), width, height)
         self._width, self._height = width, height
         self._pixels[:] = pixels
@@ -89,15 +89,15 @@ class DrawingPad(QWidget):
         self.update()
 
     def pixels(self) -> bytes:
-        """The picture as it is, a byte a pixel, row by row."""
+        """Return the current picture, one byte per pixel, row by row."""
         return bytes(self._pixels)
 
     def picture_size(self) -> tuple[int, int]:
-        """Width and height in pixels."""
+        """Return the width and height in pixels."""
         return self._width, self._height
 
     def is_drawing(self) -> bool:
-        """Whether the user is in the middle of a stroke."""
+        """Return whether a stroke is in progress."""
         return self._last is not None or self._by_keys
 
     def set_tool(self, tool: str) -> None:
@@ -105,28 +105,28 @@ class DrawingPad(QWidget):
         self._erases = tool == "eraser"
 
     def tool(self) -> str:
-        """``"pencil"`` or ``"eraser"``."""
+        """Return ``"pencil"`` or ``"eraser"``."""
         return "eraser" if self._erases else "pencil"
 
     def set_brush(self, radius: float) -> None:
-        """Draw dabs of another radius, in pixels of the picture."""
+        """Set the radius of the brush, in pixels of the picture."""
         self._radius = radius
 
     def clear(self) -> None:
-        """Make all of it black, as one stroke."""
+        """Clear the picture to black, as one stroke."""
         self._pixels[:] = bytes(len(self._pixels))
         self.update()
         self.stroke_ended.emit()
 
     def picture_rect(self) -> QRectF:
-        """Where the picture stands in the widget; pixels are whole points wide if they can."""
+        """Return the area of the picture in the widget; pixels have whole sizes if possible."""
         room = QRectF(self.rect()).adjusted(_ROOM, _ROOM, -_ROOM, -_ROOM)
         scale = min(room.width() / self._width, room.height() / self._height)
         scale = float(int(scale)) if scale >= 1 else scale
         return QRectF(room.left(), room.top(), scale * self._width, scale * self._height)
 
     def place_of(self, column: float, row: float) -> QPointF:
-        """Return where in the widget the middle of a pixel is."""
+        """Return the position of a pixel's centre in the widget."""
         rect = self.picture_rect()
         return QPointF(
             rect.left() + (column + 0.5) * rect.width() / self._width,
@@ -144,7 +144,7 @@ class DrawingPad(QWidget):
         )
 
     def _draw_to(self, end: QPointF) -> None:
-        """Put dabs from where the stroke is to `end`, in pixels."""
+        """Put dabs from the stroke's position to `end`, in pixels."""
         start = end if self._last is None else self._last
         length = hypot(end.x() - start.x(), end.y() - start.y())
         count = max(1, int(length / max(0.2, self._radius * _SPACING)))
@@ -227,7 +227,7 @@ class DrawingPad(QWidget):
 
     def keyReleaseEvent(self, event: QKeyEvent) -> None:
         super().keyReleaseEvent(event)
-        # A line by keys ends when Shift is let go; a dab with its own key.
+        # A line drawn by keys ends when Shift is released; a dab, with its own key.
         ends = event.key() in (Qt.Key.Key_Shift, Qt.Key.Key_Space)
         if self._by_keys and ends and not event.isAutoRepeat():
             self._end_stroke()

@@ -1,4 +1,4 @@
-"""What a pane says when it has nothing to show: a title, a line on what to do, and buttons."""
+"""Empty state of a pane: a title, a hint on what to do, and buttons."""
 
 from collections.abc import Callable
 
@@ -9,16 +9,16 @@ from lowerscope.app.widgets.plain_text import Label
 
 
 class EmptyState(QWidget):
-    """A title and a line, in the middle and quiet.
+    """A title and a hint, centred and in a quiet colour.
 
     Parameters
     ----------
     title : str
-        What there is not.
+        Says that there is nothing to show.
     hint : str
-        What to do about it.
+        Says what to do about it.
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
     """
 
     def __init__(self, title: str = "", hint: str = "", parent: QWidget | None = None) -> None:
@@ -48,7 +48,7 @@ class EmptyState(QWidget):
         self.set_text(title, hint)
 
     def set_text(self, title: str, hint: str = "") -> None:
-        """Say something else."""
+        """Set the title and the hint."""
         self._title.setText(title)
         self._hint.setText(hint)
         self._hint.setVisible(bool(hint))
@@ -58,16 +58,16 @@ class EmptyState(QWidget):
     def add_action(
         self, label: str, callback: Callable[[], None], primary: bool = False
     ) -> QPushButton:
-        """Offer something to do about it.
+        """Add a button for an action.
 
         Parameters
         ----------
         label : str
-            The button's word.
+            The button's text.
         callback : callable
-            What it does.
+            Called when it is clicked.
         primary : bool
-            Whether it is the one that most will want.
+            Whether it is the recommended action.
         """
         button = QPushButton(label)
         button.setProperty("primary", primary)

@@ -1,4 +1,4 @@
-"""Facts below each other: a quiet name and its value, which is shortened where there is no room."""
+"""Facts below one another: a quiet name and its value, which is elided if necessary."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,12 @@ from lowerscope.app.widgets.plain_text import Label
 
 
 class FactLines(QWidget):
-    """A line for each fact.
+    """A list of facts, one per line.
 
     Parameters
     ----------
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -27,7 +27,7 @@ class FactLines(QWidget):
         self._grid.setColumnStretch(1, 1)
 
     def set_facts(self, facts: Sequence[tuple[str, str]]) -> None:
-        """Show these names and values."""
+        """Show names and values."""
         while len(self._lines) < len(facts):
             name, value = Label(), ElidedLabel()
             name.setProperty("role", "quiet")

@@ -14,23 +14,23 @@ _WIDTH = 52
 _LARGEST = 2**31 - 1
 
 Factor = int | str | None
-"""A number; words for one that is not known before it is applied; ``None`` for one left open."""
+"""A number; text if it is only known once applied; ``None`` if left open."""
 
 
 class FactorsField(QWidget):
-    """A row of numbers with what they come to below.
+    """A row of numbers with their product below.
 
     Parameters
     ----------
     name
-        What it is called by a screen reader.
+        The accessible name.
     extent
-        What the product has to cover; ``None`` where that is not known.
+        The extent that the product has to cover; ``None`` if unknown.
 
     Signals
     -------
     edited()
-        The user changed a number, or how many there are.
+        The user changed a number, or the number of factors.
     """
 
     edited = Signal()
@@ -56,12 +56,12 @@ class FactorsField(QWidget):
         self.set_values((None, None))
 
     def set_values(self, values: Sequence[Factor]) -> None:
-        """Show these factors."""
+        """Set the factors."""
         while self._row.count():
             item = self._row.takeAt(0)
             widget = None if item is None else item.widget()
             if widget is not None and widget not in (self.more, self.fewer):
-                # At once no child any more: nothing that is about to go may get the keyboard.
+                # Not a child from now on: a widget about to be deleted must not get the focus.
                 widget.setParent(None)
                 widget.deleteLater()
         self.fields = []
@@ -90,11 +90,11 @@ class FactorsField(QWidget):
         self._say()
 
     def values(self) -> tuple[Factor, ...]:
-        """The factors as they are shown."""
+        """Return the factors as they are shown."""
         return tuple(_factor(field) for field in self.fields)
 
     def problem(self) -> str:
-        """What is wrong with the factors, in one line; ``""`` for nothing."""
+        """Return an error in the factors, in one line; ``""`` for none."""
         values = self.values()
         given = [value for value in values if isinstance(value, int)]
         if values.count(None) > 1:
@@ -110,7 +110,7 @@ class FactorsField(QWidget):
         return ""
 
     def _say(self) -> None:
-        """Say what the factors come to."""
+        """Show the product of the factors."""
         problem = self.problem()
         self.check.setText(f"✕ {problem}" if problem else self._sum())
         self.check.setProperty("role", "wrong" if problem else "quiet")

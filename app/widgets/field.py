@@ -1,4 +1,4 @@
-"""A box of the tool bar: some words, each strong, plain or quiet; it may open a menu."""
+"""A box in the tool bar: text in several styles, which may open a menu."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ _LARGEST = 420
 
 @dataclass(frozen=True)
 class Part:
-    """Some words in ``"plain"``, ``"strong"``, ``"quiet"``, ``"right"`` or ``"wrong"``.
+    """Text in the style ``"plain"``, ``"strong"``, ``"quiet"``, ``"right"`` or ``"wrong"``.
 
-    ``"label"`` is quiet, and left out where there is no room for what it is the label of.
+    ``"label"`` is quiet, and is omitted if there is no room for the text that it labels.
     """
 
     text: str
@@ -29,14 +29,14 @@ class Part:
 
 
 class Field(QAbstractButton):
-    """A bordered box of words, as wide as they are.
+    """A bordered box, as wide as its text.
 
     Parameters
     ----------
     name : str
-        What it is called by a screen reader.
+        The accessible name.
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
     """
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
@@ -53,9 +53,9 @@ class Field(QAbstractButton):
         theme.notifier().changed.connect(self.update)
 
     def set_parts(self, parts: Sequence[Part]) -> None:
-        """Show these words; the last ones are shortened where there is no room."""
+        """Set the text; the last parts are elided if there is no room."""
         if tuple(parts) == self._parts:
-            # What asks for room has the whole window laid out.
+            # A new size hint has the whole window laid out.
             return
         self._parts = tuple(parts)
         words = " ".join(part.text for part in parts)
@@ -65,11 +65,11 @@ class Field(QAbstractButton):
         self.update()
 
     def parts(self) -> tuple[Part, ...]:
-        """The words that are shown."""
+        """Return the text that is shown."""
         return self._parts
 
     def set_clickable(self, clickable: bool) -> None:
-        """Say whether it does something when it is clicked."""
+        """Set whether it can be clicked."""
         self._clickable = clickable
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if clickable else Qt.FocusPolicy.NoFocus)
         shape = Qt.CursorShape.PointingHandCursor if clickable else Qt.CursorShape.ArrowCursor
@@ -77,7 +77,7 @@ class Field(QAbstractButton):
         self.update()
 
     def set_menu(self, menu: QMenu | None) -> None:
-        """Open this menu when it is clicked."""
+        """Set the menu that a click opens."""
         self._menu = menu
         self.set_clickable(menu is not None)
 

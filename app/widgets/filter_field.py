@@ -1,20 +1,20 @@
-"""A field that filters a list, never so narrow that it does not say by what."""
+"""A filter field that is never too narrow for its placeholder."""
 
 from PySide6.QtWidgets import QLineEdit
 
 _EDGES = 22
-"""Pixels of a field beside its words."""
+"""Pixels of a field beside its text."""
 
 
 def filter_field(words: str, name: str) -> QLineEdit:
-    """Return a field with a button that clears it.
+    """Return a filter field with a button that clears it.
 
     Parameters
     ----------
     words : str
-        What it says while it is empty.
+        The placeholder.
     name : str
-        What it is called by a screen reader.
+        The accessible name.
     """
     field = QLineEdit()
     field.setPlaceholderText(words)

@@ -1,4 +1,4 @@
-"""A dialog in which something is found by typing: a line, above the rows that fit."""
+"""A search dialog: a line, above the matching rows."""
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
@@ -20,7 +20,7 @@ _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown
 
 
 class FindLine(QLineEdit):
-    """A line to type in, from which the arrow keys go through the rows that fit.
+    """A search line from which the arrow keys move through the matching rows.
 
     Parameters
     ----------
@@ -43,23 +43,23 @@ class FindLine(QLineEdit):
 
 
 class Finder(Dialog):
-    """The dialog; the arrow keys go through the rows while one types.
+    """A search dialog; the arrow keys move through the rows while typing.
 
     Parameters
     ----------
     columns : int
-        How many the rows have; the first one has the room that the others leave.
+        The number of columns; the first one takes the remaining width.
     parent : QWidget
-        The window that it is opened over.
+        The parent window.
 
     Attributes
     ----------
     line : FindLine
-        What is typed in.
+        The search line.
     rows : QTreeWidget
-        What fits.
+        The matching rows.
     empty : EmptyState
-        What is said where nothing does.
+        Shown where nothing matches.
     hint : MarkupLabel
         A quiet line below.
     """
@@ -91,5 +91,5 @@ class Finder(Dialog):
         column.addWidget(self.hint)
 
     def show_found(self, found: bool) -> None:
-        """Show the rows, or that there is none."""
+        """Show the rows, or that nothing matches."""
         self._stack.setCurrentWidget(self.rows if found else self.empty)

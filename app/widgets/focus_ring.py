@@ -1,4 +1,4 @@
-"""Where the focus is: shown to who walks by keyboard, not to who clicks."""
+"""Focus ring: a frame around the focused widget, for keyboard users only."""
 
 from functools import cache
 
@@ -12,7 +12,7 @@ from lowerscope.app import theme
 WIDTH = 2
 
 RINGED = "focus-ring"
-"""A property of widgets of other kinds that want the ring."""
+"""Property of widgets of other classes that want the ring."""
 
 _BY_KEYBOARD = {
     Qt.FocusReason.TabFocusReason,
@@ -21,22 +21,22 @@ _BY_KEYBOARD = {
 }
 
 _RINGED = (QAbstractScrollArea, QLabel, QTabBar)
-"""Lists, tables, texts, graphs, links and tabs: too large, or too plain, to show it themselves."""
+"""Lists, tables, texts, graphs, links and tabs, which do not show the focus themselves."""
 
 
 def came_by_keyboard(event: QFocusEvent) -> bool:
-    """Whether the focus was moved here by a key."""
+    """Return whether the focus was moved by a key."""
     return event.reason() in _BY_KEYBOARD
 
 
 @cache
 def show_focus() -> QObject:
-    """Draw a ring around what has the focus and does not show it itself, from now on."""
+    """Draw a ring around focused widgets that do not show the focus themselves, from now on."""
     return _FocusRings()
 
 
 class _FocusRings(QObject):
-    """Puts one ring on what gets the focus, and takes the one before away."""
+    """Controller that moves the ring to the focused widget."""
 
     def __init__(self) -> None:
         application = QApplication.instance()
@@ -56,7 +56,7 @@ class _FocusRings(QObject):
         if QGuiApplication.mouseButtons() != Qt.MouseButton.NoButton:
             self._clicked = new
         elif old is not None or new is not self._clicked:
-            # A window that is come back to has its focus where it was, and shown as it was.
+            # On return to a window, its focus is where it was, with or without the ring as before.
             self._clicked = None
             popup = new.window().windowType() == Qt.WindowType.Popup
             if not popup and (isinstance(new, _RINGED) or new.property(RINGED)):
@@ -64,7 +64,7 @@ class _FocusRings(QObject):
 
 
 class _Ring(QWidget):
-    """A frame on top of a widget, which lets everything through."""
+    """A frame on top of a widget, transparent to the mouse."""
 
     def __init__(self, around: QWidget) -> None:
         super().__init__(around)
@@ -78,7 +78,7 @@ class _Ring(QWidget):
     def _fit(self, around: QWidget) -> None:
         area = around.rect()
         self.setGeometry(area)
-        # What is inside is not painted anew for it.
+        # The area inside need not be repainted.
         inside = area.adjusted(WIDTH, WIDTH, -WIDTH, -WIDTH)
         self.setMask(QRegion(area).subtracted(QRegion(inside)))
 

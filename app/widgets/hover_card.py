@@ -1,4 +1,4 @@
-"""A card with what is known of the thing under the mouse; it stays while the mouse is on it."""
+"""A card with details of the item under the mouse; it stays while the mouse is on it."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _WIDEST = 460
 _GAP = 10
 _BESIDE = 12
 _BETWEEN = 12
-# Frames, and what a label has around its words.
+# Frame of the card, and padding of a label.
 _SPARE = 8
 _TITLE_PIXELS = 13.0
 _SMALL_PIXELS = 11.5
@@ -26,7 +26,7 @@ _CODE_PIXELS = 11.0
 
 @dataclass(frozen=True)
 class CardText:
-    """What a card says.
+    """Text of a card.
 
     Attributes
     ----------
@@ -43,21 +43,21 @@ class CardText:
     code: str = ""
 
     def plain(self) -> str:
-        """All of it as text."""
+        """Return the whole card as plain text."""
         rows = [f"{label}: {value}" for label, value in self.rows]
         return "\n".join(part for part in (self.title, *rows, self.code) if part)
 
 
 class HoverCard(QFrame):
-    """A card beside a place of a widget, over all else in its window.
+    """A card beside an area of a widget, on top of its window.
 
     Parameters
     ----------
     owner : QWidget
-        The widget that it is about things of.
+        The widget whose items it describes.
     below : bool
-        Whether it stands below what it is about, or above it, as with words of a line; otherwise
-        it stands at its side, if there is room.
+        Whether it is shown below or above the item, as with words in a line; otherwise beside it,
+        if there is room.
     """
 
     def __init__(self, owner: QWidget, *, below: bool = False) -> None:
@@ -89,14 +89,14 @@ class HoverCard(QFrame):
         self.hide()
 
     def want(self, text: CardText, beside: QRect) -> None:
-        """Show this in a moment; at once where another card is on show.
+        """Show this after a delay, or at once if another card is visible.
 
         Parameters
         ----------
         text : CardText
-            What it says.
+            The text of the card.
         beside : QRect
-            What it is about, in the owner's coordinates; it is not covered.
+            The area of the item, in the owner's coordinates; it is not covered.
         """
         self._wanted = text, beside
         self._hide_timer.stop()
@@ -106,22 +106,22 @@ class HoverCard(QFrame):
             self._show_timer.start()
 
     def show_now(self, text: CardText, beside: QRect) -> None:
-        """Show this at once."""
+        """Show this without a delay."""
         self._wanted = text, beside
         self._show_wanted()
 
     def leave(self) -> None:
-        """Go away, unless the mouse comes onto the card in the meantime."""
+        """Hide after a delay, unless the mouse enters the card in the meantime."""
         self._show_timer.stop()
         if self.isVisible() and not self._hide_timer.isActive():
             self._hide_timer.start()
 
     def is_leaving(self) -> bool:
-        """Whether it goes away in a moment."""
+        """Return whether it will be hidden after a delay."""
         return self._hide_timer.isActive()
 
     def dismiss(self) -> bool:
-        """Go away at once; False where there was no card."""
+        """Hide at once; return False if no card was visible."""
         self._show_timer.stop()
         self._hide_timer.stop()
         was = self.isVisible()
@@ -129,7 +129,7 @@ class HoverCard(QFrame):
         return was
 
     def text(self) -> CardText:
-        """What it says."""
+        """Return the text of the card."""
         return self._text
 
     def _show_wanted(self) -> None:
@@ -150,7 +150,7 @@ class HoverCard(QFrame):
         self.raise_()
 
     def _wanted_width(self) -> int:
-        """The width at which nothing is broken into lines, within bounds."""
+        """Return the width at which no text is wrapped, within bounds."""
         rows = self._text.rows
         labels = max((_advance(ui_font(_SMALL_PIXELS), label) for label, _ in rows), default=0)
         values = max((_advance(ui_font(_SMALL_PIXELS), value) for _, value in rows), default=0)
@@ -210,7 +210,7 @@ def _timer(parent: QObject, interval: int) -> QTimer:
 
 
 def _place(beside: QRect, size: QSize, inside: QRect, only_below: bool) -> QPoint:
-    """At its right, or its left, or below it, or above it; in the window in any case."""
+    """Return a position right, left, below or above an area, always inside the window."""
     width, height = size.width(), size.height()
     lowest = max(_GAP, inside.height() - height - _GAP)
     at_side = not only_below

@@ -1,4 +1,4 @@
-"""Small line icons, drawn in the colour that the theme gives to words."""
+"""Small line icons, drawn in the theme's text colour."""
 
 from collections.abc import Callable
 from functools import cache
@@ -12,7 +12,7 @@ _SIDE = 16
 
 
 def icon(name: str) -> QIcon:
-    """The icon of this name in the current theme's colours.
+    """Return the icon of this name in the current theme's colours.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def icon(name: str) -> QIcon:
 
 
 def names() -> list[str]:
-    """The names of all icons."""
+    """Return the names of all icons."""
     return sorted(_PATHS)
 
 
@@ -42,7 +42,7 @@ def _icon(name: str, colour: str, checked: str, disabled: str) -> QIcon:
 
 
 def _ratios() -> set[float]:
-    """Those of the screens that there are, for which a picture need not be scaled and blurred."""
+    """Return the pixel ratios of all screens, so that pictures are not scaled and blurred."""
     screens = QGuiApplication.screens()
     return {1.0, 2.0, *(screen.devicePixelRatio() for screen in screens)}
 

@@ -1,7 +1,7 @@
 """A row that can be clicked: a title with a line of description below it.
 
-It is made of Qt's own widgets and the style sheet, and paints nothing itself: it stands in the
-window's first paint, see `lowerscope.app.theme`.
+It uses Qt's own widgets and the style sheet, without custom painting, since it is part of the
+window's first paint; see `lowerscope.app.theme`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A text in Markdown, in the fonts and colours of the theme."""
+"""Markdown viewer in the fonts and colours of the theme."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ _DIALECT = (
 )
 
 _HEADINGS = {1: (20.0, 0.0, 12.0), 2: (15.0, 18.0, 8.0), 3: (13.0, 14.0, 6.0)}
-"""Level: pixels, room above and room below."""
+"""Heading level: pixels, space above and space below."""
 
 
 class MarkdownView(QTextBrowser):
-    """Shows a text; links are told of and not followed.
+    """A Markdown text; clicked links are emitted, not followed.
 
     Parameters
     ----------
     name
-        What a screen reader calls it.
+        The accessible name.
     link_of_code
-        Gives what a block of code leads to when it is clicked, or ``""``.
+        Returns the link of a block of code, or ``""``.
 
     Signals
     -------
     link_wanted(str)
-        A link was clicked, or chosen by Tab and Return.
+        A link was clicked, or activated by Tab and Return.
     """
 
     link_wanted = Signal(str)
@@ -75,7 +75,8 @@ class MarkdownView(QTextBrowser):
         self._words: tuple[str, ...] = ()
         self._room = 0
         self._own: QTextDocument | None = None
-        # What comes with a long page may not make it narrower, or it would be drawn twice.
+        # A scroll bar that appears with a long page must not make it narrower: it would be laid out
+        # twice.
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
         self.setAccessibleName(name)
         self.setOpenLinks(False)
@@ -83,14 +84,14 @@ class MarkdownView(QTextBrowser):
         theme.notifier().changed.connect(self._draw)
 
     def show_text(self, text: str, folder: Path) -> None:
-        """Show a text from its beginning; pictures are looked for beside `folder`."""
+        """Show a text from its beginning; pictures are loaded from beside `folder`."""
         self._text, self._folder = text, folder
         self._words = ()
         self._draw()
         self.moveCursor(QTextCursor.MoveOperation.Start)
 
     def go_to(self, anchor: str, anchor_of: Callable[[str], str]) -> bool:
-        """Scroll to the heading of this anchor, and return whether there is one."""
+        """Scroll to the heading with this anchor; return whether there is one."""
         block = self.document().begin()
         while block.isValid():
             if block.blockFormat().headingLevel() and anchor_of(block.text()) == anchor:
@@ -102,7 +103,7 @@ class MarkdownView(QTextBrowser):
         return False
 
     def mark(self, words: tuple[str, ...]) -> None:
-        """Mark all places of these words."""
+        """Highlight all occurrences of these words."""
         self._words = words
         shape = QTextCharFormat()
         shape.setBackground(QColor(theme.current().changed))
@@ -119,12 +120,12 @@ class MarkdownView(QTextBrowser):
     def _draw(self) -> None:
         place = self.verticalScrollBar().value()
         before = self._own
-        # Dressed before it is shown, so that it is laid out once.
+        # Formatted before it is shown, so that it is laid out once.
         self._own = document = QTextDocument(self)
         document.setDefaultFont(ui_font(PIXELS))
         document.setDocumentMargin(MARGIN)
         self._room = self.viewport().width()
-        # A line break within a cell of a table, which Qt takes for a page of HTML.
+        # A line break in a cell of a table, which Qt takes for an HTML page.
         document.setMarkdown(self._text.replace("<br>", "\u2028"), _DIALECT)
         block = document.begin()
         while block.isValid():
@@ -167,7 +168,7 @@ class MarkdownView(QTextBrowser):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         if "![" in self._text and self.viewport().width() != self._room:
-            # Pictures are as wide as the page; not in the middle of a layout.
+            # Scale pictures to the page, but not during a layout.
             QTimer.singleShot(0, self, self._fit)
 
 
@@ -176,7 +177,7 @@ def _is_ours(file: Path) -> bool:
 
 
 def _dress(block: QTextBlock, link_of_code: Callable[[str], str]) -> None:
-    """Give a paragraph the fonts, grounds and room of its kind."""
+    """Format a paragraph by its kind: fonts, backgrounds and spacing."""
     shape = block.blockFormat()
     if shape.headingLevel():
         _dress_heading(block, shape)
@@ -200,7 +201,7 @@ def _dress_words(block: QTextBlock, shape: QTextBlockFormat) -> None:
         if style.fontFixedPitch():
             _use_font(style, code_font())
         elif style.fontWeight() > QFont.Weight.Medium:
-            # There is no bolder one of the typeface.
+            # The typeface has no bolder weight.
             _use_font(style, ui_font(PIXELS, QFont.Weight.DemiBold))
         if style.isAnchor():
             style.setForeground(QColor(theme.current().accent))
@@ -223,7 +224,7 @@ def _dress_heading(block: QTextBlock, shape: QTextBlockFormat) -> None:
 def _dress_fence(
     block: QTextBlock, shape: QTextBlockFormat, link_of_code: Callable[[str], str]
 ) -> None:
-    """Show a line of code on the ground of code; a command is a link."""
+    """Show a line of code on a code background; a command is a link."""
     cursor = QTextCursor(block)
     shape.setNonBreakableLines(False)
     shape.setTopMargin(0.0)
@@ -240,7 +241,7 @@ def _dress_fence(
 
 
 def _frame_code(document: QTextDocument) -> None:
-    """Put each run of lines of code on a ground of its own, with room around it."""
+    """Put each run of code lines into a frame with its own background and margin."""
     shape = QTextFrameFormat()
     shape.setBackground(QColor(theme.current().ground))
     shape.setPadding(CODE_PADDING)
@@ -263,7 +264,7 @@ def _frame_code(document: QTextDocument) -> None:
 
 
 def _close_gaps(document: QTextDocument) -> None:
-    """Take away the room of the empty lines that Qt has around frames and tables."""
+    """Remove the space of the empty lines that Qt puts around frames and tables."""
     block = document.begin()
     while block.isValid():
         shape, cursor = block.blockFormat(), QTextCursor(block)
@@ -278,7 +279,7 @@ def _close_gaps(document: QTextDocument) -> None:
 
 
 def _set_line_height(shape: QTextBlockFormat, pixels: float) -> None:
-    # The same for all lines: with a word of code they would be farther apart.
+    # The same for all lines: those with inline code would be farther apart.
     shape.setLineHeight(pixels, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
 
 

@@ -1,4 +1,4 @@
-"""Rows of a tree or list with a quiet note at their right end."""
+"""Rows of a tree or list with a quiet note at the right."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lowerscope.app.widgets.typefaces import TextMetrics
 from lowerscope.app.widgets.whole_words import WholeWords
 
 NOTE = int(Qt.ItemDataRole.UserRole) + 1
-"""Role of the note's text."""
+"""Item data role of the note's text."""
 
 GAP, EDGE = 10, 8
 
 
 class NoteDelegate(WholeWords):
-    """Draws each row's own text at the left, elided where the note leaves no room for it."""
+    """Delegate that draws each row's text at the left, elided to make room for the note."""
 
     def cut_words(
         self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex

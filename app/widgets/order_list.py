@@ -1,4 +1,4 @@
-"""A short list that is put in order by dragging, or with Alt and the arrow keys."""
+"""A short list that is reordered by dragging, or with Alt and the arrow keys."""
 
 from collections.abc import Sequence
 
@@ -11,17 +11,17 @@ _KEY = Qt.ItemDataRole.UserRole
 
 
 class OrderList(QListWidget):
-    """Names in an order.
+    """A list of names that the user can reorder.
 
     Parameters
     ----------
     name
-        What it is called by a screen reader.
+        The accessible name.
 
     Signals
     -------
     edited()
-        The user put them in another order.
+        The user changed the order.
     """
 
     edited = Signal()
@@ -31,13 +31,13 @@ class OrderList(QListWidget):
         self.setAccessibleName(name)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        # Whether a row is being dragged, and has moved since it was pressed.
+        # Whether a row is being dragged, and whether it has moved since the press.
         self._dragging = self._dragged = False
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setToolTip(self.tr("Drag, or press Alt with ↑ or ↓, to change the order"))
 
     def set_names(self, names: Sequence[str]) -> None:
-        """Show these names; each is known by its place from then on."""
+        """Set the names; each is identified by its index from then on."""
         self.clear()
         for place, name in enumerate(names):
             item = QListWidgetItem(f"⋮⋮  {name}")
@@ -50,11 +50,11 @@ class OrderList(QListWidget):
         self.setFixedHeight(max(1, min(len(names), 8)) * _ROW + 4)
 
     def order(self) -> tuple[int, ...]:
-        """The places that the names were given at, in the order that they have now."""
+        """Return the original indices of the names, in their current order."""
         return tuple(self.item(row).data(_KEY) for row in range(self.count()))
 
     def move_current(self, by: int) -> None:
-        """Move the name that the keyboard is on."""
+        """Move the current name."""
         row = self.currentRow()
         to = row + by
         if row >= 0 and 0 <= to < self.count():
@@ -65,7 +65,7 @@ class OrderList(QListWidget):
     # Qt's own
 
     def event(self, event: QEvent) -> bool:
-        # The window has these keys for something else.
+        # The window uses these keys for other commands.
         override = event.type() == QEvent.Type.ShortcutOverride
         if override and isinstance(event, QKeyEvent) and _is_move(event):
             event.accept()
@@ -88,7 +88,7 @@ class OrderList(QListWidget):
         if not self._dragging:
             super().mouseMoveEvent(event)
             return
-        # The row goes along with the mouse, so that there is always an order to see.
+        # The row moves with the mouse, so that the list always shows the new order.
         self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
         to = max(0, min(int(event.position().y()) // _ROW, self.count() - 1))
         row = self.currentRow()

@@ -1,4 +1,4 @@
-"""A pane: a header with title, tabs and context, and the page that the tabs choose."""
+"""A pane: a header with title, tabs and context, and the page of the current tab."""
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -31,24 +31,24 @@ from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 HEADER_HEIGHT = 34
 
 PART = " · "
-"""Between the parts of a line, such as what a header says at its right."""
+"""Separator of the parts of a line, such as a header's context."""
 
 LEAST_PART = 72
-"""Pixels that a shortened part has at least."""
+"""Least width of an elided part, in pixels."""
 
 
 class ElidedLabel(Label):
-    """A line that is shortened to the room that there is, with the whole in its tool tip.
+    """A line that is elided to its width, with the whole text in its tool tip.
 
-    What it says asks for no room, so that a new text lays out nothing anew: a header of a pane
-    would have all docks of the window laid out.
+    Its size hint does not depend on the text, so that a new text causes no layout: the header of a
+    pane would have all docks of the window laid out.
 
     Parameters
     ----------
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
     mode : Qt.TextElideMode
-        Where it is shortened.
+        The position of the ellipsis.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class ElidedLabel(Label):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
     def set_whole(self, text: str) -> None:
-        """Say this."""
+        """Set the text."""
         self._whole = text
         self.setAccessibleName(text)
         self._elide()
 
     def whole(self) -> str:
-        """What is said, not shortened."""
+        """Return the text, not elided."""
         return self._whole
 
     def _elide(self) -> None:
@@ -109,16 +109,16 @@ class ElidedLabel(Label):
 
 
 class PartsLabel(ElidedLabel):
-    """A line of parts, between dots, of which as many are shown as there is room for.
+    """A line of parts, separated by dots, that shows as many as fit.
 
-    A part is shortened only where it is alone, and enough of it is left to be read.
+    A part is elided only if it is alone, and wide enough to be readable.
 
     Parameters
     ----------
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
     keep_last : bool
-        Whether the last part is what is shown in any case; otherwise the first.
+        Whether the last part is always shown; otherwise the first.
     """
 
     def __init__(self, parent: QWidget | None = None, keep_last: bool = False) -> None:
@@ -138,7 +138,7 @@ class PartsLabel(ElidedLabel):
 
 
 class PaneHeader(QWidget):
-    """Title, tabs, context and buttons on a row of 34 pixels; also the title bar of a dock."""
+    """Title, tabs, context and buttons in a row of 34 pixels; also the title bar of a dock."""
 
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -160,13 +160,13 @@ class PaneHeader(QWidget):
         theme.notifier().changed.connect(self.update)
 
     def attach(self, dock: QDockWidget) -> None:
-        """Let the two buttons at the right float and close this dock."""
+        """Make the two buttons at the right float and close this dock."""
         self.window_buttons.attach(dock)
 
     # Qt
 
     def sizeHint(self) -> QSize:
-        # A dock asks for it, and would otherwise give the row's height.
+        # A dock queries it, and would otherwise use the row's height.
         return QSize(super().sizeHint().width(), HEADER_HEIGHT)
 
     def minimumSizeHint(self) -> QSize:
@@ -191,7 +191,7 @@ class PaneHeader(QWidget):
 
 
 class _WindowButtons(QWidget):
-    """Float and close, over the right end of a header while the mouse or the focus is there."""
+    """Float and close buttons, over the right end of a header under the mouse or with the focus."""
 
     def __init__(self, header: QWidget) -> None:
         super().__init__(header)
@@ -253,19 +253,19 @@ class _WindowButtons(QWidget):
 
 
 class Pane(QWidget):
-    """Some pages under one header.
+    """Pages under one header.
 
     Parameters
     ----------
     title : str
-        The word at the left of the header.
+        The title at the left of the header.
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
 
     Signals
     -------
     page_changed(str)
-        Another page is shown: its key.
+        Another page became current; the argument is its key.
     """
 
     page_changed = Signal(str)
@@ -288,14 +288,14 @@ class Pane(QWidget):
     # Pages
 
     def add_page(self, key: str, label: str, widget: QWidget) -> None:
-        """Put a page at the end; the first one is shown."""
+        """Append a page; the first one becomes current."""
         assert key not in self._pages, key
         self._pages[key] = widget
         self._stack.addWidget(widget)
         self.header.tabs.add(key, label)
 
     def set_current(self, key: str) -> None:
-        """Show a page."""
+        """Make a page the current one."""
         changed = self.current() != key
         self._stack.setCurrentWidget(self._pages[key])
         self.header.tabs.set_current(key)
@@ -303,34 +303,34 @@ class Pane(QWidget):
             self.page_changed.emit(key)
 
     def current(self) -> str:
-        """Key of the page that is shown, or ``""``."""
+        """Return key of the current page, or ``""``."""
         shown = self._stack.currentWidget()
         return next((key for key, page in self._pages.items() if page is shown), "")
 
     def page(self, key: str) -> QWidget:
-        """The page of this key."""
+        """Return the page of this key."""
         return self._pages[key]
 
     def pages(self) -> list[str]:
-        """The keys of all pages."""
+        """Return the keys of all pages."""
         return list(self._pages)
 
     # Header
 
     def title(self) -> str:
-        """The title."""
+        """Return the title."""
         return self.header.title.text()
 
     def set_context(self, text: str) -> None:
-        """Say at the right of the header what the page is about."""
+        """Set the subject of the page, at the right of the header."""
         self.header.context.set_whole(text)
 
     def context(self) -> str:
-        """What is said at the right of the header."""
+        """Return the text at the right of the header."""
         return self.header.context.whole()
 
     def add_button(self, action: QAction) -> QToolButton:
-        """Put a command at the right end of the header."""
+        """Add a button for a command at the right end of the header."""
         button = QToolButton()
         button.setDefaultAction(action)
         button.setAccessibleName(action.text())
@@ -338,11 +338,11 @@ class Pane(QWidget):
         return button
 
     def add_corner(self, widget: QWidget) -> None:
-        """Put a widget at the right end of the header."""
+        """Add a widget at the right end of the header."""
         self.header.row.addWidget(widget)
 
     def set_busy(self, busy: bool) -> None:
-        """Show a line below the header that something goes on."""
+        """Show a progress line below the header."""
         if busy:
             self.progress.set_busy()
         else:
@@ -352,14 +352,14 @@ class Pane(QWidget):
     # Dock
 
     def make_dock(self, object_name: str, parent: QMainWindow) -> QDockWidget:
-        """A dock with this pane in it, dragged by the pane's header.
+        """Return a dock with this pane in it, dragged by the pane's header.
 
         Parameters
         ----------
         object_name : str
-            Under which the window remembers where it was.
+            Name under which the window saves the dock's position.
         parent : QMainWindow
-            The window; it still has to be told where the dock goes.
+            The window, to which the caller adds the dock.
         """
         dock = QDockWidget(self.title(), parent)
         dock.setObjectName(object_name)

@@ -1,4 +1,4 @@
-"""The tabs of a pane's header: words, of which the one that is on stands on a pill."""
+"""The tabs of a pane's header, as text; the current one is on a pill."""
 
 from functools import cached_property
 
@@ -29,14 +29,14 @@ _MORE = 22
 
 
 class PaneTab(QAbstractButton):
-    """One tab.
+    """A tab of a pane's header.
 
     Signals
     -------
     chosen(str)
-        It was clicked: its key.
+        The tab was clicked; the argument is its key.
     stepped(int)
-        An arrow key asks for the tab that is so many places to the right.
+        An arrow key was pressed; the argument is the offset of the tab to go to.
     """
 
     chosen = Signal(str)
@@ -64,7 +64,7 @@ class PaneTab(QAbstractButton):
 
     @cached_property
     def _width(self) -> int:
-        # As wide as its boldest words, so that nothing moves when another tab is chosen.
+        # As wide as in semibold, so that nothing moves when another tab becomes current.
         metrics = TextMetrics(ui_font(_PIXELS, QFont.Weight.DemiBold))
         return round(metrics.horizontalAdvance(self.text()) + 2 * _PAD)
 
@@ -105,7 +105,7 @@ class PaneTab(QAbstractButton):
 
 
 class PaneTabs(QWidget):
-    """The tabs; those for which there is no room are in a menu at the end.
+    """The tabs of a pane's header; those that do not fit are in a menu at the end.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class PaneTabs(QWidget):
     Signals
     -------
     chosen(str)
-        The user chose a tab: its key.
+        The user chose a tab; the argument is its key.
     """
 
     chosen = Signal(str)
@@ -123,7 +123,7 @@ class PaneTabs(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._tabs: dict[str, PaneTab] = {}
-        # Docks ask for it hundreds of times when they are laid out.
+        # Cached, since docks query the sizes hundreds of times during a layout.
         self._widths: dict[str, int] = {}
         self._current = ""
         self._hidden: list[str] = []
@@ -138,7 +138,7 @@ class PaneTabs(QWidget):
         self._draw_icon()
 
     def add(self, key: str, label: str) -> None:
-        """Put a tab at the end."""
+        """Append a tab."""
         tab = PaneTab(key, label, self)
         tab.chosen.connect(self._choose)
         tab.stepped.connect(self._step)
@@ -150,18 +150,18 @@ class PaneTabs(QWidget):
         self.updateGeometry()
 
     def tab(self, key: str) -> PaneTab:
-        """The tab of this key."""
+        """Return the tab of this key."""
         return self._tabs[key]
 
     def set_current(self, key: str) -> None:
-        """Put a tab on, without a signal."""
+        """Make a tab the current one, without a signal."""
         self._current = key
         for name, tab in self._tabs.items():
             tab.setChecked(name == key)
         self._arrange()
 
     def hidden_tabs(self) -> list[str]:
-        """Keys of the tabs that are in the menu for want of room."""
+        """Return the keys of the tabs that are in the menu because they do not fit."""
         return list(self._hidden)
 
     def _choose(self, key: str) -> None:
@@ -177,7 +177,7 @@ class PaneTabs(QWidget):
                 self._tabs[keys[place]].setFocus(Qt.FocusReason.TabFocusReason)
 
     def _arrange(self) -> None:
-        """Show the tabs that fit, the one that is on always among them."""
+        """Show the tabs that fit, always including the current one."""
         widths = self._widths
         # A single page needs no tab.
         keys = list(widths) if len(widths) > 1 else []

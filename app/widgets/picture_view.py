@@ -1,4 +1,4 @@
-"""A small picture, pixel by pixel, with a line below it."""
+"""A small picture, pixel by pixel, with a caption."""
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPaintEvent
@@ -19,9 +19,9 @@ class PictureView(QWidget):
     Parameters
     ----------
     name : str
-        What it is called by a screen reader.
+        The accessible name.
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
     """
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
@@ -48,7 +48,7 @@ class PictureView(QWidget):
         channels : int
             1 for grey, 3 for red, green and blue.
         caption : str
-            The line below it.
+            The line below the picture.
         """
         assert channels in (1, 3), channels
         assert len(data) == width * height * channels, (len(data), width, height, channels)
@@ -62,22 +62,22 @@ class PictureView(QWidget):
         self.update()
 
     def clear(self) -> None:
-        """Show nothing."""
+        """Remove the picture and the caption."""
         self._image = QImage()
         self._caption = ""
         self.setAccessibleName(self._name)
         self.update()
 
     def image(self) -> QImage:
-        """The picture, in its own size."""
+        """Return the picture, in its original size."""
         return self._image
 
     def caption(self) -> str:
-        """The line below it."""
+        """Return the line below it."""
         return self._caption
 
     def picture_rect(self) -> QRectF:
-        """Where the picture stands in the widget."""
+        """Return the area of the picture in the widget."""
         if self._image.isNull():
             return QRectF()
         below = _CAPTION if self._caption else 0
@@ -104,7 +104,7 @@ class PictureView(QWidget):
             return
         colours = theme.current()
         painter = QPainter(self)
-        # Enlarged, each pixel is a square; made smaller, pixels are averaged.
+        # Enlarged, each pixel is a square; reduced, pixels are averaged.
         smaller = place.width() < self._image.width()
         painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, smaller)
         painter.drawImage(place, self._image)

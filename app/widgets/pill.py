@@ -1,4 +1,4 @@
-"""A verdict: a mark, a word and a figure on a ground of its colour."""
+"""A verdict: a mark, a word and a number on a coloured background."""
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QColor, QFocusEvent, QFont, QPainter, QPaintEvent, QPen
@@ -16,12 +16,12 @@ _TURN_MS = 80
 
 
 class Pill(QAbstractButton):
-    """A verdict, which can be clicked for more.
+    """A verdict that can be clicked for details.
 
     Parameters
     ----------
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -35,20 +35,20 @@ class Pill(QAbstractButton):
         self._turning.setInterval(_TURN_MS)
         self._turning.timeout.connect(self._turn)
         self.setFont(ui_font(weight=QFont.Weight.DemiBold, tabular=True))
-        # What it says is shortened where there is no room for it.
+        # The text is elided if there is no room for it.
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         theme.notifier().changed.connect(self.update)
 
     def set_state(self, role: str, text: str, figure: str = "", tooltip: str = "") -> None:
-        """Say something.
+        """Set the verdict.
 
         Parameters
         ----------
         role : str
             ``"right"``, ``"wrong"``, ``"unsure"``, ``"neutral"`` or ``"busy"``.
         text, figure : str
-            The word, and the number that backs it.
+            The word, and the number that supports it.
         tooltip : str
             More about it.
         """
@@ -62,7 +62,7 @@ class Pill(QAbstractButton):
         self.update()
 
     def role(self) -> str:
-        """The role that was set last."""
+        """Return the role that was set last."""
         return self._role
 
     def _whole(self) -> str:

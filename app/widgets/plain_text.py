@@ -1,9 +1,9 @@
-"""Widgets that show a text as it is: labels and text fields.
+"""Widgets that show plain text: labels and text fields.
 
-Qt's label takes a text that looks like HTML for HTML, and opens the files that it names: a module
-called ``<img src='/dev/zero'>`` would be read until memory runs out. Every label of the program is
-a `Label`, or a `MarkupLabel` where the markup is our own. Tool tips and the labels of Qt's own
-dialogs are made plain by the style sheet, so that all texts can be given to them as they are.
+Qt's label renders text that looks like HTML, and opens the files that it names: a module called
+``<img src='/dev/zero'>`` would be read until memory runs out. Every label of the program is a
+`Label`, or a `MarkupLabel` where the markup is our own. The style sheet makes tool tips and the
+labels of Qt's own dialogs plain, so that any text can be passed to them as it is.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QLabel, QPlainTextEdit, QWidget
 
 LONGEST = 4_000
-"""Characters of a label: far more than a window has room for, and laid out at once."""
+"""Characters of a label that are shown: more than a window has room for, and quick to lay out."""
 
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
-"""As of the module html, which takes longer to import than the first window has time for."""
+"""The escapes of the module html, which takes too long to import before the first window."""
 
 
 class Label(QLabel):
-    """A label that shows its text as it is.
+    """A label that shows its text literally.
 
     Parameters
     ----------
     text : str
         The text.
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
     """
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
@@ -44,20 +44,20 @@ class Label(QLabel):
 
 
 class Markup(str):
-    """HTML of our own, in which all other texts are escaped; `markup` makes it."""
+    """HTML of our own, in which all other texts are escaped; created by `markup`."""
 
     __slots__ = ()
 
 
 def markup(pattern: str, *texts: str) -> Markup:
-    """Return HTML with these texts in it, escaped unless they are `Markup`.
+    """Return HTML with these texts inserted, escaped unless they are `Markup`.
 
     Parameters
     ----------
     pattern : str
-        The HTML, written by us, with a place ``{0}`` for each text.
+        The HTML, written by us, with a placeholder ``{0}`` for each text.
     *texts : str
-        What stands in the places.
+        The texts for the placeholders.
     """
     return Markup(
         pattern.format(
@@ -67,12 +67,12 @@ def markup(pattern: str, *texts: str) -> Markup:
 
 
 def join_markup(between: str, parts: list[str]) -> Markup:
-    """Return parts one after the other, escaped unless they are `Markup`."""
+    """Return joined parts, escaped unless they are `Markup`."""
     return Markup(between.join(markup("{0}", each) for each in parts))
 
 
 class MarkupLabel(QLabel):
-    """A label with HTML of our own; any other text is shown as it is."""
+    """A label with HTML of our own; any other text is shown literally."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -85,7 +85,7 @@ class MarkupLabel(QLabel):
 
 
 class PlainTextEdit(QPlainTextEdit):
-    """A text of many lines, which loads no file whatever stands in it."""
+    """A multi-line text field that never loads files, whatever its text."""
 
     # Qt
 
@@ -94,13 +94,13 @@ class PlainTextEdit(QPlainTextEdit):
 
 
 NOTHING = QImage(1, 1, QImage.Format.Format_ARGB32)
-"""A picture in place of a file: with none at all, Qt would open the file itself."""
+"""A picture in place of a file: without one, Qt would open the file itself."""
 NOTHING.fill(0)
 
 
 def literal(text: str) -> str:
-    """Return a text as buttons, menus and labels of fields show it as it is.
+    """Return a text escaped for buttons, menus and form labels, so that it is shown literally.
 
-    To them ``&`` marks a key, and what follows a tab is a shortcut.
+    In these, ``&`` marks a mnemonic, and a shortcut follows a tab.
     """
     return text.replace("&", "&&").replace("\t", " ")

@@ -1,4 +1,4 @@
-"""A line of two pixels that says that something is going on, or how far it is."""
+"""A progress bar of two pixels, indeterminate or with a fraction."""
 
 from PySide6.QtCore import QRectF, QSize, Qt, QTimer
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QShowEvent
@@ -12,12 +12,12 @@ _RUNNER = 0.25
 
 
 class ProgressLine(QWidget):
-    """Progress without a figure; it keeps its height when there is none.
+    """A progress bar without text; it keeps its height when idle.
 
     Parameters
     ----------
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -34,20 +34,20 @@ class ProgressLine(QWidget):
         theme.notifier().changed.connect(self.update)
 
     def set_busy(self) -> None:
-        """Something goes on, nobody knows how long."""
+        """Show indeterminate progress."""
         self._become("busy")
 
     def set_fraction(self, fraction: float) -> None:
-        """So much is done, from 0 to 1."""
+        """Show the fraction that is done, from 0 to 1."""
         self._fraction = min(1.0, max(0.0, fraction))
         self._become("fraction")
 
     def clear(self) -> None:
-        """Nothing goes on."""
+        """Show no progress."""
         self._become("none")
 
     def state(self) -> str:
-        """``"busy"``, ``"fraction"`` or ``"none"``."""
+        """Return ``"busy"``, ``"fraction"`` or ``"none"``."""
         return self._state
 
     def _become(self, state: str) -> None:

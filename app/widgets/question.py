@@ -1,4 +1,4 @@
-"""A question over a window: whether to do something, or what something is called."""
+"""Modal question: a confirmation, or a line of text."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ WIDTH = 420
 
 
 class Question(Dialog):
-    """A question with what follows from it, a button that does it, and *Cancel*.
+    """A confirmation with its consequences, a button that performs the action, and *Cancel*.
 
-    Enter cancels, since what is asked about cannot be undone.
+    Enter cancels, since the action cannot be undone.
 
     Parameters
     ----------
     title : str
-        What it is about.
+        The window title.
     question : str
         One sentence.
     act : str
-        The word of the button that does it.
+        The text of the button that performs the action.
     more : str
-        What follows from it; empty for nothing.
+        The consequences; empty for none.
     parent : QWidget, optional
-        The window that it stands over.
+        The parent window.
 
     Attributes
     ----------
     act
-        The button that does it.
+        The button that performs the action.
     cancel
-        The button that does nothing.
+        The button that cancels.
     """
 
     def __init__(
@@ -73,12 +73,12 @@ class Question(Dialog):
 
 
 class LineQuestion(Question):
-    """A question that is answered with a line; Enter takes it.
+    """A question that is answered with a line of text; Enter accepts it.
 
     Attributes
     ----------
     line
-        The answer; an empty one cannot be taken.
+        The answer; an empty one cannot be accepted.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class LineQuestion(Question):
         self._check()
 
     def answer(self) -> str:
-        """Return the line, without the spaces around it."""
+        """Return the line, stripped of spaces."""
         return self.line.text().strip()
 
     def _check(self) -> None:

@@ -1,4 +1,4 @@
-"""What kind of thing our own widgets are, for a screen reader: Qt knows that of its own alone."""
+"""Accessible roles of our own widgets, which Qt does not know."""
 
 from __future__ import annotations
 
@@ -15,19 +15,17 @@ ROLES = {
     "GraphCanvas": _ROLE.Canvas,
     "DrawingPad": _ROLE.Canvas,
     "HeatMap": _ROLE.Table,
-    "Histogram": _ROLE.Chart,
-    "RunChart": _ROLE.Chart,
-    "BestCurve": _ROLE.Chart,
-    "DiffArea": _ROLE.Document,
+    "Chart": _ROLE.Chart,
+    "Bars": _ROLE.Chart,
     "WelcomePage": _ROLE.Grouping,
     "SplitLine": _ROLE.Splitter,
 }
-"""By the name of the class."""
+"""Accessible role by the name of the class, or of a base class."""
 
 
 @cache
 def tell_roles() -> None:
-    """Tell the roles to whoever asks, from now on."""
+    """Install the accessible roles."""
     QAccessible.installFactory(_interface)
 
 

@@ -1,4 +1,4 @@
-"""A switch with some positions side by side, of which one is on."""
+"""A switch with segments side by side, one of which is on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ _RADIUS = 6.0
 
 @dataclass(frozen=True)
 class Segment:
-    """A position: its key, its word, what it means, and whether it may be chosen."""
+    """A segment: its key, its label, its meaning, and whether it is enabled."""
 
     key: str
     label: str
@@ -38,21 +38,21 @@ class Segment:
 
 
 class SegmentedSwitch(QWidget):
-    """One of some positions.
+    """A switch between segments.
 
     Parameters
     ----------
     name : str
-        What it is called by a screen reader.
+        The accessible name.
     segments : sequence of Segment
-        The positions; the first is on.
+        The segments; the first is on.
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
 
     Signals
     -------
     changed(str)
-        The user chose another position: its key.
+        The user chose another segment; the argument is its key.
     """
 
     changed = Signal(str)
@@ -76,7 +76,7 @@ class SegmentedSwitch(QWidget):
         self.set_segments(segments)
 
     def set_segments(self, segments: Sequence[Segment]) -> None:
-        """Take other positions; the one that is on stays on if it is among them."""
+        """Set the segments; the current one stays on if it is among them."""
         self._segments = list(segments)
         if self._current not in [segment.key for segment in segments]:
             self._current = segments[0].key if segments else ""
@@ -84,20 +84,20 @@ class SegmentedSwitch(QWidget):
         self._show_current()
 
     def segments(self) -> list[Segment]:
-        """The positions."""
+        """Return the segments."""
         return list(self._segments)
 
     def current(self) -> str:
-        """Key of the position that is on, or ``""``."""
+        """Return key of the segment that is on, or ``""``."""
         return self._current
 
     def set_current(self, key: str) -> None:
-        """Put a position on without a signal; ``""`` for none."""
+        """Switch to a segment without a signal; ``""`` for none."""
         self._current = key
         self._show_current()
 
     def set_segment_enabled(self, key: str, enabled: bool, tooltip: str = "") -> None:
-        """Say whether a position may be chosen, and why not."""
+        """Set whether a segment is enabled, and the reason if not."""
         self._segments = [
             replace(segment, enabled=enabled, tooltip=tooltip or segment.tooltip)
             if segment.key == key
@@ -107,7 +107,7 @@ class SegmentedSwitch(QWidget):
         self.update()
 
     def segment_rect(self, key: str) -> QRectF:
-        """Where a position stands in the widget."""
+        """Return the area of a segment in the widget."""
         return self._rects()[[segment.key for segment in self._segments].index(key)]
 
     def _show_current(self) -> None:
@@ -225,7 +225,7 @@ class SegmentedSwitch(QWidget):
             super().keyPressEvent(event)
 
     def inputMethodQuery(self, query: Qt.InputMethodQuery) -> object:
-        # Where the keyboard is: a menu or a tip that is asked for by key comes up there.
+        # The keyboard's position, where menus and tool tips opened by key appear.
         if query == Qt.InputMethodQuery.ImCursorRectangle and self._current:
             return self.segment_rect(self._current).toRect()
         return super().inputMethodQuery(query)

@@ -1,4 +1,4 @@
-"""Parts beside one another, with lines between them that are moved by mouse or by keys."""
+"""A splitter whose lines are moved by mouse or by keys."""
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
@@ -8,13 +8,13 @@ from lowerscope.app import theme
 from lowerscope.app.widgets.focus_ring import came_by_keyboard
 
 STEP = 24
-"""Pixels that a key moves a line."""
+"""Pixels by which a key moves a line."""
 
 _FAR = 1 << 16
 
 
 class Split(QSplitter):
-    """A splitter whose lines Tab comes to, and the arrow keys move; Home and End to the ends."""
+    """A splitter whose lines take the focus; the arrow keys move them, Home and End to the ends."""
 
     # Qt
 
@@ -23,7 +23,7 @@ class Split(QSplitter):
 
 
 class SplitLine(QSplitterHandle):
-    """The line between two parts; thicker while it has the keyboard."""
+    """The line between two parts; thicker while it has the focus."""
 
     def __init__(self, orientation: Qt.Orientation, parent: Split) -> None:
         super().__init__(orientation, parent)
@@ -37,7 +37,7 @@ class SplitLine(QSplitterHandle):
 
     def _show_ring(self, on: bool) -> None:
         self._ring = on
-        # Without it Qt shows a line of one pixel.
+        # Otherwise Qt shows a line of one pixel.
         if on:
             self.clearMask()
         else:

@@ -1,4 +1,4 @@
-"""A list of steps that can be folded, switched off, and dragged into another order."""
+"""A list of steps that can be folded, switched off, and reordered by dragging."""
 
 from __future__ import annotations
 
@@ -53,29 +53,29 @@ _WIDTHS = {0: 56, 2: 104, 3: 84}
 
 
 class StepList(QTreeWidget):
-    """Rows of steps.
+    """A list of steps.
 
     Parameters
     ----------
     name
-        What it is called by a screen reader.
+        The accessible name.
     titles
-        Of the columns: number, step, what it changed, time.
+        Titles of the columns: number, step, what it changed, time.
 
     Signals
     -------
     activated_key(str)
-        A row was double-clicked or entered.
+        A row was double-clicked or entered; the argument is its key.
     switched(str)
-        The box of a row was clicked, or Space was pressed on it.
+        The check box of a row was clicked, or Space was pressed on it.
     moved(int, int)
-        A row was dragged: its place, and the place that it is to have.
+        A row was dragged: its place, and its new place.
     removed(str)
         Delete was pressed on a row.
     folded(str, bool)
-        A row was unfolded, or folded.
+        A row was folded or unfolded.
     menu_wanted(str, QPoint)
-        The menu of a row was asked for, at a place on the screen.
+        The context menu of a row was requested, at a position on the screen.
     """
 
     activated_key = Signal(str)
@@ -127,12 +127,12 @@ class StepList(QTreeWidget):
         theme.notifier().changed.connect(self.viewport().update)
 
     def set_rows(self, rows: Sequence[StepRow]) -> None:
-        """Show other rows; what is selected stays so, where it is still there."""
+        """Set the rows; the selected one stays selected, if it still exists."""
         if list(rows) == self.rows():
             return
         chosen, top = self.current_key(), self.verticalScrollBar().value()
         if _places(rows) != _places(self.rows()):
-            # What is being dragged may be gone, or elsewhere.
+            # The dragged row may be gone, or elsewhere.
             self._give_up_drag()
         self.blockSignals(True)
         self.clear()
@@ -160,26 +160,26 @@ class StepList(QTreeWidget):
         self.empty.setVisible(not rows)
 
     def rows(self) -> list[StepRow]:
-        """All rows, in order."""
+        """Return all rows, in order."""
         return [item.data(0, ROW) for item in self._items.values()]
 
     def row(self, key: str) -> StepRow | None:
-        """The row with this key."""
+        """Return the row with this key."""
         item = self._items.get(key)
         return None if item is None else item.data(0, ROW)
 
     def current_key(self) -> str:
-        """Key of the row that is selected, or ``""``."""
+        """Return key of the selected row, or ``""``."""
         item = self.currentItem()
         return "" if item is None else item.data(0, ROW).key
 
     def select(self, key: str) -> None:
-        """Select a row, if it is there."""
+        """Select a row, if it exists."""
         if key in self._items:
             self.setCurrentItem(self._items[key])
 
     def set_marked(self, key: str) -> None:
-        """Mark the row of the step that is looked at; none for ``""``."""
+        """Mark the row of the current step; none for ``""``."""
         if key != self._marks.key:
             self._marks.key = key
             if key in self._items and self.visualItemRect(self._items[key]).isValid():
@@ -187,17 +187,17 @@ class StepList(QTreeWidget):
             self.viewport().update()
 
     def marked(self) -> str:
-        """Key of the row that is marked, or ``""``."""
+        """Return key of the marked row, or ``""``."""
         return self._marks.key
 
     def row_rect(self, key: str) -> QRectF:
-        """Where a row stands in the viewport."""
+        """Return the area of a row in the viewport."""
         return QRectF(self.visualItemRect(self._items[key])).adjusted(
             -self.visualItemRect(self._items[key]).left(), 0, 0, 0
         )
 
     def box_rect(self, key: str) -> QRectF:
-        """Where the box of a row stands in the viewport."""
+        """Return the area of a row's check box in the viewport."""
         return box_of(self.row_rect(key))
 
     def _activate(self, item: QTreeWidgetItem) -> None:
@@ -222,7 +222,7 @@ class StepList(QTreeWidget):
                 yield row, item
 
     def _gaps(self) -> list[float]:
-        """Where a row can go to: the heights between those that can be moved."""
+        """Return the heights of the gaps between movable rows, where a row can be dropped."""
         gaps: list[float] = []
         for _, item in self._movable():
             gaps.append(self.visualItemRect(item).top())
@@ -318,7 +318,7 @@ class StepList(QTreeWidget):
     def drawBranches(
         self, painter: QPainter, rect: QRect, index: QModelIndex | QPersistentModelIndex
     ) -> None:
-        # What is beside the arrow has the ground of the row.
+        # The area beside the arrow has the row's background.
         paint_ground(painter, QRectF(rect), self.itemFromIndex(index), self._marks)
         super().drawBranches(painter, rect, index)
 
@@ -332,5 +332,5 @@ class StepList(QTreeWidget):
 
 
 def _places(rows: Sequence[StepRow]) -> list[tuple[str, int]]:
-    """Return which rows can be moved, and where they are."""
+    """Return the rows that can be moved, and their places."""
     return [(row.key, row.place) for row in rows if row.place >= 0]

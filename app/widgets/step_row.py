@@ -1,4 +1,4 @@
-"""A row of a list of steps: what stands in it, and how it is painted."""
+"""A row of a list of steps, and its painting."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ _BOX = 14.0
 
 @dataclass(frozen=True)
 class StepRow:
-    """A row.
+    """A row of a list of steps.
 
     Attributes
     ----------
     key
-        That no other row has.
+        Unique among the rows.
     number, title, note, changed, time
-        What stands in it; the note is beside the title.
+        The texts of its columns; the note is beside the title.
     parent
-        Key of the row that it is inside of; empty for none.
+        Key of the parent row; empty for none.
     unfolded
-        Whether the rows inside of it show.
+        Whether its child rows are shown.
     on
-        Whether its box is checked; ``None`` for no box.
+        Whether its check box is checked; ``None`` for no box.
     value
-        A number of the caller's own.
+        A number for the caller's own use.
     place
-        Its place among those that can be moved, from 0; -1 for one that cannot.
+        Its place among the rows that can be moved, from 0; -1 for one that cannot.
     state
         ``""``, ``"section"``, ``"wrong"`` or ``"quiet"``.
     unsure
-        Whether the note is of something to look at.
+        Whether the note is a warning.
     last_role
-        Of the last column: ``""``, ``"right"`` or ``"wrong"``.
+        Role of the last column: ``""``, ``"right"`` or ``"wrong"``.
     said
-        What a screen reader says of it besides its title and note.
+        Text for a screen reader besides its title and note.
     tooltip
         More about it.
     """
@@ -77,7 +77,7 @@ class StepRow:
 
 @dataclass
 class Marks:
-    """The row that is marked, by its key, and the one under the mouse."""
+    """The marked row, by its key, and the one under the mouse."""
 
     key: str = ""
     hovered: QTreeWidgetItem | None = None
@@ -88,7 +88,7 @@ def box_of(row: QRectF) -> QRectF:
 
 
 def paint_ground(painter: QPainter, area: QRectF, item: QTreeWidgetItem, marks: Marks) -> None:
-    """Paint what is behind a row, and the line below it."""
+    """Paint the background of a row, and the line below it."""
     colours = theme.current()
     ground = colours.hover if item is marks.hovered else colours.panel
     painter.fillRect(area, QColor(colours.accent_ground if item.isSelected() else ground))
@@ -97,7 +97,7 @@ def paint_ground(painter: QPainter, area: QRectF, item: QTreeWidgetItem, marks: 
 
 
 class StepDelegate(WholeWords):
-    """Paints a cell of a row, as tables have theirs."""
+    """Delegate that paints the cells of a row in the style of tables."""
 
     def __init__(self, steps: QTreeWidget, marks: Marks) -> None:
         super().__init__(steps)

@@ -1,4 +1,4 @@
-"""A slider over the steps of a list: a dot for each, a ring around the one that is looked at."""
+"""A slider over the steps of a list: a dot for each, and a ring around the current one."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _HEIGHT = 34
 _MARGIN = 18.0
 _WIDEST = 56.0
 _ROUND = 11.0
-"""Closer than this, dots are lines."""
+"""At a smaller distance, dots are drawn as lines."""
 
 _BIG, _SMALL = 4.5, 2.25
 _DISC, _ABOVE = 3.0, 13.0
-"""Radius of the disc of a break, and how far it is above the middle."""
+"""Radius of the disc of a breakpoint, and its height above the middle."""
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,15 @@ class Dot:
     Attributes
     ----------
     key
-        A number that no other one has; they rise from left to right.
+        A unique number, increasing from left to right.
     big
-        Whether it is one to stop at; or, where all are, one that counts more than others.
+        Whether it is one to stop at; or, if all are, a major one.
     state
         ``""``, ``"start"``, ``"wrong"``, ``"skipped"`` or ``"off"``.
     tooltip
-        What it is.
+        Description of the step.
     is_break
-        Whether playing stops there: a red disc above it.
+        Whether playing stops there: a breakpoint, with a red disc above it.
     """
 
     key: int
@@ -60,21 +60,21 @@ class Dot:
 
 
 class StepSlider(QAbstractSlider):
-    """Dots in a row, however many: what has no room for dots has a line for each pixel.
+    """Any number of dots in a row; those that do not fit are drawn as a line for each pixel.
 
-    Qt's value is the place in the row; the keys are the caller's own.
+    Qt's value is the index in the row; the keys are the caller's own.
 
     Parameters
     ----------
     name
-        What it is called by a screen reader.
+        The accessible name.
 
     Signals
     -------
     chosen(int)
-        The user went to a dot, by click or by dragging: its key.
+        The user went to a dot, by click or by dragging; the argument is its key.
     stepped(int)
-        The user went on, or back, by so many of the dots to stop at.
+        The user stepped forward, or back; the argument is the number of dots to stop at.
     """
 
     chosen = Signal(int)
@@ -99,7 +99,7 @@ class StepSlider(QAbstractSlider):
         self.set_dots(())
 
     def set_dots(self, dots: Sequence[Dot]) -> None:
-        """Show these dots, in the order of their keys."""
+        """Set the dots, in the order of their keys."""
         key = self.current()
         self._dots = tuple(dots)
         self._keys = [dot.key for dot in dots]
@@ -109,11 +109,11 @@ class StepSlider(QAbstractSlider):
         self.set_current(key)
 
     def dots(self) -> tuple[Dot, ...]:
-        """The dots."""
+        """Return the dots."""
         return self._dots
 
     def set_current(self, key: int | None) -> None:
-        """Put the ring around a dot, without a signal, or around the last one before it."""
+        """Move the ring to a dot, without a signal, or to the last one before it."""
         place = -1 if key is None else self._place_of(key)
         if place != self._current:
             self._current = place
@@ -122,11 +122,11 @@ class StepSlider(QAbstractSlider):
             self.update()
 
     def current(self) -> int | None:
-        """Key of the dot with the ring; ``None`` for none."""
+        """Return key of the dot with the ring; ``None`` for none."""
         return self._dots[self._current].key if self._current >= 0 else None
 
     def dot_centre(self, key: int) -> QPointF:
-        """Where a dot stands in the widget."""
+        """Return the position of a dot in the widget."""
         return QPointF(self._x(self._keys.index(key)), self.height() / 2)
 
     def _place_of(self, key: int) -> int:
@@ -141,7 +141,7 @@ class StepSlider(QAbstractSlider):
         return _MARGIN + place * self._pitch()
 
     def _at(self, x: float) -> int:
-        """Return the place of the dot that is nearest, or -1 where there is none."""
+        """Return the index of the nearest dot, or -1 if there is none."""
         if not self._dots:
             return -1
         place = round((x - _MARGIN) / max(self._pitch(), 1e-6))
@@ -151,7 +151,7 @@ class StepSlider(QAbstractSlider):
         return bool(self._dots) and abs(x - self._x(self._at(x))) <= max(_ROUND, self._pitch() / 2)
 
     def _arrange(self) -> None:
-        """Work out the lines of a row that is too long for dots: the tallest of each pixel."""
+        """Compute the lines of a row that is too long for dots: the tallest of each pixel."""
         self._columns = []
         if self._pitch() < _ROUND:
             pitch, rank = self._pitch(), {"wrong": 3}
@@ -230,7 +230,7 @@ class StepSlider(QAbstractSlider):
         self.update()
 
     def inputMethodQuery(self, query: Qt.InputMethodQuery) -> object:
-        # Where the keyboard is: a menu or a tip that is asked for by key comes up there.
+        # The keyboard's position, where menus and tool tips opened by key appear.
         if query == Qt.InputMethodQuery.ImCursorRectangle and self._current >= 0:
             return QRectF(self._x(self._current) - 1, 0, 2, self.height()).toRect()
         return super().inputMethodQuery(query)

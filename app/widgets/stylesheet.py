@@ -1,4 +1,4 @@
-"""The application's style sheet: what Qt's own widgets look like."""
+"""The application's style sheet, for Qt's own widgets."""
 
 from collections.abc import Mapping
 
@@ -6,9 +6,9 @@ from lowerscope.resources import ICONS
 
 
 def stylesheet(colours: Mapping[str, str]) -> str:
-    """Qt's style sheet in these colours.
+    """Return Qt's style sheet in these colours.
 
-    It has few rules and simple ones, since each is matched against each widget.
+    It has few and simple rules, since each is matched against each widget.
 
     Parameters
     ----------

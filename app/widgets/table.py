@@ -1,4 +1,4 @@
-"""A table of rows that are plain values: read, selected, and copied."""
+"""A table of rows that are plain values, with selection and copying."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -50,25 +50,25 @@ MOST_WRAPPED = MOST_MEASURED = 500
 
 
 class Table(QTableView):
-    """Rows of cells.
+    """A table of cells.
 
     Parameters
     ----------
     name : str
-        What it is called by a screen reader.
+        The accessible name.
     columns : sequence of Column
         The columns.
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
 
     Signals
     -------
     row_clicked(str, Qt.KeyboardModifiers)
-        A row was clicked, or come to by the arrow keys: its key.
+        A row became current, by click or arrow key; the argument is its key.
     row_activated(str)
-        A row was double-clicked or entered.
+        A row was double-clicked or entered; the argument is its key.
     row_written(str, str)
-        The words of a row's editable column were written anew: its key, and the words.
+        The text of a row's editable column was edited: the row's key, and the text.
     """
 
     row_clicked = Signal(str, object)
@@ -80,7 +80,7 @@ class Table(QTableView):
         self._model = TableModel(columns, self)
         self._hovered = -1
         self._later: tuple[Row, ...] | None = None
-        # Widths that the user has given to columns; and whether they are being fitted.
+        # Widths of columns that the user has set; and whether columns are being fitted.
         self._chosen: dict[int, int] = {}
         self._fitting = False
         self.setModel(self._model)
@@ -108,16 +108,16 @@ class Table(QTableView):
         header.setStretchLastSection(False)
         header.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         header.customContextMenuRequested.connect(self._open_columns)
-        # A scroll bar that comes makes the column narrower, and that of a hidden header late.
+        # A scroll bar that appears makes the column narrower, and that of a hidden header late.
         header.sectionResized.connect(self._note_width)
         self.empty = EmptyState("", "", self)
-        # Texts are measured for a table that is looked at.
+        # Texts are measured only for a visible table.
         self._is_fitted = True
-        # By column: what its words would take, and what it was given.
+        # For each column, the width that its texts need, and the width that it was given.
         self._wanted: dict[int, int] = {}
         self._given: dict[int, int] = {}
         self.entered.connect(self._hover)
-        # Other rows, in answer to it, would take the editor away that is still at it.
+        # Queued, since new rows in response would close the editor while it is still in use.
         self._model.written.connect(self.row_written, Qt.ConnectionType.QueuedConnection)
         self.clicked.connect(self._clicked)
         self.doubleClicked.connect(self._activated)
@@ -125,9 +125,9 @@ class Table(QTableView):
         self._show_empty()
 
     def set_rows(self, rows: Sequence[Row]) -> None:
-        """Show other rows; what was selected stays so, where it is still there.
+        """Set the rows; selected ones stay selected, if they still exist.
 
-        While words are being written, they wait until that is over.
+        During an edit, the update waits until the edit is finished.
         """
         self._later = None
         if self.state() == QAbstractItemView.State.EditingState:
@@ -144,11 +144,11 @@ class Table(QTableView):
         self._show_empty()
 
     def rows(self) -> tuple[Row, ...]:
-        """The rows in the order in which they are shown."""
+        """Return the rows in the current order."""
         return self._model.rows()
 
     def set_selection(self, keys: Collection[str]) -> None:
-        """Mark the rows of these keys, without a signal; the view does not move."""
+        """Select the rows of these keys, without a signal; the view does not move."""
         selection = QItemSelection()
         rows = sorted({i for key in keys if (i := self._model.row_of(key)) >= 0})
         last = len(self._model.columns) - 1
@@ -161,12 +161,12 @@ class Table(QTableView):
             model.setCurrentIndex(current, QItemSelectionModel.SelectionFlag.NoUpdate)
 
     def selected_keys(self) -> list[str]:
-        """Keys of the marked rows, from the top."""
+        """Return the keys of the selected rows, from the top."""
         rows = sorted({index.row() for index in self.selectionModel().selectedRows()})
         return [self._model.rows()[i].key for i in rows]
 
     def reveal(self, key: str) -> bool:
-        """Scroll to a row; False when it is not there."""
+        """Scroll to a row; return False if it does not exist."""
         i = self._model.row_of(key)
         if i < 0:
             return False
@@ -174,14 +174,14 @@ class Table(QTableView):
         return True
 
     def write_row(self, key: str) -> None:
-        """Let the words of a row's editable column be written anew."""
+        """Edit the text of a row's editable column."""
         editable = (i for i, column in enumerate(self._model.columns) if column.editable)
         index = self._model.index(self._model.row_of(key), next(editable, -1))
         if index.isValid():
             self.edit(index)
 
     def set_sortable(self, sortable: bool) -> None:
-        """Let a click on a title sort, another one the other way, a third one not at all."""
+        """Let clicks on a title sort, sort in reverse, and restore the order, in turn."""
         header = self.horizontalHeader()
         header.setSectionsClickable(sortable)
         header.setSortIndicatorClearable(True)
@@ -189,15 +189,15 @@ class Table(QTableView):
         self.setSortingEnabled(sortable)
 
     def set_empty(self, title: str, hint: str = "") -> None:
-        """What is said while there is no row."""
+        """Set the text that is shown while there are no rows."""
         self.empty.set_text(title, hint)
 
     def open_columns(self) -> None:
-        """Open the menu on the columns: to sort by one, make it wider, put it away."""
+        """Open the menu of the columns: to sort by one, change its width, or hide it."""
         open_column_menu(self)
 
     def copy(self) -> None:
-        """Put the marked rows, or all, on the clipboard: titles, then rows, parted by tabs."""
+        """Copy the selected rows, or all, to the clipboard: titles, then rows, with tabs."""
         chosen = set(self.selected_keys())
         rows = [row for row in self.rows() if not chosen or row.key in chosen]
         lines = [[column.title for column in self._model.columns]]
@@ -206,11 +206,11 @@ class Table(QTableView):
         QGuiApplication.clipboard().setText(text)
 
     def hovered_row(self) -> int:
-        """Place of the row under the mouse, or -1."""
+        """Return the index of the row under the mouse, or -1."""
         return self._hovered
 
     def table_model(self) -> TableModel:
-        """The model of columns and rows."""
+        """Return the model of columns and rows."""
         return self._model
 
     def _open_columns(self, place: QPoint) -> None:
@@ -224,7 +224,7 @@ class Table(QTableView):
             else:
                 header.setSectionResizeMode(i, QHeaderView.ResizeMode.Interactive)
                 wanted = self._wanted[i] = self.sizeHintForColumn(i)
-                # A number that is cut is another number.
+                # A number must not be elided: it would read as another number.
                 least = max(column.width, wanted) if column.numeric else column.width or wanted
                 self._given[i] = least
                 header.resizeSection(i, self._chosen.get(i, least))
@@ -234,7 +234,7 @@ class Table(QTableView):
         self._fit_rows()
 
     def _widen(self) -> None:
-        """Give columns whose words are cut half of the room that the one that stretches has."""
+        """Give elided columns up to half of the stretched column's extra width."""
         header, columns = self.horizontalHeader(), self._model.columns
         if not any(column.stretch for column in columns):
             return
@@ -251,7 +251,7 @@ class Table(QTableView):
         room = max(0, self.viewport().width() - least) // 2
         before, self._fitting = self._fitting, True
         for i in named:
-            # One that the user has drawn stays as it is.
+            # A width that the user has set is kept.
             if header.sectionSize(i) == self._given[i]:
                 more = max(0, min(self._wanted[i] - columns[i].width, room))
                 room -= more
@@ -260,7 +260,7 @@ class Table(QTableView):
         self._fitting = before
 
     def _fit_wide(self) -> None:
-        """Give a column that stretches, and has a width that it needs, the room that is left."""
+        """Give a stretched column with a least width the remaining room."""
         header, before = self.horizontalHeader(), self._fitting
         self._fitting = True
         for i, column in enumerate(self._model.columns):
@@ -271,15 +271,15 @@ class Table(QTableView):
 
     def _note_width(self, column: int, before: int, width: int) -> None:
         mode = self.horizontalHeader().sectionResizeMode(column)
-        # What comes out of hiding had no width before.
+        # A column that was hidden had no width before.
         if not self._fitting and before and width and mode == QHeaderView.ResizeMode.Interactive:
             self._chosen[column] = width
         if self._is_fitted and self._model.columns[column].wrap:
-            # It is told before the column has it.
+            # The signal comes before the column has the width.
             self._fit_rows({column: width})
 
     def _fit_rows(self, widths: Mapping[int, int] = MappingProxyType({})) -> None:
-        """Give the rows the height of the lines that their texts take."""
+        """Set the height of the rows to the lines of their texts."""
         for i, column in enumerate(self._model.columns):
             if not column.wrap:
                 continue
@@ -319,7 +319,7 @@ class Table(QTableView):
     def sizeHintForColumn(self, column: int) -> int:
         title = TextMetrics(self.horizontalHeader().font())
         width = title.horizontalAdvance(self._model.columns[column].title)
-        # A column as wide as the widest of the first rows: all of a long table would take long.
+        # As wide as the widest of the first rows: measuring all of a long table would take long.
         texts: dict[tuple[bool, bool], set[str]] = {}
         for row in self._model.rows()[:MOST_MEASURED]:
             cell = row.cell(column)
@@ -345,7 +345,7 @@ class Table(QTableView):
             self.copy()
             return
         if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            # An editor lets the key go on that it was ended by.
+            # An editor passes on the key that has closed it.
             editing = self.state() == QAbstractItemView.State.EditingState
             if self.currentIndex().isValid() and not editing:
                 self._activated(self.currentIndex())
@@ -381,7 +381,7 @@ class Table(QTableView):
 
 
 def _runs(rows: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last of each run of numbers that follow one another."""
+    """Yield the first and the last of each run of consecutive numbers."""
     first = 0
     for place in range(1, len(rows) + 1):
         if place == len(rows) or rows[place] != rows[place - 1] + 1:

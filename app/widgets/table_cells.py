@@ -1,4 +1,4 @@
-"""How the cells of a table are painted: fonts, colours, and the lines of long texts."""
+"""Painting of a table's cells: fonts, colours, and wrapped text."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ NARROWEST = 48
 
 
 def cell_font(cell: Cell, column: Column) -> QFont:
-    """The font of a cell."""
+    """Return the font of a cell."""
     if cell.code:
         return code_font(CODE_PIXELS)
     weight = QFont.Weight.DemiBold if cell.bold else QFont.Weight.Normal
@@ -29,7 +29,7 @@ def cell_font(cell: Cell, column: Column) -> QFont:
 
 
 def wrapped(text: str, font: QFont, room: float) -> list[str]:
-    """The lines of a text: broken between words, or inside of one that is longer than a line."""
+    """Return the lines of a text, wrapped between words, or inside of one longer than a line."""
     text = text[:LONGEST]
     if TextMetrics(font).horizontalAdvance(text) <= room + 0.5:
         return [text]
@@ -47,7 +47,7 @@ def wrapped(text: str, font: QFont, room: float) -> list[str]:
 
 
 class CellDelegate(WholeWords):
-    """Paints a cell: its ground, its words, and a line below.
+    """Delegate that paints a cell: its background, its text, and a line below.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class CellDelegate(WholeWords):
     model
         Its rows.
     hovered_row
-        Returns the place of the row under the mouse, or -1.
+        Returns the index of the row under the mouse, or -1.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class CellDelegate(WholeWords):
         super().__init__(table)
         self._model = model
         self._hovered_row = hovered_row
-        # A font takes longer to make than a word to draw.
+        # Cached, since a font takes longer to create than a word to draw.
         self._fonts: dict[tuple[bool, bool, bool], tuple[QFont, TextMetrics]] = {}
 
     def _font_of(self, cell: Cell, column: Column) -> tuple[QFont, TextMetrics]:
@@ -126,7 +126,7 @@ class CellDelegate(WholeWords):
         lines = wrapped(cell.text, font, room) if column.wrap and is_high else [cell.text]
         if len(lines) > MOST_LINES:
             lines = [*lines[: MOST_LINES - 1], " ".join(lines[MOST_LINES - 1 :])]
-        # The first line stands where it does in a row of one line.
+        # The first line is where it is in a row of one line.
         base = round(area.top() + ROW_HEIGHT / 2 - 0.5 + UI_PIXELS * 0.364)
         painter.setFont(font)
         painter.setPen(QColor(self._colour(cell.role)))

@@ -15,26 +15,26 @@ from PySide6.QtCore import (
 
 @dataclass(frozen=True)
 class Column:
-    """A column.
+    """A column of a table.
 
     Attributes
     ----------
     title : str
-        What stands above it.
+        Its heading.
     numeric : bool
-        Aligned at the right, in figures of one width.
+        Whether it is right-aligned, in tabular figures.
     width : int
-        In pixels; 0 for as wide as what is in it.
+        In pixels; 0 for as wide as its contents.
     stretch : bool
-        Takes the room that is left: at least ``width``, or else the table scrolls.
+        Whether it takes the remaining room: at least ``width``, or else the table scrolls.
     wrap : bool
-        What does not fit into a line goes on in others; otherwise it is shortened.
+        Whether long text is wrapped; otherwise it is elided.
     tooltip : str
-        What the title means.
+        Explanation of the title.
     falling : bool
-        Sorted from the largest down by the first click on its title.
+        Whether the first click on its title sorts in descending order.
     editable : bool
-        Its words can be written anew.
+        Whether its text can be edited.
     """
 
     title: str
@@ -49,23 +49,23 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in a cell.
+    """Contents of a cell.
 
     Attributes
     ----------
     text : str
-        Its words.
+        The text that is shown.
     role : str
-        Their colour: ``""``, ``"quiet"``, ``"accent"``, ``"right"``, ``"wrong"``,
-        ``"high-level"``, ``"te"`` or ``"library"``.
+        Its colour: ``""``, ``"quiet"``, ``"accent"``, ``"right"``, ``"wrong"``, ``"high-level"``,
+        ``"te"`` or ``"library"``.
     bold, code : bool
         Semibold; in the font of code.
     tooltip : str
         More about it.
     value : float, optional
-        What it is sorted by; its words where there is none.
+        Sort key; the text if there is none.
     spoken : str
-        What a screen reader says in place of its words, where these are marks.
+        Text for a screen reader, in place of symbols.
     """
 
     text: str
@@ -79,13 +79,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A row: a key that no other row has, and a cell, or its words, for each column."""
+    """A row: a unique key, and a cell, or its text, for each column."""
 
     key: str
     cells: tuple[Cell | str, ...]
 
     def cell(self, column: int) -> Cell:
-        """The cell of a column."""
+        """Return the cell of a column."""
         cell = self.cells[column]
         return Cell(cell) if isinstance(cell, str) else cell
 
@@ -103,7 +103,7 @@ class TableModel(QAbstractTableModel):
     Signals
     -------
     written(str, str)
-        The words of an editable column were written anew: the key of the row, and the words.
+        The text of an editable column was edited: the row's key, and the text.
     """
 
     written = Signal(str, str)
@@ -117,22 +117,22 @@ class TableModel(QAbstractTableModel):
         self._order: tuple[int, Qt.SortOrder] = (-1, Qt.SortOrder.AscendingOrder)
 
     def set_rows(self, rows: Sequence[Row]) -> None:
-        """Take other rows."""
+        """Set the rows."""
         self.beginResetModel()
         self._given = tuple(rows)
         self._put_in_order()
         self.endResetModel()
 
     def rows(self) -> tuple[Row, ...]:
-        """The rows in the order in which they are shown."""
+        """Return the rows in the current order."""
         return self._rows
 
     def row_of(self, key: str) -> int:
-        """Place of the row with this key, or -1."""
+        """Return the index of the row with this key, or -1."""
         return self._places.get(key, -1)
 
     def cell(self, index: QModelIndex | QPersistentModelIndex) -> Cell:
-        """The cell at an index."""
+        """Return the cell at an index."""
         return self._rows[index.row()].cell(index.column())
 
     def _put_in_order(self) -> None:
@@ -145,7 +145,7 @@ class TableModel(QAbstractTableModel):
             return self._given
         down = order == Qt.SortOrder.DescendingOrder
         ranked = sorted(self._given, key=lambda row: _rank(row.cell(column)), reverse=down)
-        # What has no value comes last either way.
+        # Cells without a value come last in either direction.
         return tuple(sorted(ranked, key=lambda row: row.cell(column).value is None))
 
     # Qt
@@ -188,7 +188,7 @@ class TableModel(QAbstractTableModel):
     ) -> bool:
         if role != Qt.ItemDataRole.EditRole or str(value) == self.cell(index).text:
             return False
-        # Whoever hears of it gives other rows, or lets them be.
+        # Listeners may set other rows, or keep these.
         self.written.emit(self._rows[index.row()].key, str(value))
         return True
 

@@ -1,4 +1,4 @@
-"""A tree of rows with columns: read, and selected by mouse and keyboard, several at a time."""
+"""A tree of rows with columns and multiple selection."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -49,9 +49,9 @@ _INDENT = 8
 
 @dataclass(frozen=True)
 class TreeRow:
-    """A row: its key, what stands in it, the row that it is inside of, and whether it is a title.
+    """A row: its key, its cells, its parent row, and whether it is a title.
 
-    ``note`` stands behind the words of the first cell, quietly.
+    ``note`` is a quiet text behind that of the first cell.
     """
 
     key: str
@@ -63,25 +63,25 @@ class TreeRow:
 
 
 class TreeTable(QTreeWidget):
-    """Rows in a tree, all unfolded.
+    """Rows in a tree, all expanded.
 
     Parameters
     ----------
     name : str
-        What it is called by a screen reader.
+        The accessible name.
     columns : sequence of Column
         The columns.
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
 
     Signals
     -------
     rows_selected(list)
-        The user selected other rows: their keys, in the order in which they were selected.
+        The user changed the selection; the argument is the keys in the order of selection.
     row_activated(str)
-        A row was double-clicked or entered.
+        A row was double-clicked or entered; the argument is its key.
     menu_wanted(QPoint)
-        The menu of what is selected was asked for, at a place on the screen.
+        The context menu of the selection was requested, at a position on the screen.
     """
 
     rows_selected = Signal(list)
@@ -130,7 +130,7 @@ class TreeTable(QTreeWidget):
         theme.notifier().changed.connect(self.viewport().update)
 
     def set_rows(self, rows: Sequence[TreeRow]) -> None:
-        """Show other rows; what is selected stays so, where it is still there."""
+        """Set the rows; selected ones stay selected, if they still exist."""
         if tuple(rows) == self._rows:
             return
         chosen, top = list(self._order), self.verticalScrollBar().value()
@@ -158,7 +158,7 @@ class TreeTable(QTreeWidget):
         self.empty.setVisible(not rows)
 
     def rows(self) -> tuple[TreeRow, ...]:
-        """The rows, from the top."""
+        """Return the rows, from the top."""
         return self._rows
 
     def set_selection(self, keys: Collection[str]) -> None:
@@ -179,28 +179,28 @@ class TreeTable(QTreeWidget):
         self._silent = False
 
     def selected_keys(self) -> list[str]:
-        """Keys of the selected rows, in the order in which they were selected."""
+        """Return the keys of the selected rows, in the order of selection."""
         return list(self._order)
 
     def current_key(self) -> str:
-        """Key of the row that the keyboard is on, or ``""``."""
+        """Return key of the current row, or ``""``."""
         item = self.currentItem()
         return "" if item is None else item.data(0, ROW).key
 
     def item_of(self, key: str) -> QTreeWidgetItem:
-        """The item of a row."""
+        """Return the item of a row."""
         return self._items[key]
 
     def row_rect(self, key: str) -> QRect:
-        """Where a row stands in the viewport."""
+        """Return the area of a row in the viewport."""
         return self.visualItemRect(self._items[key])
 
     def hovered(self) -> QTreeWidgetItem | None:
-        """The row under the mouse."""
+        """Return the row under the mouse."""
         return self._hovered
 
     def open_menu(self) -> None:
-        """Ask for the menu of what is selected, beside it."""
+        """Request the context menu of the selection, beside it."""
         item = self.currentItem()
         rect = QRect() if item is None else self.visualItemRect(item)
         self.menu_wanted.emit(self.viewport().mapToGlobal(rect.bottomLeft() + QPoint(24, 0)))
@@ -252,7 +252,7 @@ class TreeTable(QTreeWidget):
     def drawBranches(
         self, painter: QPainter, rect: QRect, index: QModelIndex | QPersistentModelIndex
     ) -> None:
-        # What is left of the words has the ground of the row; how deep it is, thin lines say.
+        # The area left of the text has the row's background; thin lines show the depth.
         item = self.itemFromIndex(index)
         self.paint_ground(painter, QRectF(rect), item)
         painter.setPen(QColor(theme.current().line))
@@ -261,7 +261,7 @@ class TreeTable(QTreeWidget):
             painter.drawLine(x, rect.top(), x, rect.bottom())
 
     def paint_ground(self, painter: QPainter, area: QRectF, item: QTreeWidgetItem) -> None:
-        """Paint what is behind a row."""
+        """Paint the background of a row."""
         colours = theme.current()
         ground = colours.panel
         if item.isSelected():
@@ -272,7 +272,7 @@ class TreeTable(QTreeWidget):
 
 
 class _CellDelegate(WholeWords):
-    """Paints a cell of a row."""
+    """Delegate that paints a cell of a row."""
 
     def __init__(self, tree: TreeTable) -> None:
         super().__init__(tree)

@@ -1,6 +1,6 @@
-"""The typefaces: the system's for words, or Inter where it names none; JetBrains Mono for code.
+"""Typefaces: for text the system's, or Inter where it has none; JetBrains Mono for code.
 
-Both of ours ship with the window.
+Both Inter and JetBrains Mono ship with the application.
 """
 
 import struct
@@ -21,9 +21,9 @@ CODE_PIXELS = 11.6
 CODE_LINE = 18
 
 CODE_SIZES = (10.0, CODE_PIXELS, 13.0, 14.0, 16.0, 18.0, 20.0)
-"""The sizes of code that can be chosen, in logical pixels."""
+"""The sizes of code that the user can choose, in logical pixels."""
 
-#: Where glyphs are missing in ours: Chinese, Japanese and Korean, then symbols.
+#: Fallbacks for glyphs that ours lack: Chinese, Japanese and Korean, then symbols.
 FALLBACKS = [
     "Noto Sans CJK SC",
     "PingFang SC",
@@ -36,22 +36,22 @@ FALLBACKS = [
 _UI_FILES = ("Inter-Regular.otf", "Inter-Medium.otf", "Inter-SemiBold.otf")
 _CODE_FILES = ("JetBrainsMono-Regular.ttf", "JetBrainsMono-Bold.ttf")
 
-# Above and below the base line, in parts of the em: a line of 18 pixels at 11.6, and still at the
-# 12 that it becomes where glyphs have whole sizes.
+# Ascent and descent, in em: they give a line of 18 pixels at 11.6, and still at the 12 that it
+# becomes where glyphs have whole sizes.
 _CODE_ASCENT = 1.13
 _CODE_DESCENT = 0.36
 
 
 _UNNAMED = ("", "Sans Serif", "Sans", "Helvetica")
-"""What Qt calls the font of a system that has chosen none: whatever font there is."""
+"""Families that Qt reports if the system has not chosen a font."""
 
 
 SHOWN_CHARACTERS = 1_000
-"""Of a line: it is wider than any pane. What follows takes time to be laid out, and is not seen."""
+"""Characters of a line that are laid out, more than any pane shows: layout takes time."""
 
 
 class TextMetrics(QFontMetricsF):
-    """The metrics of a font, in which the time that a line takes is bounded."""
+    """Font metrics that bound the time for a line."""
 
     # Qt
 
@@ -68,32 +68,32 @@ class TextMetrics(QFontMetricsF):
 
 
 class _Code:
-    """The size of code that was chosen."""
+    """The chosen size of code."""
 
     pixels = CODE_PIXELS
 
 
 def set_code_pixels(pixels: float) -> None:
-    """Choose the size of code; what is there already has to take it over."""
+    """Set the size of code; existing widgets have to update their fonts."""
     _Code.pixels = pixels
 
 
 def code_pixels() -> float:
-    """The size of code that was chosen, in logical pixels."""
+    """Return the chosen size of code, in logical pixels."""
     return _Code.pixels
 
 
 def code_line() -> int:
-    """The height of a line of code at the size that was chosen, in logical pixels."""
+    """Return the line height of code at the chosen size, in logical pixels."""
     return round(_Code.pixels * CODE_LINE / CODE_PIXELS)
 
 
 @cache
 def ui_family() -> str:
-    """The family of words: that of the desktop, where it has one.
+    """Return the family of text: that of the desktop, if it has one.
 
-    Needs a QGuiApplication, whose font is the desktop's as long as nobody has set another one. To
-    ask the font database for it takes a millisecond more, before the first paint.
+    Needs a QGuiApplication, whose font is the desktop's as long as nobody has set another one. A
+    query of the font database takes a millisecond more, before the first paint.
     """
     family = QGuiApplication.font().family()
     return UI_FAMILY if family in _UNNAMED else family
@@ -101,7 +101,7 @@ def ui_family() -> str:
 
 @cache
 def load() -> None:
-    """Make the typeface of words known to Qt. Needs a QGuiApplication."""
+    """Load the typeface of text into Qt. Needs a QGuiApplication."""
     if ui_family() != UI_FAMILY:
         return
     for name in _UI_FILES:
@@ -110,7 +110,7 @@ def load() -> None:
 
 @cache
 def _load_code() -> None:
-    """Make the typeface of code known to Qt, when there is code to show: not before."""
+    """Load the typeface of code into Qt, only once there is code to show."""
     for name in _CODE_FILES:
         data = with_line_height(Path(FONTS / name).read_bytes(), _CODE_ASCENT, _CODE_DESCENT)
         QFontDatabase.addApplicationFontFromData(QByteArray(data))
@@ -121,7 +121,7 @@ def ui_font(
     weight: QFont.Weight = QFont.Weight.Normal,
     tabular: bool = False,
 ) -> QFont:
-    """The font of words.
+    """Return the font of text.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def ui_font(
     weight : QFont.Weight
         Normal, Medium or DemiBold.
     tabular : bool
-        Figures of one width, for columns of numbers.
+        Whether digits have one width, for columns of numbers.
     """
     font = QFont([ui_family(), *FALLBACKS])
     font.setPointSizeF(_points(pixels))
@@ -141,7 +141,7 @@ def ui_font(
 
 
 def code_font(pixels: float = 0.0) -> QFont:
-    """The font of code, in the size that was chosen unless another is asked for."""
+    """Return the font of code, by default in the chosen size."""
     _load_code()
     font = QFont([CODE_FAMILY, *FALLBACKS])
     font.setPointSizeF(_points(pixels or _Code.pixels))
@@ -151,16 +151,16 @@ def code_font(pixels: float = 0.0) -> QFont:
 
 
 def with_line_height(font_file: bytes, ascent: float, descent: float) -> bytes:
-    """Give a TrueType or OpenType file another line height.
+    """Return a TrueType or OpenType file with another line height.
 
-    ``QPlainTextEdit`` takes the height of a line from its font and from nothing else.
+    ``QPlainTextEdit`` takes the line height from its font alone.
 
     Parameters
     ----------
     font_file : bytes
         The file's content.
     ascent, descent : float
-        Above and below the base line, in parts of the em.
+        Above and below the baseline, in em.
 
     Returns
     -------
@@ -181,6 +181,6 @@ def with_line_height(font_file: bytes, ascent: float, descent: float) -> bytes:
 
 
 def _points(pixels: float) -> float:
-    # A size in pixels can only be whole; one in points is scaled by the screen's 72 or 96 dpi.
+    # A size in pixels must be whole; one in points is scaled by the screen's 72 or 96 dpi.
     screen = QGuiApplication.primaryScreen()
     return pixels * 72 / (screen.logicalDotsPerInch() if screen else 96.0)

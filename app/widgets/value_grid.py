@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.heat_piece import HeatPiece
+from lowerscope.app.widgets.charts.heat_map import HeatPiece
 from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
 
 ROW, COLUMN, HEADING = 22.0, 72.0, 44.0
@@ -16,14 +16,14 @@ _PAD = 6.0
 
 
 class ValueGrid(QWidget):
-    """As many numbers as there is room for, those of a piece around one of its elements.
+    """A grid of as many numbers as fit, of a piece around one of its elements.
 
     Parameters
     ----------
     name : str
-        What it is called by a screen reader.
+        The accessible name.
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
     """
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
@@ -41,12 +41,12 @@ class ValueGrid(QWidget):
         self.update()
 
     def set_place(self, row: int, column: int) -> None:
-        """Show those around an element."""
+        """Show the numbers around an element."""
         self._at = (row, column)
         self.update()
 
     def shown(self) -> dict[tuple[int, int], str]:
-        """The numbers in view as they are written, by row and column of the matrix."""
+        """Return the visible numbers as text, by row and column of the matrix."""
         piece = self._piece
         if piece is None:
             return {}
@@ -58,7 +58,7 @@ class ValueGrid(QWidget):
         }
 
     def _cells(self, piece: HeatPiece) -> tuple[range, range]:
-        """Return the rows and the columns of cells that there is room for."""
+        """Return the rows and the columns of cells that fit."""
         at = piece.cell_of(*self._at) or (0, 0)
         rows = max(1, int((self.height() - ROW) / ROW))
         columns = max(1, int((self.width() - HEADING) / COLUMN))
@@ -108,7 +108,7 @@ class ValueGrid(QWidget):
 
 
 def _around(at: int, count: int, whole: int) -> range:
-    """Return so many places around one, of all that there are."""
+    """Return `count` indices around `at`, clamped to `whole`."""
     first = max(0, min(at - count // 2, whole - count))
     return range(first, min(whole, first + count))
 

@@ -1,4 +1,4 @@
-"""Items whose words are painted shortened, with the whole of them in the tool tip."""
+"""Delegate that shows elided text in full in the tool tip."""
 
 from PySide6.QtCore import QEvent, QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtGui import QHelpEvent
@@ -11,12 +11,12 @@ from PySide6.QtWidgets import (
 
 
 class WholeWords(QStyledItemDelegate):
-    """A delegate that says what it has cut, where an item has no tool tip of its own."""
+    """Delegate with a tool tip for elided text, where an item has none of its own."""
 
     def cut_words(
         self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
     ) -> str:
-        """The whole of what an item's room is too small for, or ``""``."""
+        """Return the full text of an item that is elided, or ``""``."""
         raise NotImplementedError
 
     # Qt

@@ -1,1 +1,1 @@
-"""The function that is scheduled: its history, moves, measurements and tuning."""
+"""The scheduled function: its history, primitives, measurements and tuning."""

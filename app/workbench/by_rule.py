@@ -1,4 +1,4 @@
-"""The schedule that a rule writes for the function at the workbench."""
+"""Schedules written by a rule for the scheduled function."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from lowerscope.app.children.requests import Requests
-from lowerscope.core.engine.schedule_params import ByRuleParams
+from lowerscope.app.document.queries import Slot
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import ByRuleQuery
 from lowerscope.core.records.schedule import ByRule
 
 if TYPE_CHECKING:
@@ -16,33 +16,27 @@ if TYPE_CHECKING:
 
 
 class SchedulingByRule(QObject):
-    """Asks the engine for the steps, and has them as a variant of the function's schedule."""
+    """Requests the steps from the engine, and adds them as a variant."""
 
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
         self._workspace = workspace
-        self._requests = Requests()
-        self._request: int | None = None
+        self._slot = Slot(workspace.queries)
         self._function = ""
 
     def ask(self) -> None:
-        """Have a rule write a schedule for the function that is scheduled."""
+        """Request a rule's schedule for the scheduled function."""
         scheduling = self._workspace.scheduling
         if scheduling.recipe is None or scheduling.record is None:
             return
-        if self._request is not None:
-            self._requests.drop(self._request)
         self._function = scheduling.function
-        params = ByRuleParams(recipe=scheduling.recipe, function=scheduling.function)
-        self._request = self._requests.ask(
-            self._workspace.engine, "by_rule", params, self._take, self._take_problem
-        )
+        params = ByRuleQuery(recipe=scheduling.recipe, function=scheduling.function)
+        self._slot.ask(params, self._take, self._take_problem)
 
     def _take(self, ruled: ByRule) -> None:
-        self._request = None
         workspace = self._workspace
         if workspace.scheduling.function != self._function:
-            # Another function is looked at by now.
+            # Another function is scheduled by now.
             return
         if not ruled.primitives:
             text = self.tr("No rule schedules {0}: {1}").format(self._function, ruled.reason)
@@ -57,6 +51,5 @@ class SchedulingByRule(QObject):
         workspace.announced.emit(text, "info")
 
     def _take_problem(self, problem: Problem) -> None:
-        self._request = None
         if problem.code not in ("cancelled", "crashed"):
             self._workspace.announced.emit(problem.line(), "wrong")

@@ -1,4 +1,4 @@
-"""The history of a schedule as it is changed: steps applied, edited, switched, moved, taken out."""
+"""Editing of a schedule's history: steps are applied, changed, disabled, moved and removed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject
 
 from lowerscope.app.workbench import order as order
 from lowerscope.app.workbench import sharing as sharing
+from lowerscope.core.model.step_list import changed, inserted, moved, removed, replaced
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.schedule import ScheduleRecord
 from lowerscope.core.schedules import Made, Primitive
@@ -19,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class Editing(QObject):
-    """Changes the steps of the function that is scheduled, each as a change of the recipe.
+    """Edits the steps of the scheduled function, each edit as a recipe change.
 
     Attributes
     ----------
     edited
-        Id of the step that was changed last, until the record after it has come; ``""`` for none.
+        Id of the step changed last, until the resulting record arrives; ``""`` for none.
     """
 
     def __init__(self, workspace: Workspace, scheduling: Scheduling) -> None:
@@ -34,52 +35,54 @@ class Editing(QObject):
         self.edited = ""
 
     def apply(self, primitive: Primitive) -> None:
-        """Add a primitive behind the step that is looked at."""
+        """Add a primitive after the current step."""
         scheduling = self._scheduling
         primitive = msgspec.structs.replace(primitive, id=order.new_id(scheduling.primitives))
-        after = order.placed(scheduling.primitives, scheduling.place, primitive)
+        after = inserted(scheduling.primitives, scheduling.place, primitive)
         scheduling.stop_at(scheduling.index_after)
         self.edited = primitive.id
         self._write(after)
 
     def replace(self, primitive: Primitive) -> None:
-        """Have a step with other arguments."""
+        """Change the arguments of a step."""
         scheduling = self._scheduling
         self.edited = primitive.id
         place = order.place_of(scheduling.primitives, primitive.id)
         scheduling.stop_at(scheduling.index_at(place))
-        self._write(order.replaced(scheduling.primitives, primitive))
+        self._write(replaced(scheduling.primitives, place, primitive))
 
     def switch(self, step: str) -> None:
-        """Switch a step off, or on."""
-        self.edited = step
-        self._write(order.switched(self._scheduling.primitives, step))
-
-    def force(self, step: str) -> None:
-        """Apply a step although it can make the function compute something else."""
+        """Enable or disable a step."""
         primitives = self._scheduling.primitives
         place = order.place_of(primitives, step)
         if place >= 0:
-            forced = msgspec.structs.replace(primitives[place], forced=True)
             self.edited = step
-            self._write(order.replaced(primitives, forced))
+            self._write(changed(primitives, place, on=not primitives[place].on))
+
+    def force(self, step: str) -> None:
+        """Apply a step although it can change the function's results."""
+        primitives = self._scheduling.primitives
+        place = order.place_of(primitives, step)
+        if place >= 0:
+            self.edited = step
+            self._write(changed(primitives, place, forced=True))
 
     def remove(self, step: str) -> None:
-        """Take a step out; the rest is applied again."""
+        """Remove a step; the rest is applied again."""
         scheduling = self._scheduling
         place = order.place_of(scheduling.primitives, step)
         if place >= 0:
             index = scheduling.index
             if index is not None and index > place:
                 scheduling.stop_at(index - 1)
-            self._write(order.without(scheduling.primitives, step))
+            self._write(removed(scheduling.primitives, place))
 
     def move(self, place: int, to: int) -> None:
-        """Apply the step at `place` at `to`, both from 0."""
+        """Move the step at `place` to `to`, both from 0."""
         primitives = self._scheduling.primitives
         if 0 <= place < len(primitives) and 0 <= to < len(primitives) and place != to:
             self.edited = primitives[place].id
-            self._write(order.moved(primitives, place, to))
+            self._write(moved(primitives, place, to))
 
     def recipe_with(self, primitives: order.Primitives) -> Recipe:
         """Return the recipe with these steps for the function."""
@@ -97,10 +100,10 @@ class Editing(QObject):
             return
         self._scheduling.change(self.recipe_with(primitives))
 
-    # What came of it
+    # Results
 
     def choose_made(self, record: ScheduleRecord) -> None:
-        """Select what the step has made in place of what is gone."""
+        """Select the results of the step in place of what it replaced."""
         edited, self.edited = self.edited, ""
         chosen = self._workspace.selection.chosen
         inside = f"tir:{record.function}/"
@@ -117,9 +120,9 @@ class Editing(QObject):
         self._workspace.select((made[-1] if made else f"tir:{record.function}",))
 
     def leave_out(self, recipe: Recipe) -> None:
-        """Go over to a recipe without a step that the engine has died of.
+        """Switch to a recipe without the step that crashed the engine.
 
-        If that was applied just now, undo goes back to what was before it.
+        If that was applied just now, undo returns to the recipe before it.
         """
         just_now, self.edited = self.edited, ""
         self._scheduling.index = None

@@ -1,4 +1,4 @@
-"""Schedules of functions that are not there any more: the model was changed since."""
+"""Orphaned schedules: their functions no longer exist after a change of the model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication
 
 from lowerscope.app.workbench import sharing as sharing
-from lowerscope.core.engine.schedule_params import ProgramParams
+from lowerscope.core.model.queries import ScheduleProgramQuery
 from lowerscope.core.schedules import Schedule, shown_name
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ class LeftOver(QObject):
     Signals
     -------
     changed
-        `all` is new.
+        `all` changed.
 
     Attributes
     ----------
     all
-        They, in the order of the recipe.
+        The orphaned schedules, in the order of the recipe.
     """
 
     changed = Signal()
@@ -59,13 +59,13 @@ class LeftOver(QObject):
         return f"{text.format(names, len(self.all))} {where}"
 
     def title(self, schedule: Schedule) -> str:
-        """Return what a schedule is called, and how long it is."""
+        """Return the name of a schedule and its number of steps."""
         count = len(schedule.primitives)
         words = self.tr("{0} · {1} · 1 step") if count == 1 else self.tr("{0} · {1} · {2} steps")
         return words.format(schedule.function, shown_name(schedule.variant), count)
 
     def reason(self, schedule: Schedule) -> str:
-        """Say why a schedule is not applied."""
+        """Return why a schedule is not applied."""
         snapshot = self._workspace.snapshot
         there = snapshot is not None and schedule.function in snapshot.structures
         if there:
@@ -74,29 +74,28 @@ class LeftOver(QObject):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know of each, in one line."""
+        """A note on each, for the user, in one line."""
         todo = self.tr("see Left over in the pane Schedule")
         words = self.tr("The schedule {0} is not applied. {1}; {2}")
         return tuple(words.format(self.title(each), self.reason(each), todo) for each in self.all)
 
     def remove(self, schedule: Schedule) -> None:
-        """Take one out of the recipe."""
+        """Remove a schedule from the recipe."""
         recipe = self._workspace.wanted
         if recipe is not None:
             self._workspace.change(sharing.with_schedule(recipe, schedule, None))
 
     def try_here(self, schedule: Schedule) -> None:
-        """Have its steps as a variant of the function that is scheduled, which is on."""
+        """Add its steps as a variant of the scheduled function, and enable it."""
         name = schedule.variant or self.tr("from {0}").format(schedule.function)
         self._workspace.variants.add_with(name, schedule.primitives)
 
     def copy(self, schedule: Schedule) -> None:
-        """Put one on the clipboard as a Python function."""
+        """Copy a schedule to the clipboard as a Python function."""
 
         def take(text: str) -> None:
             QGuiApplication.clipboard().setText(text)
             self._workspace.announced.emit(self.tr("Copied as apply_trace(sch)."), "info")
 
-        params = ProgramParams(schedule=schedule)
-        engine, report = self._workspace.engine, self._workspace.report
-        engine.request("schedule_program", params, take, report)
+        params = ScheduleProgramQuery(schedule=schedule)
+        self._workspace.queries.ask(params, take, self._workspace.report)

@@ -1,4 +1,4 @@
-"""What is measured and checked of the function that is scheduled, and what has been so far."""
+"""Measurements and checks of the scheduled function, and a cache of them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from lowerscope.app.children.requests import REPLACED_MS, UNSEEN_MS
+from lowerscope.app.document.queries import HIDDEN_MS, SUPERSEDED_MS, Slot
 from lowerscope.app.workbench.order import Primitives
 from lowerscope.app.workbench.scheduled import Scheduled, done
-from lowerscope.core.engine.schedule_params import (
-    CheckParams,
-    MeasureParams,
-    PeaksParams,
-    WorkParams,
-)
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, Query, WorkQuery
 from lowerscope.core.recipe import Recipe, without_schedules
 from lowerscope.core.records.numbers import Checked, Measured, Peaks, Verdict, Work
 
@@ -27,16 +21,16 @@ if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
 
 DEBOUNCE_MS = 400
-"""The worker begins when nothing has been applied for so long."""
+"""Delay after the last applied step before the worker starts."""
 
 CHECK_SECONDS = 30.0
-"""What a check may take in all."""
+"""Time limit of a check."""
 
 MEASURE_MS = 60_000
-"""A function that takes longer to measure is given up."""
+"""Time limit of the measurement of a function."""
 
 KEPT = 512
-"""So many functions after some steps are remembered."""
+"""Number of cached functions after some steps."""
 
 
 Kind = Literal["check", "measure", "peaks"]
@@ -44,24 +38,24 @@ Kind = Literal["check", "measure", "peaks"]
 
 @dataclass(frozen=True)
 class _Job:
-    """Something that the worker is to do."""
+    """A job for the worker."""
 
     kind: Kind
     of: Scheduled
 
 
 class Measurements(QObject):
-    """The numbers of what is scheduled: asked for after each step, and remembered.
+    """The metrics of the scheduled function: requested after each step, and cached.
 
     Signals
     -------
     changed
-        There are new numbers, or other ones are under way.
+        There are new metrics, or others are being measured.
 
     Attributes
     ----------
     automatic
-        Whether each step is checked and measured by itself; one that is unsafe is checked anyway.
+        Whether each step is checked and measured automatically; unsafe ones are always checked.
     """
 
     changed = Signal()
@@ -75,7 +69,7 @@ class Measurements(QObject):
         self._problems: dict[_Job, Problem] = {}
         self._asked_for: deque[_Job] = deque()
         self._job: _Job | None = None
-        self._request: int | None = None
+        self._slot = Slot(workspace.queries)
         self._here: Scheduled | None = None
         self._peaks: dict[tuple[str, int], Peaks] = {}
         self.automatic = True
@@ -92,57 +86,57 @@ class Measurements(QObject):
         workspace.recovering.replayed.connect(self._ask_again)
 
     def follow_tuning(self, held_back: bool) -> None:
-        """Go on where a tuning no longer holds it back."""
+        """Continue once tuning no longer blocks measuring."""
         if not held_back:
             self._soon.start()
         self.changed.emit()
 
-    # What there is to see
+    # State
 
     @property
     def here(self) -> Scheduled | None:
-        """What is looked at; ``None`` where no function is scheduled."""
+        """The function after the current step; ``None`` if no function is scheduled."""
         return self._here
 
     @property
     def doing(self) -> Kind | None:
-        """What the worker is at."""
+        """The kind of the worker's current job."""
         return None if self._job is None else self._job.kind
 
     @property
     def doing_of(self) -> Scheduled | None:
-        """Of which function after which steps."""
+        """The function and steps of the current job."""
         return None if self._job is None else self._job.of
 
     @property
     def waits(self) -> bool:
-        """Whether a run or a tuning has the processors, so that nothing is measured now."""
+        """Return whether a run or a tuning uses the processors, so that nothing is measured."""
         return self._workspace.running or self._workspace.tuning.holds_back
 
     def is_coming(self, kind: Kind, of: Scheduled) -> bool:
-        """Whether something is under way, or the next thing that is."""
+        """Return whether a job is in progress or next."""
         return _Job(kind, of) in self._next()
 
     @property
     def peaks(self) -> Peaks | None:
-        """What the machine can do; ``None`` before it was measured."""
+        """The machine's peak rates; ``None`` before they were measured."""
         return None if self._here is None else self._peaks.get(_machine(self._here.recipe))
 
     @property
     def work(self) -> Work | None:
-        """What one call of the function does."""
+        """The work of one call of the function."""
         return None if self._here is None else self._works.get(self._here.unscheduled)
 
     def measured(self, of: Scheduled) -> Measured | None:
-        """Return how fast a function is, if that was measured."""
+        """Return how fast a function is, if measured."""
         return self._measured.get(of)
 
     def checked(self, of: Scheduled) -> Checked | None:
-        """Return whether a function computes the same, if that was checked."""
+        """Return the result of a function's check, if there is one."""
         return self._checked.get(of) if of.primitives else Checked(verdict="same")
 
     def verdicts(self) -> dict[str, Verdict]:
-        """Return what is known of the function after each step that was applied, by their ids."""
+        """Return the verdicts on the function after each applied step, by the steps' ids."""
         here, scheduling = self._here, self._workspace.scheduling
         if here is None or scheduling.record is None:
             return {}
@@ -159,7 +153,7 @@ class Measurements(QObject):
 
     @property
     def best(self) -> tuple[Scheduled, Measured] | None:
-        """The fastest so far of the function that is looked at; not one that is known as wrong."""
+        """The fastest version of the scheduled function so far that is not known to be wrong."""
         here = self._here
         if here is None:
             return None
@@ -174,16 +168,16 @@ class Measurements(QObject):
         checked = self.checked(of)
         return checked is None or checked.verdict != "differs"
 
-    # What is asked for
+    # Requests
 
     def set_automatic(self, on: bool) -> None:
-        """Check and measure each step by itself, or only on demand."""
+        """Set whether each step is checked and measured automatically."""
         self.automatic = on
         self._soon.start()
         self.changed.emit()
 
     def measure(self) -> None:
-        """Check and measure what is looked at, once more if that was done."""
+        """Check and measure the function at the current step, again if done before."""
         here = self._here
         if here is not None:
             self._forget(here)
@@ -191,28 +185,28 @@ class Measurements(QObject):
             self._ask(*(_Job(kind, here) for kind in kinds))
 
     def measure_again(self, scheduled: Sequence[Scheduled]) -> None:
-        """Measure once more functions whose times are unreliable."""
+        """Measure again functions whose times are unreliable."""
         for each in scheduled:
             self._measured.pop(each, None)
         self._ask(*(_Job("measure", each) for each in scheduled))
 
     def measure_all(self, schedules: tuple[Primitives, ...]) -> None:
-        """Measure the function after each of some schedules, as far as that was not done."""
+        """Measure the function after each of some schedules, unless cached."""
         here = self._here
         if here is not None:
             scheduled = [here.after(each) for each in schedules]
             self._ask(*(_Job(kind, of) for of in scheduled for kind in _KINDS))
 
     def measure_peaks(self) -> None:
-        """Measure once more what the machine can do; the best counts."""
+        """Measure the machine's peak rates again; the best count."""
         if self._here is not None:
             self._ask(_Job("peaks", self._here.unscheduled))
 
     def cancel(self) -> None:
-        """Stop what the worker is at, and measure by itself no more."""
+        """Cancel the current job, and stop measuring automatically."""
         self._asked_for.clear()
         self.automatic = False
-        self._stop(0)
+        self._give_up()
         self.changed.emit()
 
     def _ask(self, *jobs: _Job) -> None:
@@ -225,10 +219,10 @@ class Measurements(QObject):
         for kind in _KINDS:
             self._problems.pop(_Job(kind, of), None)
 
-    # What is done next
+    # Scheduling of jobs
 
     def _follow(self) -> None:
-        """Go over to what is looked at now."""
+        """Switch to the function at the current step."""
         here = self._looked_at()
         if here is None:
             self._asked_for.clear()
@@ -238,11 +232,11 @@ class Measurements(QObject):
         if here != self._here:
             self._here = here
             if self._job is not None and self._job not in self._next():
-                self._stop(UNSEEN_MS)
+                self._slot.cancel(HIDDEN_MS)
             self._soon.start()
             self.changed.emit()
             if here is not None and any(each.forced for each in here.primitives):
-                # What is unsafe is checked at once, also where nothing is measured by itself.
+                # Unsafe steps are checked at once, even if nothing is measured automatically.
                 self._ask(_Job("check", here))
 
     def _looked_at(self) -> Scheduled | None:
@@ -250,12 +244,11 @@ class Measurements(QObject):
         shown, record = scheduling.shown, scheduling.record
         if shown is None or record is None or scheduling.problem is not None:
             return None
-        recipe, function, index = shown
-        base = Scheduled(without_schedules(recipe), function, record.structure)
-        return base.after(done(record, scheduling.primitives[:index]))
+        base = Scheduled(without_schedules(shown.recipe), shown.function, record.structure)
+        return base.after(done(record, scheduling.primitives[: shown.index]))
 
     def _next(self) -> list[_Job]:
-        """Return what is to be done, in order."""
+        """Return the pending jobs, in order."""
         jobs = [job for job in self._asked_for if not self._is_done(job)]
         here = self._here
         if self.automatic and here is not None and self._workspace.scheduling.active:
@@ -272,13 +265,13 @@ class Measurements(QObject):
             return self.checked(job.of) is not None
         if job.of in self._measured:
             return True
-        # What hung or crashed when it was checked is not tried again.
+        # A function that hung or crashed in its check is not tried again.
         checked = self._checked.get(job.of)
         crashed = self._problems.get(_Job("check", job.of))
         return crashed is not None or (checked is not None and checked.running)
 
     def _go_on(self) -> None:
-        """Let the worker begin with what is next."""
+        """Let the worker start the next job."""
         jobs = self._next()
         if self._job is not None or not jobs or self.waits:
             self.changed.emit()
@@ -286,9 +279,7 @@ class Measurements(QObject):
         job = self._job = jobs[0]
         if job in self._asked_for:
             self._asked_for.remove(job)
-        self._request = self._workspace.worker.request(
-            job.kind, _params(job), self._take, self._take_problem
-        )
+        self._slot.ask(_params(job), self._take, self._take_problem)
         if job.kind == "measure":
             self._limit.start()
         self.changed.emit()
@@ -298,7 +289,7 @@ class Measurements(QObject):
         if job.kind == "check":
             self._keep(self._checked, job.of, result)
             if result.running:
-                # Nothing else stops it, and it would slow down what is measured next.
+                # Nothing else stops it, and it would slow down the next measurement.
                 self._workspace.worker.restart()
         elif job.kind == "measure":
             self._keep(self._measured, job.of, result)
@@ -320,21 +311,17 @@ class Measurements(QObject):
 
     def _end(self) -> _Job:
         assert self._job is not None
-        job, self._job, self._request = self._job, None, None
+        job, self._job = self._job, None
         self._limit.stop()
         return job
 
-    def _stop(self, grace_ms: int) -> None:
-        if self._request is not None:
-            self._workspace.worker.cancel(self._request, *((grace_ms,) if grace_ms else ()))
-
     def _give_up(self) -> None:
-        self._stop(0)
+        self._slot.cancel()
 
     def _make_way(self) -> None:
-        """Let a run have the worker, and go on after it."""
+        """Yield the worker to a run, and continue after it."""
         if self._workspace.running:
-            self._stop(REPLACED_MS)
+            self._slot.cancel(SUPERSEDED_MS)
         else:
             self._soon.start()
 
@@ -343,7 +330,7 @@ class Measurements(QObject):
         while len(kept) > KEPT:
             del kept[next(iter(kept))]
 
-    # What costs nothing
+    # Cheap queries
 
     def _ask_work(self, of: Scheduled) -> None:
         if of not in self._works:
@@ -352,19 +339,19 @@ class Measurements(QObject):
                 self._works[of] = work
                 self.changed.emit()
 
-            params = WorkParams(recipe=of.recipe, function=of.function)
-            self._workspace.engine.request("work", params, take, self._ignore)
+            params = WorkQuery(recipe=of.recipe, function=of.function)
+            self._workspace.queries.ask(params, take, self._ignore)
 
     def _ask_again(self) -> None:
-        """Ask the next engine for what the one that died was asked for."""
+        """Repeat the queries lost with the crashed engine."""
         if self._here is not None:
             self._ask_work(self._here.unscheduled)
 
     def _ignore(self, problem: Problem) -> None:
-        """Show no work: that the function cannot be had is said where it is shown."""
+        """Show no work: that the function is unavailable is shown elsewhere."""
 
     def _ask_peaks(self, of: Scheduled) -> None:
-        """Ask for what the machine can do, which was measured before the function was."""
+        """Query the machine's peak rates, which were measured before the function was."""
         if _machine(of.recipe) in self._peaks:
             return
 
@@ -372,22 +359,22 @@ class Measurements(QObject):
             self._peaks[_machine(of.recipe)] = peaks
             self.changed.emit()
 
-        params = PeaksParams(recipe=of.recipe)
-        self._workspace.worker.request("peaks", params, take, self._ignore)
+        params = PeaksQuery(recipe=of.recipe)
+        self._workspace.queries.ask(params, take, self._ignore)
 
 
 _KINDS: tuple[Kind, ...] = ("check", "measure")
 
 
 def _machine(recipe: Recipe) -> tuple[str, int]:
-    """Return what peaks depend on."""
+    """Return the parts of a recipe that peak rates depend on."""
     return recipe.target, recipe.threads
 
 
-def _params(job: _Job) -> msgspec.Struct:
+def _params(job: _Job) -> Query[Any]:
     recipe, function = job.of.with_schedule, job.of.function
     if job.kind == "peaks":
-        return PeaksParams(recipe=recipe, again=True)
+        return PeaksQuery(recipe=recipe, again=True)
     if job.kind == "measure":
-        return MeasureParams(recipe=recipe, function=function)
-    return CheckParams(recipe=recipe, function=function, seconds=CHECK_SECONDS)
+        return MeasureQuery(recipe=recipe, function=function)
+    return CheckQuery(recipe=recipe, function=function, seconds=CHECK_SECONDS)

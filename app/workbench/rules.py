@@ -1,4 +1,4 @@
-"""The whole model by rules: the step of the pipeline, and what the rules make of each function."""
+"""Rule-based scheduling of the whole model: the pipeline's step, and each function's rule."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.children.requests import Requests
-from lowerscope.core.engine.schedule_params import RulesParams
+from lowerscope.app.document.queries import Slot
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import RulesQuery
 from lowerscope.core.recipe import Recipe, ruled_in_model
 from lowerscope.core.records.schedule import RuledFunction
 from lowerscope.core.records.snapshot import Snapshot
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 
 class RulesInModel(QObject):
-    """Which rule schedules which function, asked for while somebody looks.
+    """The rule of each function, queried while it is shown.
 
     Signals
     -------
     changed
-        `functions`, `problem` or `busy` is new.
+        `functions`, `problem` or `busy` changed.
 
     Attributes
     ----------
     functions
-        Those of the recipe that is shown; empty before they were asked for.
+        Functions of the recipe shown; empty before they were queried.
     problem
-        Why they do not come.
+        The problem that prevented them.
     busy
-        What is being done for them, in words; empty for nothing.
+        Description of the current work; empty for none.
     """
 
     changed = Signal()
@@ -41,8 +41,7 @@ class RulesInModel(QObject):
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(workspace)
         self._workspace = workspace
-        self._requests = Requests()
-        self._request: int | None = None
+        self._slot = Slot(workspace.queries)
         self._of: tuple[Recipe, Snapshot] | None = None
         self.functions: tuple[RuledFunction, ...] = ()
         self.problem: Problem | None = None
@@ -50,45 +49,41 @@ class RulesInModel(QObject):
 
     @property
     def in_model(self) -> bool:
-        """Whether the model is scheduled by rules."""
+        """Return whether the model is scheduled by rules."""
         recipe = self._workspace.wanted
         return recipe is not None and any(
             step.name == APPLY_RULES and step.on for step in recipe.steps
         )
 
     def set_in_model(self, on: bool) -> None:
-        """Schedule the model by rules, or not: the step is at the end of the pipeline."""
+        """Add the step that schedules the model by rules to the pipeline's end, or remove it."""
         recipe = self._workspace.wanted
         if recipe is not None:
             self._workspace.change(ruled_in_model(recipe, on))
 
     def ask(self) -> None:
-        """Ask what the rules make of the functions, unless that is known of what is shown."""
+        """Query the rules' results for the functions, unless cached for the recipe shown."""
         recipe, snapshot = self._workspace.recipe, self._workspace.snapshot
         if recipe is None or snapshot is None:
             return
-        # Derived anew, the same recipe may have other functions.
+        # Derived again, the same recipe may have other functions.
         if self._of is not None and self._of[0] == recipe and self._of[1] is snapshot:
             return
-        if self._request is not None:
-            self._requests.drop(self._request)
         self._of, self.functions, self.problem = (recipe, snapshot), (), None
         self.busy = self.tr("Scheduling by rules")
-        self._request = self._requests.ask(
-            self._workspace.engine,
-            "rules",
-            RulesParams(recipe=recipe),
+        self._slot.ask(
+            RulesQuery(recipe=recipe),
             self._take,
             self._take_problem,
         )
         self.changed.emit()
 
     def _take(self, functions: tuple[RuledFunction, ...]) -> None:
-        self._request, self.busy = None, ""
+        self.busy = ""
         self.functions = functions
         self.changed.emit()
 
     def _take_problem(self, problem: Problem) -> None:
-        self._request, self.busy = None, ""
+        self.busy = ""
         self._of, self.functions, self.problem = None, (), problem
         self.changed.emit()

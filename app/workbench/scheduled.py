@@ -1,4 +1,4 @@
-"""A function after some primitives, as it is measured and checked."""
+"""A function after some primitives: the subject of measurements and checks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lowerscope.core.schedules import Schedule
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A function after some primitives: what its numbers are of.
+    """A function after some primitives, the key of its metrics.
 
     ``recipe`` has no schedules.
     """
@@ -33,17 +33,17 @@ class Scheduled:
         return msgspec.structs.replace(self.recipe, schedules=(schedule,))
 
     def after(self, primitives: Primitives) -> Scheduled:
-        """Return the same function after other primitives; those that are off do nothing."""
+        """Return the same function after other primitives; disabled ones are ignored."""
         applied = tuple(each for each in primitives if each.on)
         return Scheduled(self.recipe, self.function, self.structure, applied)
 
     @property
     def unscheduled(self) -> Scheduled:
-        """The function before all of them."""
+        """The function before all primitives."""
         return self.after(())
 
 
 def done(record: ScheduleRecord, primitives: Primitives) -> Primitives:
-    """Return those that were applied: one that was not has no numbers of its own."""
+    """Return the primitives that were applied: others have no metrics of their own."""
     applied = {step.id for step in record.steps if step.status == "done"}
     return tuple(each for each in primitives if each.id in applied)

@@ -1,4 +1,4 @@
-"""The function that is scheduled: its record after the steps that are looked at."""
+"""The scheduled function: its record after the current step."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from lowerscope.app.children.requests import Requests
+from lowerscope.app.document.queries import Slot
 from lowerscope.app.step_lines import schedule_lines
 from lowerscope.app.workbench import order as order
 from lowerscope.app.workbench.editing import Editing
 from lowerscope.app.workbench.moves import Moves
-from lowerscope.app.workbench.order import Place, params_of
 from lowerscope.app.workbench.trying import Trying
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import ScheduleQuery
 from lowerscope.core.recipe import Recipe, without_schedules
 from lowerscope.core.records.schedule import LoopNode, ScheduleRecord, ScheduleStep
 from lowerscope.core.records.steps import Moment
@@ -31,40 +31,37 @@ if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
 
 SLOW_MS = 200
-"""What takes longer is said."""
-
-KEPT = 64
-"""So many records are remembered, so that undo, redo and the slider need not ask."""
+"""Delay before a request is shown as busy."""
 
 
 class Scheduling(QObject):
-    """The function that is scheduled, while the list of steps is that of its schedule.
+    """The scheduled function, while the timeline is that of its schedule.
 
     Signals
     -------
     changed
-        `function`, `record` or `problem` is new.
+        `function`, `record` or `problem` changed.
     busy_changed
-        `busy` is new.
+        `busy` changed.
 
     Attributes
     ----------
     function
-        Its name; empty for none.
+        Name of the function; empty for none.
     index
-        After how many of its steps it is looked at; ``None`` for all.
+        Number of its steps shown as applied; ``None`` for all.
     record
-        It, after the steps that are looked at; ``None`` before it has come.
+        The function after these steps; ``None`` before the record arrives.
     problem
-        Why it does not come.
+        The problem that prevented the record.
     busy
-        Whether it takes long.
+        Whether the request takes long.
     editing
-        Changes the history.
+        Edits the history.
     moves
-        What could come next.
+        The applicable primitives.
     trying
-        What is tried before it is applied.
+        Previews and the form.
     """
 
     changed = Signal()
@@ -74,13 +71,11 @@ class Scheduling(QObject):
         super().__init__(workspace)
         self._workspace = workspace
         self._stepping = workspace.stepping
-        self._requests = Requests()
-        self._request: int | None = None
-        self._known: dict[Place, ScheduleRecord] = {}
-        self._asked: Place | None = None
-        # What was asked for again after a crash, once.
-        self._again: Place | None = None
-        self.shown: Place | None = None
+        self._slot = Slot(workspace.queries)
+        self._asked: ScheduleQuery | None = None
+        # The query that was repeated after a crash, once.
+        self._again: ScheduleQuery | None = None
+        self.shown: ScheduleQuery | None = None
         self.index: int | None = None
         self.function = ""
         self.record: ScheduleRecord | None = None
@@ -98,16 +93,16 @@ class Scheduling(QObject):
         self._stepping.list_changed.connect(self._follow)
         self._stepping.schedule_moved.connect(self._follow_step)
 
-    # What there is to see
+    # State
 
     @property
     def active(self) -> bool:
-        """Whether schedules are looked at."""
+        """Return whether the timeline is that of the schedule."""
         return self._stepping.clock == "schedule"
 
     @property
     def recipe(self) -> Recipe | None:
-        """The recipe whose schedules are shown: the one on its way, if the model stays as it is."""
+        """The recipe whose schedules are shown: the pending one, if its model is the same."""
         shown, wanted = self._workspace.recipe, self._workspace.wanted
         if shown is None or wanted is None:
             return None
@@ -115,18 +110,19 @@ class Scheduling(QObject):
 
     @property
     def is_settled(self) -> bool:
-        """Whether what is shown is what is wanted, with the moves that there are."""
-        wanted = (self.recipe, self.function, self.index)
+        """Return whether the wanted record and its primitives are shown."""
+        recipe = self.recipe
+        wanted = None if recipe is None else ScheduleQuery(recipe, self.function, self.index)
         return self.shown == wanted and self._asked is None and not self.moves.are_coming
 
     @property
     def structure(self) -> str:
-        """Structural hash of the function before it was scheduled."""
+        """Structural hash of the unscheduled function."""
         return "" if self.record is None else self.record.structure
 
     @property
     def schedule(self) -> Schedule | None:
-        """The schedule of the function that is on."""
+        """The enabled schedule of the function."""
         recipe = self.recipe
         return (
             None
@@ -136,50 +132,50 @@ class Scheduling(QObject):
 
     @property
     def primitives(self) -> order.Primitives:
-        """Its steps."""
+        """The steps of the enabled schedule."""
         schedule = self.schedule
         return () if schedule is None else schedule.primitives
 
     @property
     def place(self) -> int:
-        """Where the next primitive goes, from 0: behind the step that is looked at."""
+        """Index at which the next primitive is inserted: after the current step."""
         count = len(self.primitives)
         return count if self.index is None else min(self.index, count)
 
     @property
     def index_after(self) -> int | None:
-        """After how many steps is looked at, once one more is applied there."""
+        """The `index` to show once a primitive has been inserted there."""
         at_end = self.index is None or self.index >= len(self.primitives)
         return None if at_end else self.place + 1
 
     def index_at(self, place: int) -> int | None:
-        """After how many steps is looked at, to see what the one at a place makes."""
+        """Return the `index` that shows the result of the step at a place."""
         return None if place == len(self.primitives) - 1 else place + 1
 
     @property
     def moment(self) -> Moment:
-        """What is looked at, for texts of the function other than its script."""
+        """The current step, for texts of the function other than its script."""
         return Moment(clock="schedule", index=self.place, function=self.function)
 
     @property
     def step(self) -> ScheduleStep | None:
-        """The step that is looked at; ``None`` before the first, and where all are looked at."""
+        """The current step; ``None`` before the first, and if all are applied."""
         if self.record is None or not self.index:
             return None
         return self.record.steps[self.index - 1] if self.index <= len(self.record.steps) else None
 
     @property
     def chosen(self) -> tuple[LoopNode, ...]:
-        """The rows of the loop tree that are selected, in the order in which they were."""
+        """The selected rows of the loop tree, in the order of selection."""
         if self.record is None:
             return ()
         nodes = {each.id: each for each in self.record.tree}
         return tuple(nodes[each] for each in self._workspace.selection.chosen if each in nodes)
 
     def name_of(self, reference: Reference) -> str:
-        """Return what a loop or block is called in the tree, or how a step names it.
+        """Return the name of a loop or block in the tree, or else as a step refers to it.
 
-        What the step that is edited works on has the name that it had there.
+        The operands of the step that is edited have the names they had there.
         """
         edited = self._edited_names()
         if edited.get(reference):
@@ -195,7 +191,7 @@ class Scheduling(QObject):
         return self.tr("loop {0} around {1}").format(reference.loop, reference.block)
 
     def _edited_names(self) -> dict[Reference, str]:
-        """Return the names of what the step that is edited works on."""
+        """Return the names of the operands of the step that is edited."""
         draft = self.trying.draft
         if draft is None or not draft.edits or self.record is None:
             return {}
@@ -205,12 +201,13 @@ class Scheduling(QObject):
             return {}
         return dict(zip(references_of(primitive), step.names, strict=False))
 
-    # Which function
+    # Selecting a function
 
     def look(self, function: str) -> None:
         """Schedule another function; none for ``""``.
 
-        Of one whose weights a step after the schedules lays out, that is the function before it.
+        For a function whose weights are laid out by a step after the schedules, that is the
+        function before that step.
         """
         function = name_before_packing(function)
         if function != self.function:
@@ -231,9 +228,7 @@ class Scheduling(QObject):
         self.changed.emit()
 
     def _drop(self) -> None:
-        if self._request is not None:
-            self._requests.drop(self._request)
-            self._request = None
+        self._slot.drop()
 
     # The record
 
@@ -245,7 +240,7 @@ class Scheduling(QObject):
             self._follow()
 
     def _follow(self) -> None:
-        """Go over to the record of what is wanted now."""
+        """Switch to the record of the wanted recipe and step."""
         recipe = self.recipe
         if not self.active or recipe is None or not self.function:
             self.trying.cancel_draft()
@@ -253,36 +248,33 @@ class Scheduling(QObject):
             return
         if self.index is not None and self.index > len(self.primitives):
             self.index = None
-        wanted = (recipe, self.function, self.index)
+        wanted = ScheduleQuery(recipe, self.function, self.index)
         if wanted == (self._asked or self.shown):
             return
-        if self.shown is not None and recipe != self.shown[0]:
+        if self.shown is not None and recipe != self.shown.recipe:
             self.trying.cancel_draft()
             self.trying.stop()
         self._drop()
         self._asked = wanted
-        known = self.known(wanted)
+        known = self._workspace.queries.cached(wanted)
         if known is not None:
             self._take(known)
             return
         self._slow.start()
-        self._request = self._requests.ask(
-            self._workspace.engine, "schedule", params_of(wanted), self._take, self._take_problem
-        )
+        self._slot.ask(wanted, self._take, self._take_problem)
 
     def _ask_again(self) -> None:
-        """Ask anew what the engine that died was asked for."""
+        """Repeat the query lost with the crashed engine."""
         if self.problem is not None or self._asked is not None:
             self._asked = self.shown = None
             self._follow()
         self.moves.ask_again()
 
     def take(self, recipe: Recipe) -> None:
-        """Ask for the record anew if a recipe that was shown is derived once more."""
+        """Query the record again if the recipe shown is derived again."""
         if recipe != self._workspace.recipe:
             return
-        # The files behind it may be others, and the function with them.
-        self._known.clear()
+        # The files behind it may have changed, and the function with them.
         self.trying.cancel_draft()
         self.trying.clear()
         self.moves.forget()
@@ -291,31 +283,18 @@ class Scheduling(QObject):
         self._asked = self.shown = None
 
     def change(self, after: Recipe) -> None:
-        """Go over to the schedules of what was made of `recipe`; what else is wanted stays so."""
+        """Apply the schedule changes made to `recipe`; other pending changes stay."""
         wanted, base = self._workspace.wanted, self.recipe
         if wanted is not None and base is not None:
             same = (wanted.source, wanted.schedules) == (base.source, base.schedules)
             after = msgspec.structs.replace(wanted, schedules=after.schedules) if same else after
         self._workspace.change(after)
 
-    def known(self, place: Place) -> ScheduleRecord | None:
-        """Return the record of a place, if it is remembered."""
-        return self._known.get(place)
-
-    def keep(self, place: Place, record: ScheduleRecord) -> None:
-        """Remember the record of a place."""
-        self._known.pop(place, None)
-        self._known[place] = record
-        while len(self._known) > KEPT:
-            del self._known[next(iter(self._known))]
-
     def _take(self, record: ScheduleRecord) -> None:
         assert self._asked is not None
-        self._request = self._again = None
+        self._again = None
         self._workspace.recovering.survived("engine", "primitive")
-        place, self._asked = self._asked, None
-        self.keep(place, record)
-        self.shown = place
+        self.shown, self._asked = self._asked, None
         self.record, self.problem = record, None
         self._end_slow()
         self._look_at_failed(record)
@@ -331,32 +310,31 @@ class Scheduling(QObject):
         self.moves.follow()
 
     def _look_at_failed(self, record: ScheduleRecord) -> None:
-        """Look at the step that was applied or changed, if it failed."""
+        """Go to the step that was applied or changed, if it failed."""
         for number, step in enumerate(record.steps, start=1):
             if step.id == self.editing.edited and step.status == "failed":
                 self.index = number
 
     def _take_problem(self, problem: Problem) -> None:
-        self._request = None
-        place, self._asked = self._asked, None
+        query, self._asked = self._asked, None
         self._end_slow()
-        if problem.code == "crashed" and place is not None and self._goes_on_after(place):
+        if problem.code == "crashed" and query is not None and self._goes_on_after(query):
             return
-        self.shown = place
+        self.shown = query
         self.problem = problem
         self.changed.emit()
 
-    def _goes_on_after(self, place: Place) -> bool:
-        """Ask once more what the engine has died of, or for it without the deadly step."""
-        recipe = place[0]
+    def _goes_on_after(self, query: ScheduleQuery) -> bool:
+        """Repeat once the query that crashed the engine, or leave out the step that crashed it."""
+        recipe = query.recipe
         again = self._workspace.recovering.remedy(recipe)
         if again is not None and again != recipe:
-            self.shown = place
+            self.shown = query
             self.editing.leave_out(again)
             return True
-        if again is None or place == self._again:
+        if again is None or query == self._again:
             return False
-        self._again = place
+        self._again = query
         self._follow()
         return True
 
@@ -372,10 +350,10 @@ class Scheduling(QObject):
             self._workspace.say("", of="schedule")
             self.busy_changed.emit()
 
-    # Where in the history
+    # Position in the history
 
     def go(self, index: int) -> None:
-        """Look at the function after so many steps."""
+        """Show the function after this many steps."""
         self._stepping.go(Moment(clock="schedule", index=index, function=self.function))
 
     def go_to_end(self) -> None:
@@ -383,5 +361,5 @@ class Scheduling(QObject):
         self._stepping.leave()
 
     def stop_at(self, index: int | None) -> None:
-        """Look at the function after so many steps of the recipe that comes next."""
+        """Show the function after this many steps of the next recipe."""
         self.index = index

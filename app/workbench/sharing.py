@@ -1,7 +1,8 @@
-"""Which variants a function has, alone or together with functions of the same structure.
+"""The variants of a function's schedule, its own or shared by functions of the same structure.
 
-What is shared is chosen, changed and taken away for all that share it; what a function has alone
-goes before that, and concerns nobody else. Each function takes a recipe and returns another one.
+A shared schedule is enabled, changed and removed for all that share it; a function's own schedule
+takes precedence, and affects no other function. Each function takes a recipe and returns another
+one.
 """
 
 from __future__ import annotations
@@ -23,29 +24,29 @@ from lowerscope.core.schedules import (
 )
 
 ALONE = "alone"
-"""What a variant is called which one function has, and no other."""
+"""Name of a variant that belongs to one function only."""
 
 
 def variants(recipe: Recipe, function: str, structure: str) -> tuple[Schedule, ...]:
-    """Return the schedules that a function can have."""
+    """Return the possible schedules of a function."""
     return tuple(each for each in recipe.schedules if fits(each, function, structure))
 
 
 def chosen(recipe: Recipe, function: str, structure: str) -> Schedule | None:
-    """Return the schedule that a function has; ``None`` for none."""
+    """Return the enabled schedule of a function; ``None`` for none."""
     return schedule_for(recipe.schedules, function, structure)
 
 
 def is_alone(recipe: Recipe, function: str, structure: str) -> bool:
-    """Return whether a function has a schedule of its own, which no other one can have."""
+    """Return whether a function has a schedule of its own, not shared with others."""
     schedule = chosen(recipe, function, structure)
     return schedule is not None and not is_shared(schedule)
 
 
 def with_schedule(recipe: Recipe, before: Schedule | None, after: Schedule | None) -> Recipe:
-    """Return `recipe` with a schedule in place of another; added, or taken out, for ``None``.
+    """Return `recipe` with a schedule replaced by another; added or removed for ``None``.
 
-    It gets a number behind its name if there is one of that name already.
+    A number is appended to its name if there is one of that name already.
     """
     rest = [each for each in recipe.schedules if each is not before]
     place = next((at for at, each in enumerate(recipe.schedules) if each is before), len(rest))
@@ -56,7 +57,7 @@ def with_schedule(recipe: Recipe, before: Schedule | None, after: Schedule | Non
 
 
 def left_over(recipe: Recipe, structures: Mapping[str, str]) -> tuple[Schedule, ...]:
-    """Return the schedules that none of some functions can have; none where there are none.
+    """Return the schedules that fit none of some functions; none if there are no functions.
 
     Parameters
     ----------
@@ -71,10 +72,10 @@ def left_over(recipe: Recipe, structures: Mapping[str, str]) -> tuple[Schedule, 
 
 
 def with_chosen(recipe: Recipe, function: str, structure: str, schedule: Schedule | None) -> Recipe:
-    """Return `recipe` with one variant of a function on, or none.
+    """Return `recipe` with one variant of a function enabled, or none.
 
-    A shared one is on for all that share it. Where others have a shared one on, a function that has
-    something else alone has an empty one alone from then on if none is to be on.
+    A shared one is enabled for all that share it. If a function with a variant of its own is to
+    have none enabled while others have a shared one, it gets an empty one of its own.
     """
     if schedule is None and is_alone(recipe, function, structure):
         without = _switched(recipe, function, structure, None, shared=False)
@@ -98,7 +99,9 @@ def with_chosen(recipe: Recipe, function: str, structure: str, schedule: Schedul
 def _switched(
     recipe: Recipe, function: str, structure: str, schedule: Schedule | None, *, shared: bool
 ) -> Recipe:
-    """Return `recipe` with one of the variants of a function on; `shared` ones are off as well."""
+    """Return `recipe` with one variant on and the function's others off, shared ones if
+    `shared`.
+    """
 
     def switched(each: Schedule) -> Schedule:
         if not fits(each, function, structure) or (is_shared(each) and not shared):
@@ -117,9 +120,9 @@ def with_added(
     *,
     everywhere: bool = True,
 ) -> Recipe:
-    """Return `recipe` with one variant more, which is on.
+    """Return `recipe` with another variant, enabled.
 
-    A function that has a schedule alone has this one alone as well.
+    It is the function's own if the function has one of its own already.
     """
     added = Schedule(
         function=function,
@@ -135,7 +138,7 @@ def with_added(
 def with_primitives(
     recipe: Recipe, function: str, structure: str, primitives: tuple[Primitive, ...]
 ) -> Recipe:
-    """Return `recipe` with these steps for a function, in the variant that is on or a first one."""
+    """Return `recipe` with these steps for a function, in the enabled or a first variant."""
     schedule = chosen(recipe, function, structure)
     if schedule is None:
         return with_added(recipe, function, structure, "", primitives)
@@ -144,7 +147,7 @@ def with_primitives(
 
 
 def with_name(recipe: Recipe, function: str, structure: str, name: str) -> Recipe:
-    """Return `recipe` with another name for the variant that is on."""
+    """Return `recipe` with the enabled variant renamed."""
     schedule = chosen(recipe, function, structure)
     if schedule is None:
         return recipe
@@ -152,10 +155,10 @@ def with_name(recipe: Recipe, function: str, structure: str, name: str) -> Recip
 
 
 def without_chosen(recipe: Recipe, function: str, structure: str) -> Recipe:
-    """Return `recipe` without the variant that is on.
+    """Return `recipe` without the enabled variant.
 
-    Then the last of the others is on: a shared one in place of a shared one, as long as there are
-    any. In place of the last that a function had alone, it has what the others have.
+    The last of the others is then enabled: a shared one after a shared one, if there is one. After
+    its last own variant, the function uses the shared ones.
     """
     schedule = chosen(recipe, function, structure)
     if schedule is None:
@@ -169,10 +172,10 @@ def without_chosen(recipe: Recipe, function: str, structure: str) -> Recipe:
 
 
 def with_shared(recipe: Recipe, function: str, structure: str, shared: bool) -> Recipe:
-    """Return `recipe` with what a function has shared by all of its structure, or had alone.
+    """Return `recipe` with a function's schedule shared by all of its structure, or its own.
 
-    What they share stays with the others when one of them goes its own way, and that one has a copy
-    of it. When it comes back with something else, all have that, and what they had is there still.
+    The others keep the shared schedule when one becomes separate, which gets a copy of it. If it
+    joins again with a different schedule, all use that, and the previous one is kept.
     """
     schedule = chosen(recipe, function, structure)
     if not shared:
@@ -190,15 +193,15 @@ def with_shared(recipe: Recipe, function: str, structure: str, shared: bool) -> 
 
 
 def _joined(recipe: Recipe, function: str, structure: str, schedule: Schedule) -> Recipe:
-    """Return `recipe` with what a function has alone shared, and on for all that can have it."""
+    """Return `recipe` with a function's own schedules shared, and enabled for all that fit."""
     others = [each for each in variants(recipe, function, structure) if is_shared(each)]
     same = [each for each in others if each.primitives == schedule.primitives]
     if not schedule.primitives:
-        # It has nothing to give, and takes what the others have.
+        # It has no schedule to share, and uses the others'.
         recipe = with_schedule(recipe, schedule, None)
         return _switched(recipe, function, structure, None, shared=False)
     if same:
-        # A copy that is as it was would be one too many.
+        # An unchanged copy would be redundant.
         found = next((each for each in same if each.on), same[-1])
         recipe = with_schedule(recipe, schedule, None)
     else:

@@ -1,4 +1,4 @@
-"""What is tried before it is applied: previews of moves, and the form that is being filled in."""
+"""Previews of primitives before they are applied, and the form being filled in."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from lowerscope.app.children.requests import Requests
+from lowerscope.app.document.queries import Slot
 from lowerscope.app.workbench import order as order
-from lowerscope.app.workbench.order import Place, params_of
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import ScheduleQuery
+from lowerscope.core.model.step_list import inserted, replaced
 from lowerscope.core.records.schedule import Field, Move, ScheduleRecord, StepError
 from lowerscope.core.schedules import Argument, Primitive
 
@@ -20,28 +21,27 @@ if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
 
 PREVIEW_MS = 60
-"""So long the mouse rests, or the keyboard, before what it is on is tried."""
+"""Delay before the primitive under the mouse or the cursor is previewed."""
 
 SETTLED = ("loop", "loops", "block", "loop or block", "flag")
-"""Kinds of fields that no form is shown for: what is selected settles them, or a default."""
+"""Kinds of fields that need no form: the selection or a default determines them."""
 
 ORDERED = ("reorder", "reorder_block_iter_var")
-"""Primitives that are about the order of what is selected."""
+"""Primitives that depend on the order of the selection."""
 
 
 @dataclass(frozen=True)
 class Preview:
-    """What a primitive would make of the function.
+    """The effect of a primitive on the function.
 
     Attributes
     ----------
     primitive
-        The one that is tried.
+        The previewed primitive.
     base, record
-        The function without and with it; ``record`` is ``None`` while it is tried, and where
-        trying it came to nothing.
+        The function without and with it; ``record`` is ``None`` while pending or after a failure.
     problem
-        Why it came to nothing.
+        The problem that prevented the preview.
     """
 
     primitive: Primitive
@@ -51,7 +51,7 @@ class Preview:
 
     @property
     def error(self) -> StepError | None:
-        """Why it cannot be applied; ``None`` where it can, and while that is not known."""
+        """The error that prevents applying it; ``None`` if it can be applied, or while unknown."""
         if self.problem:
             return StepError(message=self.problem)
         steps = () if self.record is None else self.record.steps
@@ -66,15 +66,15 @@ class Draft:
     Attributes
     ----------
     move
-        Where its fields come from.
+        The entry that defines its fields.
     primitive
-        As the form is now.
+        The primitive as filled in.
     place
-        Where it stands, or is to stand, among the primitives; from 0.
+        Its index, existing or intended, among the primitives.
     edits
-        Whether it stands there already.
+        Whether it edits an existing step.
     wrong
-        What is wrong with what was typed, in one line.
+        Error in the typed values, in one line.
     """
 
     move: Move
@@ -85,14 +85,14 @@ class Draft:
 
 
 class Trying(QObject):
-    """The primitive that is tried, and the form that it comes from if there is one.
+    """The previewed primitive, and its form if there is one.
 
     Signals
     -------
     preview_changed
-        `preview` is new.
+        `preview` changed.
     draft_changed
-        `draft` is new.
+        `draft` changed.
     """
 
     preview_changed = Signal()
@@ -102,9 +102,7 @@ class Trying(QObject):
         super().__init__(scheduling)
         self._workspace = workspace
         self._scheduling = scheduling
-        self._requests = Requests()
-        self._request: int | None = None
-        self._tried: Place | None = None
+        self._slot = Slot(workspace.queries)
         self._deadly: set[Primitive] = set()
         self.preview: Preview | None = None
         self.draft: Draft | None = None
@@ -116,9 +114,9 @@ class Trying(QObject):
     # Previews
 
     def show(self, primitive: Primitive | None) -> None:
-        """Try a primitive behind the step that is looked at, and show it; none for ``None``.
+        """Preview a primitive after the current step; none for ``None``.
 
-        While a form is open, it is the form's that is shown.
+        While a form is open, its preview is shown instead.
         """
         if self.draft is not None:
             return
@@ -129,19 +127,17 @@ class Trying(QObject):
             self._try(msgspec.structs.replace(primitive, id=step))
 
     def clear(self) -> None:
-        """Show nothing that is tried."""
+        """Clear the preview."""
         self.stop()
         self._set_preview(None)
 
     def stop(self) -> None:
-        """Try nothing any more; what is shown stays until something else is there."""
+        """Cancel the preview; the last one stays until another replaces it."""
         self._soon.stop()
         self._drop()
 
     def _drop(self) -> None:
-        if self._request is not None:
-            self._requests.drop(self._request)
-            self._request = None
+        self._slot.drop()
 
     def _try(self, primitive: Primitive) -> None:
         record = self._scheduling.record
@@ -154,42 +150,35 @@ class Trying(QObject):
         self._set_preview(Preview(primitive, record))
         self._soon.start()
 
-    def _place(self, primitive: Primitive) -> Place | None:
+    def _query(self, primitive: Primitive) -> ScheduleQuery | None:
         scheduling = self._scheduling
         if scheduling.recipe is None:
             return None
         before = scheduling.primitives
         if self.draft is not None and self.draft.edits:
             index = scheduling.index_at(self.draft.place)
-            after = order.replaced(before, primitive)
+            after = replaced(before, order.place_of(before, primitive.id), primitive)
         else:
             index = scheduling.index_after
-            after = order.placed(before, scheduling.place, primitive)
-        return scheduling.editing.recipe_with(after), scheduling.function, index
+            after = inserted(before, scheduling.place, primitive)
+        return ScheduleQuery(scheduling.editing.recipe_with(after), scheduling.function, index)
 
     def _ask(self) -> None:
         preview = self.preview
-        place = None if preview is None else self._place(preview.primitive)
-        if preview is None or place is None:
+        query = None if preview is None else self._query(preview.primitive)
+        if preview is None or query is None:
             return
-        known = self._scheduling.known(place)
+        known = self._workspace.queries.cached(query)
         if known is not None:
             self._set_preview(replace(preview, record=known))
             return
-        self._tried = place
-        self._request = self._requests.ask(
-            self._workspace.engine, "schedule", params_of(place), self._take, self._take_problem
-        )
+        self._slot.ask(query, self._take, self._take_problem)
 
     def _take(self, record: ScheduleRecord) -> None:
-        self._request = None
-        assert self._tried is not None
-        self._scheduling.keep(self._tried, record)
         if self.preview is not None:
             self._set_preview(replace(self.preview, record=record))
 
     def _take_problem(self, problem: Problem) -> None:
-        self._request = None
         if self.preview is None:
             return
         if problem.code == "crashed":
@@ -210,11 +199,11 @@ class Trying(QObject):
     # The form
 
     def asks(self, move: Move) -> bool:
-        """Return whether a move has a form to fill in before it is applied."""
+        """Return whether a primitive needs a form before it is applied."""
         return move.name in ORDERED or any(_asks(each) for each in move.fields)
 
     def choose(self, move: Move) -> None:
-        """Apply a move that leaves nothing to choose; otherwise show its form."""
+        """Apply a primitive without choices; otherwise show its form."""
         primitive = move.primitive
         if move.legal and not self.asks(move) and _plain(primitive) not in self._deadly:
             self._scheduling.editing.apply(primitive)
@@ -222,13 +211,13 @@ class Trying(QObject):
             self.open(move)
 
     def open(self, move: Move) -> None:
-        """Show the form of a move."""
+        """Show the form of a primitive."""
         step = order.new_id(self._scheduling.primitives)
         primitive = msgspec.structs.replace(move.primitive, id=step)
         self._set_draft(Draft(move, primitive, self._scheduling.place))
 
     def edit(self, step: str) -> None:
-        """Show the form of a step, with what it has, as soon as its fields are known."""
+        """Show the form of a step, with its arguments, as soon as its fields are known."""
         scheduling = self._scheduling
         place = order.place_of(scheduling.primitives, step)
         if place < 0 or scheduling.record is None:
@@ -238,7 +227,7 @@ class Trying(QObject):
         scheduling.moves.ask_for_step(step, place)
 
     def open_step(self, step: str, moves: tuple[Move, ...]) -> None:
-        """Show the form of a step: `moves` are those where it stands, for what it is about."""
+        """Show the form of a step: `moves` are those offered there for its operands."""
         primitives = self._scheduling.primitives
         place = order.place_of(primitives, step)
         if place < 0:
@@ -252,7 +241,7 @@ class Trying(QObject):
         self._set_draft(Draft(move, primitive, place, edits=True))
 
     def fill_in(self, arguments: dict[str, Argument], wrong: str = "") -> None:
-        """Take what the form has now, and what is wrong with it."""
+        """Set the form's current arguments, and their error."""
         if self.draft is None:
             return
         primitive = msgspec.structs.replace(self.draft.primitive, arguments=arguments, forced=False)
@@ -261,12 +250,12 @@ class Trying(QObject):
             self._set_draft(draft)
 
     def cancel_draft(self) -> None:
-        """Close the form; what it was filled in with is gone."""
+        """Close the form and discard its values."""
         if self.draft is not None:
             self._set_draft(None)
 
     def apply_draft(self, *, forced: bool = False) -> None:
-        """Apply what the form is filled in with."""
+        """Apply the primitive of the form."""
         draft = self.draft
         if draft is None or draft.wrong:
             return
@@ -293,5 +282,5 @@ def _asks(field: Field) -> bool:
 
 
 def _plain(primitive: Primitive) -> Primitive:
-    """Return a primitive by what it does alone."""
+    """Return a primitive without its id and other data that do not affect its result."""
     return msgspec.structs.replace(primitive, id="", on=True, forced=False)

@@ -1,4 +1,4 @@
-"""What tuning has found, put into the recipe: as schedules like any other, in one step of undo."""
+"""Applying tuning results to the recipe, as ordinary schedules and in one undo step."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.children.requests import Requests
+from lowerscope.app.document.queries import Slot
 from lowerscope.app.workbench import sharing as sharing
 from lowerscope.app.workbench.scheduled import Scheduled
-from lowerscope.core.engine.schedule_params import ScheduleParams
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.formatting import ratio_text
+from lowerscope.core.model.queries import ScheduleQuery
 from lowerscope.core.recipe import Recipe, applies_schedules, steps_before_schedules
 from lowerscope.core.records.schedule import ScheduleRecord
 from lowerscope.core.records.tuning import Tuned, TunedFunction, TuneState
@@ -21,16 +22,16 @@ if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
 
 BETTER = 0.98
-"""What takes less than this share of the time of what was there is better."""
+"""A schedule that takes less than this share of the previous time is better."""
 
 
 class TunedLanding(QObject):
-    """Asks whether the functions are there still, and changes the recipe once.
+    """Checks that the functions still exist, and changes the recipe once.
 
     Signals
     -------
     landed(str, str)
-        What has become of it, in one line, and its role.
+        The outcome in one line, and its role.
     """
 
     landed = Signal(str, str)
@@ -38,26 +39,23 @@ class TunedLanding(QObject):
     def __init__(self, workspace: Workspace, parent: QObject) -> None:
         super().__init__(parent)
         self._workspace = workspace
-        self._requests = Requests()
         self._tuned = Tuned(state=TuneState())
         self._open: list[Schedule] = []
         self._there: list[Schedule] = []
         self._gone: list[str] = []
-        self._request: int | None = None
+        self._slot = Slot(workspace.queries)
         self._again = False
 
     def land(self, tuned: Tuned, of: Recipe) -> None:
-        """Have what is better than what was there in the recipe.
+        """Apply to the recipe the results that are better than the previous schedules.
 
         Parameters
         ----------
         of
-            The recipe that was tuned; the one that is shown may be another by now.
+            The recipe that was tuned; the one shown may be another by now.
         """
         self._tuned, self._open = tuned, list(tuned.schedules)
         self._there, self._gone, self._again = [], [], False
-        if self._request is not None:
-            self._requests.drop(self._request)
         recipe = self._workspace.wanted
         if recipe is not None and _functions_of(recipe) == _functions_of(of):
             self._there, self._open = self._open, []
@@ -70,13 +68,11 @@ class TunedLanding(QObject):
         if not self._open:
             self._change(recipe)
             return
-        params = ScheduleParams(recipe=recipe, function=self._open[0].function, index=0)
-        self._request = self._requests.ask(
-            self._workspace.engine, "schedule", params, self._take, self._take_problem
-        )
+        params = ScheduleQuery(recipe=recipe, function=self._open[0].function, index=0)
+        self._slot.ask(params, self._take, self._take_problem)
 
     def _take(self, record: ScheduleRecord) -> None:
-        self._request, self._again = None, False
+        self._again = False
         schedule = self._open.pop(0)
         if fits(schedule, record.function, record.structure):
             self._there.append(schedule)
@@ -85,9 +81,8 @@ class TunedLanding(QObject):
         self._go_on()
 
     def _take_problem(self, problem: Problem) -> None:
-        self._request = None
         if problem.code in ("cancelled", "crashed") and not self._again:
-            # It is the engine that is gone: the next one is asked, once.
+            # The engine crashed: the query is repeated once.
             self._again = True
         else:
             self._again = False
@@ -115,7 +110,7 @@ class TunedLanding(QObject):
         self.landed.emit(text, "wrong" if self._gone else "info")
 
     def _before(self, recipe: Recipe, schedule: Schedule, found: TunedFunction) -> float | None:
-        """Return the seconds that a call takes as it was; ``None`` where that is not known."""
+        """Return the previous seconds per call; ``None`` if unknown."""
         chosen = sharing.chosen(recipe, schedule.function, schedule.structure)
         if chosen is None or not chosen.primitives:
             ruled = any(step.name == APPLY_RULES and step.on for step in recipe.steps)
@@ -128,18 +123,17 @@ class TunedLanding(QObject):
         return None if measured is None else measured.milliseconds / 1000
 
     def _words(self, better: dict[str, float | None], worse: list[str]) -> str:
-        """Return one line on functions that are so many times as fast as before, and others."""
+        """Return one line on the functions that became faster, and on the others."""
         parts = []
         times = next(iter(better.values()), None)
-        if better and (len(better) > 1 or times is None):
+        if len(better) == 1 and times is not None:
+            text = self.tr(
+                "{0} is {1} as fast as it was: the schedule is in its history, undo takes it back."
+            )
+            parts.append(text.format(*better, ratio_text(times)))
+        elif better:
             text = self.tr("What was found is in the history of {0}: undo takes it back.")
             parts.append(text.format(_names(list(better))))
-        elif better:
-            text = self.tr(
-                "{0} is {1} × as fast as it was: the schedule is in its history, undo takes it"
-                " back."
-            )
-            parts.append(text.format(*better, f"{times:.3g}"))
         if worse:
             parts.append(self.tr("What {0} had stays: it is as fast.").format(_names(worse)))
         if self._gone:
@@ -155,7 +149,7 @@ def _is_better(found: TunedFunction, before: float | None) -> bool:
 
 
 def _with_tuned(recipe: Recipe, schedule: Schedule) -> Recipe:
-    """Return `recipe` with a schedule on, in place of what an earlier tuning has found."""
+    """Return `recipe` with a schedule enabled, replacing that of an earlier tuning."""
     function, structure = schedule.function, schedule.structure
     earlier = [
         each
@@ -173,7 +167,7 @@ def _with_tuned(recipe: Recipe, schedule: Schedule) -> Recipe:
 
 
 def _functions_of(recipe: Recipe) -> Recipe:
-    """Return what the functions depend on that schedules are made for."""
+    """Return the parts of a recipe that determine its functions."""
     plain = Recipe(source=recipe.source)
     return msgspec.structs.replace(
         recipe,

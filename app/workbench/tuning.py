@@ -1,4 +1,4 @@
-"""The tuning that is under way: what it is of, how far it is, and what it has found."""
+"""The current tuning: its functions, its progress and its results."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.workbench.tuned_landing import TunedLanding
-from lowerscope.core.engine.tuning_params import (
-    PauseTuningParams,
-    TuneParams,
-    TuneStateParams,
-)
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import PauseTuningQuery, TuneQuery, TuneStateQuery
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.tuning import Tuned, TuneOptions, TuneState
 
@@ -23,41 +19,41 @@ if TYPE_CHECKING:
     from lowerscope.app.workspace import Workspace
 
 ASK_MS = 200
-"""It is looked so often how far it is."""
+"""Interval of the progress queries."""
 
 Phase = Literal["idle", "waiting", "tuning", "pausing", "paused", "stopping", "collecting"]
 
 
 @dataclass(frozen=True)
 class Said:
-    """One line on what has become of a tuning, and its role: ``"info"`` or ``"wrong"``."""
+    """One line on the outcome of a tuning, and its role: ``"info"`` or ``"wrong"``."""
 
     text: str = ""
     role: str = "info"
 
 
 class Tuning(QObject):
-    """Tunes in a process of its own, so that the worker goes on answering.
+    """Tunes in a process of its own, so that the worker stays responsive.
 
-    A run pauses it: it goes on when the run has ended. Measurements at the workbench wait.
+    A run pauses it until the run has ended. Measurements at the workbench wait.
 
     Signals
     -------
     changed
-        `phase`, `state` or `said` is new.
+        `phase`, `state` or `said` changed.
 
     Attributes
     ----------
     phase
-        ``"idle"``: there is none; ``"waiting"``: for the engine, or a run that is under way;
-        ``"pausing"``: until the candidate that is measured is done; ``"stopping"``: likewise, and
-        killed if that takes long; ``"collecting"``: what was found is read from the database.
+        ``"idle"``: there is none; ``"waiting"``: for the engine, or for the current run;
+        ``"pausing"``: until the current candidate is measured; ``"stopping"``: likewise, and killed
+        if that takes long; ``"collecting"``: the results are being read from the database.
     state
-        How far the last tuning is, or was; ``None`` before the first one.
+        Progress of the current or last tuning; ``None`` before the first one.
     trials
-        How many were asked for last.
+        Number of trials requested last.
     said
-        What there is to say of it.
+        The message shown.
     """
 
     changed = Signal()
@@ -84,37 +80,37 @@ class Tuning(QObject):
         workspace.children_changed.connect(self._begin_if_waiting)
         workspace.snapshot_changed.connect(self._follow)
 
-    # What there is to see
+    # State
 
     @property
     def under_way(self) -> bool:
-        """Whether there is a tuning that is not over."""
+        """Return whether a tuning is in progress."""
         return self.phase != "idle"
 
     @property
     def measures(self) -> bool:
-        """Whether it measures, so that nothing else may."""
+        """Return whether it measures, so that nothing else may."""
         return self.phase in ("tuning", "pausing", "stopping")
 
     @property
     def holds_back(self) -> bool:
-        """Whether what is measured at the workbench waits."""
+        """Return whether measurements at the workbench have to wait."""
         return self.measures or self.phase == "waiting"
 
     @property
     def pid(self) -> int | None:
-        """The process that tunes, which leads a group with all that it starts."""
+        """Process id of the tuning process, which leads a process group."""
         return None if self._client is None else self._client.pid
 
     @property
     def can_go_on(self) -> bool:
-        """Whether the last tuning can be continued."""
+        """Return whether the last tuning can be continued."""
         return not self.under_way and self._of is not None and self._workspace.recipe is not None
 
-    # What the user does
+    # Commands
 
     def start(self, options: TuneOptions) -> None:
-        """Tune the model that is shown, as soon as nothing else is at work."""
+        """Tune the model shown, as soon as nothing else runs."""
         self.trials = options.trials
         self._start(options)
 
@@ -129,9 +125,9 @@ class Tuning(QObject):
         self._begin_if_waiting()
 
     def go_on(self) -> None:
-        """Tune the same functions for `trials` more, from what is in the database."""
+        """Tune the same functions for `trials` more, continuing from the database."""
         if self.can_go_on:
-            # Those that the database has count.
+            # Trials in the database count.
             done = 0 if self.state is None else sum(each.trials for each in self.state.functions)
             trials = done + self.trials
             self._start(msgspec.structs.replace(self._options, trials=trials, fresh=False))
@@ -143,14 +139,14 @@ class Tuning(QObject):
             self._pause(self.tr("Pausing: the candidate that is measured comes to its end."))
 
     def resume(self) -> None:
-        """Go on."""
+        """Resume tuning."""
         if self.phase in ("paused", "pausing"):
             self._for_run = False
             self._tell(paused=False)
             self._set_phase("tuning")
 
     def stop(self) -> None:
-        """End it; what was found is kept."""
+        """Stop tuning; its results are kept."""
         if self.phase == "waiting":
             self._end(self.tr("Not begun."))
         elif self.phase == "collecting":
@@ -158,11 +154,11 @@ class Tuning(QObject):
         elif self.phase in ("tuning", "pausing", "paused") and self._request is not None:
             assert self._client is not None
             self._set_phase("stopping", self.tr("Stopping…"))
-            # It is killed, with all that it has started, if it does not stop by itself.
+            # It is killed with its subprocesses if it does not stop by itself.
             self._client.cancel(self._request)
 
     def close(self) -> None:
-        """End the process and all that it has started: the window is closed."""
+        """Kill the process and its subprocesses: the window is closed."""
         self._ask_soon.stop()
         if self._client is not None:
             self._client.stop()
@@ -197,8 +193,7 @@ class Tuning(QObject):
         if workspace.engine.state in ("starting", "busy") or workspace.worker.state == "busy":
             return
         self._request = client.request(
-            "tune",
-            TuneParams(recipe=self._of, options=self._options),
+            TuneQuery(recipe=self._of, options=self._options),
             self._take,
             self._take_problem,
             self._take_progress,
@@ -212,22 +207,20 @@ class Tuning(QObject):
             self.changed.emit()
 
     def _ask(self) -> None:
-        """Ask how far it is."""
+        """Query the progress."""
         if self.phase == "pausing" and self._client is not None:
-            # What was told before it had begun was not heard.
+            # A pause sent before it had started was lost.
             self._tell(paused=True)
         if self._client is not None and self._asked is None:
-            self._asked = self._client.request(
-                "tune_state", TuneStateParams(), self._take_state, self._ignore
-            )
+            self._asked = self._client.request(TuneStateQuery(), self._take_state, self._ignore)
 
     def _tell(self, *, paused: bool) -> None:
         assert self._client is not None
-        params = PauseTuningParams(paused=paused)
-        self._client.request("pause_tuning", params, self._take_state, self._ignore)
+        params = PauseTuningQuery(paused=paused)
+        self._client.request(params, self._take_state, self._ignore)
 
     def _ignore(self, problem: Problem) -> None:
-        """Wait for the next answer; that the tuning is over is told by its own."""
+        """Wait for the next answer; the end of the tuning has an answer of its own."""
         self._asked = None
 
     def _take_state(self, state: TuneState) -> None:
@@ -268,7 +261,7 @@ class Tuning(QObject):
             self._collect(problem.line(), wrong=True)
 
     def _collect(self, text: str, *, wrong: bool = False) -> None:
-        """Read what was found from the database, since nobody else can tell any more."""
+        """Read the results from the database, since the process is gone."""
         found = self.state is not None and any(
             each.best is not None for each in self.state.functions
         )
@@ -278,13 +271,13 @@ class Tuning(QObject):
         self._ask_soon.stop()
         self._finish_state()
         options = msgspec.structs.replace(self._options, trials=0, fresh=False)
-        params = TuneParams(recipe=self._of, options=options)
-        self._request = self._client.request("tune", params, self._take, self._take_none)
+        params = TuneQuery(recipe=self._of, options=options)
+        self._request = self._client.request(params, self._take, self._take_none)
         self._set_phase("collecting", text, wrong=wrong)
         self._workspace.runs.run_if_waiting()
 
     def _take_none(self, problem: Problem) -> None:
-        """Leave what was found in the database, as it could not be read now."""
+        """Leave the results in the database, as they could not be read."""
         self._end(self.said.text, wrong=True)
 
     def _finish_state(self) -> None:
@@ -308,20 +301,20 @@ class Tuning(QObject):
         self._workspace.runs.run_if_waiting()
 
     def _say_landed(self, text: str, role: str) -> None:
-        """Say what has become of it, behind how it ended where that was not by itself."""
+        """Report the outcome, after the reason if it ended early."""
         text = " ".join(each for each in (self.said.text, text) if each)
         self.said = Said(text, "wrong" if "wrong" in (role, self.said.role) else "info")
         self.changed.emit()
         self._workspace.announced.emit(self.said.text, self.said.role)
 
-    # What else goes on
+    # Interaction with runs
 
     def _pause(self, text: str) -> None:
         self._tell(paused=True)
         self._set_phase("pausing", text)
 
     def _make_way(self) -> None:
-        """Pause for a run, and go on after it."""
+        """Pause for a run, and resume after it."""
         if self._workspace.running:
             if self.phase == "tuning" and (self.state is None or not self.state.trials_total):
                 self._begin_later()
@@ -335,10 +328,10 @@ class Tuning(QObject):
             self._begin_if_waiting()
 
     def _begin_later(self) -> None:
-        """Begin anew after a run: there is nothing to pause yet, and what comes may take long."""
+        """Restart after a run: there is nothing to pause yet, and the preparation may take long."""
         if self._client is not None and self._request is not None:
             self._ask_soon.stop()
-            # In this order: what was dropped cannot be cancelled any more.
+            # In this order: a dropped request can no longer be cancelled.
             self._client.cancel(self._request)
             self._client.drop(self._request)
             self._request = None
@@ -346,7 +339,7 @@ class Tuning(QObject):
             self._workspace.runs.run_if_waiting()
 
     def _follow(self) -> None:
-        """Stop what is tuned of another source."""
+        """Stop the tuning of another source."""
         recipe = self._workspace.recipe
         if self._of is None or recipe is None or recipe.source == self._of.source:
             return

@@ -1,4 +1,4 @@
-"""The variants of a function's schedule, and what becomes of one: files, text, the model."""
+"""The variants of a function's schedule, their files, and their application to the model."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 class Variants:
-    """The schedules of the function that is scheduled, one of which is on at most.
+    """The schedules of the scheduled function, at most one of which is enabled.
 
     Attributes
     ----------
     left_over
-        Those that fit no function.
+        The orphaned schedules.
     by_rule
-        Has a rule write one.
+        Creates one by a rule.
     rules
-        The whole model by rules.
+        Schedules the whole model by rules.
     """
 
     def __init__(self, workspace: Workspace) -> None:
@@ -49,7 +49,7 @@ class Variants:
 
     @property
     def alike(self) -> int:
-        """How many functions have the schedule that is on."""
+        """Number of functions that use the enabled schedule."""
         scheduling = self._workspace.scheduling
         recipe, record, schedule = scheduling.recipe, scheduling.record, scheduling.schedule
         if recipe is None or record is None or schedule is None:
@@ -58,33 +58,33 @@ class Variants:
         return sharing.sharing(recipe, functions, record.structure, schedule)
 
     def choose(self, variant: str | None) -> None:
-        """Have another one on; none for ``None``."""
+        """Enable another one; none for ``None``."""
         schedule = next((each for each in self.all if each.variant == variant), None)
         self._change(sharing.with_chosen, schedule, to_end=True)
 
     def add(self, name: str, *, copied: bool = False) -> None:
-        """Begin another one, or a copy of the one that is on, and have that on."""
+        """Add an empty one, or a copy of the enabled one, and enable it."""
         self.add_with(name, self._workspace.scheduling.primitives if copied else ())
 
     def add_with(self, name: str, primitives: order.Primitives, *, everywhere: bool = True) -> None:
-        """Have these steps as another one, and have that on.
+        """Add one with these steps, and enable it.
 
-        Functions of the same structure share it, if `everywhere` and as long as this one has
-        nothing alone.
+        Functions of the same structure share it, if `everywhere` and as long as this one has none
+        of its own.
         """
         added = partial(sharing.with_added, everywhere=everywhere)
         self._change(added, name, primitives, to_end=True)
 
     def rename(self, name: str) -> None:
-        """Give the one that is on another name."""
+        """Rename the enabled one."""
         self._change(sharing.with_name, name)
 
     def remove(self) -> None:
-        """Take the one that is on away; the last of the others is on then."""
+        """Remove the enabled one; the last of the others is then enabled."""
         self._change(sharing.without_chosen, to_end=True)
 
     def set_everywhere(self, everywhere: bool) -> None:
-        """Have the schedule for all functions of this structure, or one for this name alone."""
+        """Share the schedule with all functions of this structure, or keep it for this one only."""
         self._change(sharing.with_shared, everywhere)
 
     def _change(
@@ -103,12 +103,12 @@ class Variants:
 
     @property
     def in_model(self) -> bool:
-        """Whether schedules are applied to the model."""
+        """Return whether schedules are applied to the model."""
         recipe = self._workspace.wanted
         return recipe is not None and applies_schedules(recipe)
 
     def set_in_model(self, on: bool) -> None:
-        """Apply the schedules to the model, or not: the step is at the end of the pipeline."""
+        """Add the step that applies the schedules at the end of the pipeline, or remove it."""
         recipe = self._workspace.wanted
         if recipe is not None:
             self._workspace.change(applied_to_model(recipe, on))
@@ -116,15 +116,15 @@ class Variants:
     # Files
 
     def load(self, path: str) -> None:
-        """Have the schedule of a file on, as a variant of the function that is scheduled.
+        """Load a schedule from a file as a variant of the scheduled function, and enable it.
 
-        Of several, that is one which fits the function. One of another function is tried as well:
-        its steps say what does not fit.
+        Of several, one that fits the function is used. One of another function is tried as well:
+        its steps show what does not fit.
 
         Raises
         ------
         LowerscopeError
-            If the file cannot be read, or holds something else: see `load_schedules`.
+            If the file cannot be read or holds something else: see `load_schedules`.
         """
         scheduling = self._workspace.scheduling
         function, structure = scheduling.function, scheduling.structure

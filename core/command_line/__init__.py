@@ -1,1 +1,1 @@
-"""The commands of ``lowerscope``: each writes a recipe and prints what the window shows."""
+"""Commands of ``lowerscope``: each makes a recipe and prints the records that the window shows."""

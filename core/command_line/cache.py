@@ -1,4 +1,4 @@
-"""The command ``lowerscope cache``: what is kept for the user, its limit, and an end to it."""
+"""The command ``lowerscope cache``: shows the cache, sets its limit, and clears it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from lowerscope.core.cache_limit import (
     set_cache_limit,
 )
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.memory_limit import bytes_text, parse_bytes
+from lowerscope.core.memory_limit import parse_bytes
+from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.user_cache import cache_folder
 
 
@@ -25,7 +26,7 @@ def add_cache_options(parser: argparse.ArgumentParser) -> None:
 
 
 def cache(options: argparse.Namespace) -> str:
-    """Return lines on the cache: where it is, what was removed, its size and its limit.
+    """Apply the options to the cache; return its folder, the removed files, its size and its limit.
 
     Raises
     ------

@@ -26,6 +26,13 @@ from lowerscope.core.command_line.report import (
 from lowerscope.core.command_line.terminal_line import on_terminal_line
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.formatting import (
+    NONE,
+    duration_text,
+    durations_text,
+    error_text,
+    ratio_text,
+)
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.variant import Variant, fastest, our_times, ratio_of
 from lowerscope.core.rendering.time_text import compiled_text, method_text, unreliable_text
@@ -36,7 +43,7 @@ if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
 
 UNSCHEDULED = "none"
-"""What ``--schedule`` is given for a variant without schedules."""
+"""Value of ``--schedule`` for a variant without schedules."""
 
 
 def add_compare_options(parser: argparse.ArgumentParser) -> None:
@@ -49,12 +56,12 @@ def add_compare_options(parser: argparse.ArgumentParser) -> None:
 
 
 def recipes_of(options: argparse.Namespace) -> tuple[Recipe, ...]:
-    """Return a recipe for each combination of what `SEVERAL` options are given.
+    """Return a recipe for each combination of the values of `SEVERAL` options.
 
     Raises
     ------
     LowerscopeError
-        If an option cannot be read, or what ``--schedule`` names is no file.
+        If an option cannot be read, or ``--schedule`` names no file.
     """
     for name in options.schedules or ():
         if name in (UNSCHEDULED, RULES, TUNED) or name.endswith(".json"):
@@ -111,13 +118,13 @@ def _is_file(name: str) -> bool:
 
 
 _HEADINGS = (
-    *("variant", "verdict", "error", "TVM ms", "spread"),
-    *("{0} ms", "ratio", "functions", "build ms"),
+    *("variant", "verdict", "error", "TVM", "spread"),
+    *("{0}", "ratio", "functions", "build"),
 )
 
 
 def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
-    """Return a line for each variant, figures right-aligned, and what is to be said of them."""
+    """Return a line for each variant, figures right-aligned, and notes on them."""
     records = [each.record for each in variants if each.record is not None]
     side = records[0].reference if records else "torch"
     rows = [tuple(each.format(side) for each in _HEADINGS), *map(_row, variants)]
@@ -152,18 +159,17 @@ def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
 def _row(variant: Variant) -> tuple[str, ...]:
     record = variant.record
     if record is None:
-        return (variant.name, "failed", *("-" for _ in _HEADINGS[2:]))
-    torch, times = record.torch_ms, our_times(record)
+        return (variant.name, "failed", *(NONE for _ in _HEADINGS[2:]))
+    times = our_times(record)
     ratio, told = ratio_of(record)
-    about = "" if told else "≈"
     return (
         variant.name,
         ", ".join(filter(None, (record.verdict, not_finite_text(record.not_finite_count)))),
-        "-" if record.max_abs_error is None else f"{record.max_abs_error:.1e}",
-        f"{record.tvm_ms:.3f}",
-        "-" if times is None else f"{times.low:.3f}-{times.high:.3f}",
-        "-" if torch is None else f"{torch:.3f}",
-        "-" if ratio is None else f"{about}{ratio:.3g}",
+        error_text(record.max_abs_error),
+        duration_text(record.tvm_ms),
+        NONE if times is None else durations_text(times.low, times.high),
+        duration_text(record.torch_ms),
+        NONE if ratio is None else ratio_text(ratio, about=not told),
         str(record.functions),
-        f"{record.build_ms:.0f}",
+        duration_text(record.build_ms),
     )

@@ -1,7 +1,7 @@
-"""The command line's text on standard output and standard error.
+"""Output of the command line on standard output and standard error.
 
-All text of a command goes through this module: what files put into it cannot control the terminal,
-and a terminal that lacks a character is given another one.
+All text of a command goes through this module: text from files cannot control the terminal, and
+characters that a terminal lacks are replaced.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 LONGEST_LINE = 4000
-"""Characters of a note or a problem that are written."""
+"""Length limit of a note or a problem, in characters."""
 
 _PLAIN = {
     "×": "x",
@@ -45,12 +45,12 @@ _PLAIN = {
     "\N{NO-BREAK SPACE}": " ",
     "\N{NARROW NO-BREAK SPACE}": " ",
 }
-"""ASCII for the characters of Lowerscope's own text, for terminals that have nothing else."""
+"""ASCII replacements for characters of Lowerscope's own text."""
 
 _ERRORS = "lowerscope.plain"
 
 _UNSAFE = re.compile(r"[^ -~\n\t]+")
-"""Text that may hold a character that is no text."""
+"""Pattern of text that may contain control or format characters."""
 
 
 class Lost(Exception):
@@ -58,9 +58,9 @@ class Lost(Exception):
 
 
 def escaped(text: str) -> str:
-    """Return text as a terminal can show it: control and format characters as escapes.
+    """Escape the control and format characters of text for a terminal.
 
-    They would move the cursor, change colors or the title, or reverse the order of what is read.
+    They would move the cursor, change colors or the title, or reverse the reading order.
     """
     return _UNSAFE.sub(lambda found: "".join(map(_escaped, found[0])), text)
 
@@ -86,12 +86,12 @@ def put_out(text: str) -> None:
     try:
         print(escaped(text) if stream.isatty() else text, file=stream, flush=True)
     except BrokenPipeError:
-        # The reader, such as `head`, has seen enough; Python would complain again at exit.
+        # A reader such as `head` has closed the pipe; Python would report it again at exit.
         sys.stdout = None
 
 
 def take_any_text() -> None:
-    """Let the streams take characters that their encoding lacks, whoever writes them."""
+    """Make the streams accept characters that their encoding lacks, whoever writes them."""
     for name in ("stdout", "stderr"):
         _stream(name)
 
@@ -103,7 +103,7 @@ def _stream(name: str) -> TextIO | None:
     ------
     Lost
         If its descriptor is not the one that the process was started with, or this process is a
-        copy that a user's code has made.
+        fork made by the user's code.
     """
     descriptor = {"stdout": 1, "stderr": 2}[name]
     if descriptor in _own and (
@@ -124,7 +124,7 @@ _own_process = 0
 
 
 def watch_streams() -> None:
-    """Let `say` and `put_out` raise `Lost` where code has closed or replaced a descriptor."""
+    """Make `say` and `put_out` raise `Lost` if code has closed or replaced a descriptor."""
     global _own_process
     _own_process = os.getpid()
     _own.update({descriptor: _identity(descriptor) for descriptor in (1, 2)})
@@ -140,7 +140,7 @@ def _identity(descriptor: int) -> tuple[int, int] | None:
 
 @contextlib.contextmanager
 def own_streams() -> Iterator[None]:
-    """Put `sys.stdout` and `sys.stderr` back after the body, whatever code has made of them."""
+    """Restore `sys.stdout` and `sys.stderr` after the body."""
     before = sys.stdout, sys.stderr
     try:
         yield

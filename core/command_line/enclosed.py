@@ -1,4 +1,4 @@
-"""The option ``--sandbox``: a command runs its file's code as the window does, in a sandbox.
+"""The option ``--sandbox``: runs the user's code in a sandbox, as the window does.
 
 This module imports neither torch nor TVM: the command itself runs in another process.
 """
@@ -19,19 +19,19 @@ from lowerscope.core import sandbox
 from lowerscope.core.command_line import console
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.catalogue import announced, parse_wanted
+from lowerscope.core.files.atomic_write import WRITES
 from lowerscope.core.memory_limit import usual_limit
 from lowerscope.core.sandbox_folder import SandboxFolder, own_folder
 from lowerscope.core.sandbox_output import SandboxOutput, only
-from lowerscope.core.unfinished import WRITES
 from lowerscope.core.user_paths import is_same_file, user_path
 
 OPTION = "--sandbox"
 
 _FILES = ("output", "save", "html")
-"""Options that name a file that is written."""
+"""Options that name an output file."""
 
 _MOST_NAMES = 20
-"""Names of files that were not announced are told up to so many."""
+"""Most unannounced files that are named in a message."""
 
 _PARENT_DEATH_SIGNAL = 1
 """Of Linux's ``prctl``."""
@@ -52,31 +52,31 @@ def add_sandbox_option(parser: argparse.ArgumentParser) -> None:
 def run_enclosed(
     arguments: Sequence[str], parse: Callable[[Sequence[str]], argparse.Namespace]
 ) -> int | None:
-    """Run a command in a sandbox, if it asks for one, and return its exit code.
+    """Run a command in a sandbox, if the options request one, and return its exit code.
 
-    What it writes is left in a folder of the sandbox, and copied to where it belongs when the
-    command has ended: see `core.sandbox_output`.
+    Its output files are written to a folder of the sandbox, and copied to their destinations when
+    the command has ended: see `core.sandbox_output`.
 
     Parameters
     ----------
     arguments
         Of the command.
     parse
-        Reads them.
+        Parses them.
 
     Returns
     -------
     int or None
-        ``None`` where this process is to run the command: it asks for no sandbox, or is in one.
+        ``None`` if this process is to run the command: no sandbox is requested, or it is in one.
 
     Raises
     ------
     LowerscopeError
-        If there is no sandbox here, or what was written cannot be copied.
+        If there is no sandbox here, or the output cannot be copied.
     """
     if sandbox.is_inside():
         sandbox.enter()
-        # Who made the sandbox waits for what comes of an interrupt: see below.
+        # The process that made the sandbox waits for the effect of an interrupt: see below.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         return None
     if not any(each.startswith("--s") for each in arguments):
@@ -112,7 +112,7 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
             program, command, (folder.path,), network, None, variables, memory=limit
         )
 
-    # What it says where the system lets nobody make one must not pass for an answer.
+    # Keep the error of a system that forbids sandboxes apart from the command's output.
     try:
         tried = subprocess.run(enclosed("true"), capture_output=True, text=True, check=False)
     except sandbox.NoSandbox as error:
@@ -120,7 +120,7 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
     if tried.returncode:
         reason = tried.stderr.strip().splitlines()
         raise _refused(f"the system makes none ({reason[-1] if reason else 'it does not say why'})")
-    # The command in the sandbox hears of an interrupt, and says what comes of it.
+    # The command in the sandbox handles an interrupt itself, and reports the outcome.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     command = (sys.executable, "-P", "-m", "lowerscope.app", *arguments)
     with subprocess.Popen(enclosed(*command), preexec_fn=_end_with_parent) as process:
@@ -136,18 +136,18 @@ def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:
 
 
 def _end_with_parent() -> None:
-    """Let this process, which is about to make the sandbox, be killed when its parent ends."""
+    """Have the kernel kill this process, which is about to make the sandbox, with its parent."""
     ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def _output(options: argparse.Namespace, folder: SandboxFolder) -> SandboxOutput | None:
-    """Return the way out for the files that a command announces; ``None`` where it writes none."""
+    """Return the output of a command's announced files; ``None`` if it writes none."""
     if options.command == "export":
         kinds = tuple(each.strip() for each in options.picture.split(","))
         libraries = [user_path(each.path) for each in options.extensions]
         takes = announced(parse_wanted(options.what), kinds, libraries)
         target, source = user_path(options.output).absolute(), user_path(options.source)
-        # The command refuses to replace its source, and so the code that it runs must not.
+        # The command never replaces its source, and neither may the code that it runs.
         return SandboxOutput(
             folder, target, lambda name: takes(name) and not is_same_file(target / name, source)
         )

@@ -1,4 +1,4 @@
-"""The command ``lowerscope export``: what there is of a source, as files."""
+"""The command ``lowerscope export``: writes artifacts of a source to files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from lowerscope.core.command_line.console import say
 from lowerscope.core.command_line.files_read import files_read
 from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
-from lowerscope.core.export.catalogue import ALL, DEFAULT, EXPORTS, PICTURES, parse_wanted
+from lowerscope.core.export.catalogue import ALL, DEFAULT, EXPORTS, PAINTED, PICTURES, parse_wanted
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.user_paths import user_path
 
@@ -56,12 +56,12 @@ def add_export_options(parser: argparse.ArgumentParser) -> None:
 
 
 def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[bool, str]:
-    """Write the files; return whether all that was asked for is there, and what to print.
+    """Write the files; return whether all requested ones were written, and the text to print.
 
     Raises
     ------
     LowerscopeError
-        See `core.export.folder.export`; or if something cannot be exported by that name.
+        See `core.export.folder.export`; or if there is no export of a requested name.
     """
     from lowerscope.core.export import folder
     from lowerscope.core.export.pictures import check_kinds
@@ -69,7 +69,7 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
     wanted = parse_wanted(options.what)
     kinds = tuple(each.strip() for each in options.picture.split(","))
     check_kinds(kinds)
-    painter = options.painter() if options.painter and set(kinds) != {"dot"} else None
+    painted = options.painter and not set(kinds).isdisjoint(PAINTED)
     written = folder.export(
         pipeline,
         recipe,
@@ -78,7 +78,10 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         read=files_read(options, recipe),
         wanted=wanted,
         pictures=folder.Pictures(
-            kinds=kinds, level=options.level, part=options.part, painter=painter
+            kinds=kinds,
+            level=options.level,
+            part=options.part,
+            painter=options.painter() if painted else None,
         ),
     )
     for reason in written.left_out:

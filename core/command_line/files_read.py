@@ -1,4 +1,4 @@
-"""The files that a command reads, and does not write over."""
+"""Input files of a command, which it must not overwrite."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lowerscope.core.user_paths import user_path
 def files_read(options: argparse.Namespace, recipe: Recipe) -> tuple[Path, ...]:
     """Return the files that a command on a recipe reads, as far as they are known before it runs.
 
-    They include those that only the options name: a session, a pipeline and files of schedules.
+    They include those named by options only: a session, a pipeline and files of schedules.
     """
     pipelines = options.pipeline or ()
     named = (

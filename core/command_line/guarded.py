@@ -1,4 +1,4 @@
-"""Options of the command ``run`` about faults: guarded memory, and the memory that it may have."""
+"""Fault options of the command ``run``: guarded memory, and the memory limit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lowerscope.core.encoding import to_json
 from lowerscope.core.memory_limit import limit_memory, parse_limit
+from lowerscope.core.model.queries import GuardQuery
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.running.running_call import CallWriter
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Told(Silent):
-    """Writes which call is under way to a file."""
+    """Progress that writes the current call to a file."""
 
     def __init__(self, file: int) -> None:
         self._calls = CallWriter(file)
@@ -42,12 +43,12 @@ def add_fault_options(parser: argparse.ArgumentParser) -> None:
         metavar="3GB",
         help="memory that the run may have; a call that asks for more fails",
     )
-    # Where `supervised` reads which call is under way.
+    # Descriptor from which `supervised` reads the current call.
     parser.add_argument("--calls", type=int, default=None, help=argparse.SUPPRESS)
 
 
 def progress_of(options: argparse.Namespace) -> Progress:
-    """Return what a run is given to tell where it is, after its memory has been limited."""
+    """Limit the memory, and return the progress of a run."""
     if options.memory_limit is not None:
         limit_memory(options.memory_limit)
     return Silent() if options.calls is None else _Told(options.calls)
@@ -56,8 +57,8 @@ def progress_of(options: argparse.Namespace) -> Progress:
 def run_guarded(
     pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace, progress: Progress
 ) -> tuple[bool, str]:
-    """Return whether every call kept to its memory, and what the command prints."""
-    found = pipeline.guard(recipe, progress)
+    """Return whether every call kept to its memory, and the text to print."""
+    found = pipeline.answer(GuardQuery(recipe), progress)
     done = not found.trespasses and not found.failure
     if options.json:
         return done, to_json(found)

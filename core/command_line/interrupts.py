@@ -1,4 +1,4 @@
-"""Ctrl+C in the terminal ends a command in time, whatever it is at."""
+"""Prompt termination of long-running commands by Ctrl+C."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from collections.abc import Iterator
 from lowerscope.core.command_line import console
 
 PATIENCE = 1.0
-"""Seconds until an interrupt ends the process, if it has not stopped by itself."""
+"""Time that an interrupted process has to stop by itself, in seconds."""
 
 
 @contextlib.contextmanager
 def ended_soon(text: str, code: int) -> Iterator[None]:
-    """End this process where an interrupt in the body is not heard of in time.
+    """End this process if an interrupt in the body is not handled in time.
 
-    Python hears of it between two calls, and a call of TVM may take many seconds. What the process
-    has started ends with it; what it leaves, the next start removes.
+    Python handles an interrupt between two calls, and a call of TVM may take many seconds. Child
+    processes end with it; leftover files are removed at the next start.
 
     Parameters
     ----------
     text
-        What is said then.
+        Message printed then.
     code
         The exit code.
     """
@@ -36,7 +36,7 @@ def ended_soon(text: str, code: int) -> Iterator[None]:
     over = threading.Event()
 
     def watch() -> None:
-        # One byte for each signal; none where the other end is closed.
+        # One byte for each signal; none if the other end is closed.
         received = os.read(source, 1)
         while received and received[0] != signal.SIGINT:
             received = os.read(source, 1)

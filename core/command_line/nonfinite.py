@@ -1,4 +1,4 @@
-"""The option ``--allow-nonfinite``: outputs without a finite value are no failure."""
+"""The option ``--allow-nonfinite``: accepts outputs without a finite value."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def add_nonfinite_option(parser: argparse.ArgumentParser) -> None:
 
 
 def failing_verdicts(options: argparse.Namespace) -> tuple[str, ...]:
-    """Return the verdicts that a command exits with 1 for."""
+    """Return the verdicts for which a command exits with 1."""
     return FAILING[:1] if options.allow_nonfinite else FAILING

@@ -1,4 +1,4 @@
-"""The command ``lowerscope passes``: what the passes of a recipe did, and which ones there are."""
+"""The command ``lowerscope passes``: the effects of a recipe's passes, and the catalogue."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import msgspec
 from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError, listed
+from lowerscope.core.model.formatting import duration_text
+from lowerscope.core.model.queries import BuildStepsQuery, CatalogueQuery, DifferenceQuery
 from lowerscope.core.passes.step_option import parse_step
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.difference import Side
 from lowerscope.core.records.passes import PassType
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
 
 _NAMES = 4
-"""So many of the functions that a pass changed are named in a table."""
+"""Most changed functions that are named in a row of the table."""
 
 
 def add_passes_options(parser: argparse.ArgumentParser) -> None:
@@ -57,22 +58,22 @@ def add_passes_options(parser: argparse.ArgumentParser) -> None:
 
 
 def recipe_of_catalogue(options: argparse.Namespace) -> Recipe:
-    """Return a recipe of the files of passes alone, which needs no source."""
+    """Return a recipe of the files of passes only, which needs no source."""
     return Recipe(source=Source(spec=options.source or ""), extensions=options.extensions)
 
 
 def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[bool, str]:
-    """Answer ``lowerscope passes``.
+    """Run ``lowerscope passes``.
 
     Returns
     -------
     tuple[bool, str]
-        Whether all steps were applied, and what to print.
+        Whether all steps were applied, and the text to print.
 
     Raises
     ------
     LowerscopeError
-        If options say nothing together, or there is no such step or function.
+        If options conflict, or there is no such step or function.
     """
     if options.function and options.step is None:
         raise LowerscopeError(
@@ -83,7 +84,7 @@ def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
             "it has no meaning here", where="--diff", todo="It goes with --step N, from 1"
         )
     if options.catalogue:
-        types = pipeline.catalogue(recipe, Silent())
+        types = pipeline.answer(CatalogueQuery(recipe))
         return True, to_json(types) if options.json else _catalogue(types)
     if options.diff:
         return True, _difference(pipeline, recipe, options)
@@ -99,17 +100,17 @@ def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
     table = _table(listed, records)
     if problem is None:
         return True, table
-    # The row has no room for what to do about it.
+    # The row has no room for the remedy.
     return False, f"{table}\n\n{problem.line()}"
 
 
 def check_passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> None:
-    """Check that there are the passes that ``--pass`` names, before anything is opened.
+    """Check that the passes named by ``--pass`` exist, before anything is opened.
 
     Raises
     ------
     LowerscopeError
-        If there is none of a name.
+        If one does not.
     """
     given = getattr(options, "steps", ())
     if not given:
@@ -125,7 +126,7 @@ def _records(
     pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace
 ) -> tuple[PassRecord, ...]:
     if options.build:
-        return pipeline.build_steps(recipe, Silent())
+        return pipeline.answer(BuildStepsQuery(recipe))
     from lowerscope.core.passes.recording import pass_records
 
     return pass_records(pipeline.stages(recipe).transformed.runs)
@@ -149,7 +150,7 @@ def _difference(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace)
 
     moment = _moment(pipeline, recipe, options)
     old, new = (Side(recipe=recipe, moment=moment, before=before) for before in (True, False))
-    record = pipeline.difference(old, new, Silent())
+    record = pipeline.answer(DifferenceQuery(old, new))
     if options.function:
         chosen = tuple(each for each in record.functions if each.name == options.function)
         if not chosen:
@@ -165,7 +166,7 @@ def _difference(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace)
 
 
 def moment_of(label: str, records: Sequence[PassRecord]) -> Moment:
-    """Return the moment after the pass that is listed under a number, such as ``4`` or ``3.17``.
+    """Return the moment after the pass with a number in the list, such as ``4`` or ``3.17``.
 
     Raises
     ------
@@ -184,7 +185,7 @@ def moment_of(label: str, records: Sequence[PassRecord]) -> Moment:
 
 
 def _table(listed: Sequence[PassRecord], records: Sequence[PassRecord]) -> str:
-    """Return a line for each pass: number, name, time, and what it changed."""
+    """Return a line for each pass: number, name, time, and changes."""
     if not listed:
         return "There are no passes."
     names = [f"{'  ' * each.depth}{each.name}" for each in listed]
@@ -210,7 +211,7 @@ def _outcome(record: PassRecord) -> str:
         return f"failed: {record.error}"
     if record.status != "done":
         return record.status
-    time = f"{record.milliseconds:9.2f} ms"
+    time = f"{duration_text(record.milliseconds):>9}"
     count = len(record.changed)
     if not count:
         return f"{time}  no change"

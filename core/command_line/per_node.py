@@ -1,4 +1,4 @@
-"""What a run has shown, node by node, as the command line tells it."""
+"""Results of a run by node, for the command line."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from lowerscope.core.stages import Stages
 
 
 def per_node(stages: Stages, record: RunRecord) -> tuple[NodeReport, ...]:
-    """Return a report of each FX node, in the order of the graph; none for a source without torch.
+    """Return a report of each FX node, in graph order; none for a source without torch.
 
     Parameters
     ----------
     record
-        Of the run of the recipe that these are the stages of.
+        Of the run of the recipe that `stages` are of.
     """
     lowered = stages.lowered
     if lowered is None:

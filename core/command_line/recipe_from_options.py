@@ -1,4 +1,4 @@
-"""The recipe that the options of the command line come to."""
+"""Conversion of command-line options to a recipe."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from lowerscope.core.sources.spec import parse_spec
 from lowerscope.core.user_paths import user_path
 
 MOST_THREADS = 1024
-"""More than machines have; torch and TVM would start as many as they are told."""
+"""Most threads accepted: more than machines have, as torch and TVM start as many as requested."""
 
 
 def recipe_from(options: argparse.Namespace) -> Recipe:
-    """Make a recipe of the options of `add_recipe_options` and ``options.source``.
+    """Return the recipe of the options of `add_recipe_options` and ``options.source``.
 
     Raises
     ------
@@ -67,6 +67,8 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
             where="--seed",
             todo=f"Write a number from 0 to {SEEDS - 1}",
         )
+    dimensions = with_sizes(map(parse_dimension, options.dim), map(parse_sizes, options.sizes))
+    declared = frozenset(each.name for each in dimensions)
     recipe = Recipe(
         source=Source(
             spec=spec,
@@ -76,8 +78,8 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
             trust=options.trust,
         ),
         seed=options.seed,
-        inputs=tuple(parse_input(text) for text in options.input),
-        dimensions=with_sizes(map(parse_dimension, options.dim), map(parse_sizes, options.sizes)),
+        inputs=tuple(parse_input(text, declared) for text in options.input),
+        dimensions=dimensions,
         tracer=options.tracer,
         translator=options.translator,
         lowering=options.lowering,
@@ -113,7 +115,7 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
 
 
 def _unpacked(path: Path) -> Path:
-    """Return the session's file of an archive, in a folder of the user's data."""
+    """Return the session file of an archive, unpacked to a folder of the user's data."""
     session, new = open_archive(path)
     if new:
         say(f"note: unpacked to {session.parent}")
@@ -121,9 +123,9 @@ def _unpacked(path: Path) -> Path:
 
 
 def _of_session(options: argparse.Namespace, path: Path) -> Recipe:
-    """Return the recipe of a session's file, which has all choices in it.
+    """Return the recipe of a session file, which contains all choices.
 
-    That a file may run code when it is opened is no choice that a file can make.
+    Trust in a file that may run code is never taken from a file.
     """
     parser = OneLineParser(add_help=False)
     add_recipe_options(parser)
@@ -139,12 +141,12 @@ def _of_session(options: argparse.Namespace, path: Path) -> Recipe:
 
 
 def check_threads(count: int) -> None:
-    """Raise if there cannot be so many threads.
+    """Raise if the number of threads is out of range.
 
     Raises
     ------
     LowerscopeError
-        With what can be given.
+        With the accepted range.
     """
     if not 0 <= count <= MOST_THREADS:
         raise LowerscopeError(

@@ -1,4 +1,4 @@
-"""The command line's options that a recipe is made of; the window's command has them as well."""
+"""Command-line options of a recipe, shared by the window's command."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ SEVERAL = {
     "schedules": "",
     "target": "llvm",
 }
-"""What may be given several times where variants are compared, with what is taken otherwise."""
+"""Options that may be repeated where variants are compared, with their defaults."""
 
 RULES, TUNED = "rules", "tuned"
-"""What ``--schedule`` is given for the schedules that rules write, or that tuning has found."""
+"""Values of ``--schedule`` for schedules written by rules, or found by tuning."""
 
 
 class _AddExtension(argparse.Action):
-    """Adds a file of the user's own: all kinds are one list, in the order of the options."""
+    """Action that adds an extension file: all kinds are one list, in the order of the options."""
 
     def __call__(
         self,
@@ -65,14 +65,14 @@ class OneLineParser(argparse.ArgumentParser):
 def add_recipe_options(
     parser: argparse.ArgumentParser, *, several: bool = False, scheduling: bool = False
 ) -> None:
-    """Add the options that a recipe is made of; the window's command has them as well.
+    """Add the options of a recipe, which are shared by the window's command.
 
     Parameters
     ----------
     several
-        Let those of `SEVERAL` be repeated: each is then a list, or ``None`` where it is not given.
+        Let those of `SEVERAL` be repeated: each is then a list, or ``None`` if it is not given.
     scheduling
-        Let ``--rules`` stand without a file for the rules that write schedules: ``by_rule`` is then
+        Let ``--rules`` without a file select the rules that write schedules: ``by_rule`` is then
         true.
     """
     parser.set_defaults(by_rule=False)

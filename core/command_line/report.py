@@ -1,4 +1,4 @@
-"""The option ``--html`` of ``run`` and ``compare``: what was run, as a report."""
+"""The option ``--html`` of ``run`` and ``compare``: an HTML report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_report_option(options: argparse.Namespace) -> None:
     Raises
     ------
     LowerscopeError
-        If it cannot, or there is no report on what is run.
+        If it cannot, or this kind of run has no report.
     """
     if options.html and getattr(options, "inputs_set", ""):
         raise LowerscopeError(
@@ -39,7 +39,7 @@ def check_report_option(options: argparse.Namespace) -> None:
 
 
 def write_wanted_report(options: argparse.Namespace, variants: Sequence[Variant]) -> list[str]:
-    """Write the report if one is wanted; return a line on it.
+    """Write the report if one is requested; return a line on it.
 
     Raises
     ------

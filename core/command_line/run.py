@@ -17,6 +17,8 @@ from lowerscope.core.command_line.sets import run_set
 from lowerscope.core.command_line.showing import describe_run
 from lowerscope.core.comparing.variant_names import variant_names
 from lowerscope.core.encoding import to_json
+from lowerscope.core.model.formatting import duration_text, error_text
+from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.run import NodeReport, RunRecord
 from lowerscope.core.records.variant import Variant
@@ -27,14 +29,14 @@ if TYPE_CHECKING:
 
 
 def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[bool, str]:
-    """Return whether nothing differs or is inconclusive, and what the command prints."""
+    """Return whether no output differs or is inconclusive, and the text to print."""
     check_report_option(options)
     progress = progress_of(options)
     if options.guarded:
         return run_guarded(pipeline, recipe, options, progress)
     if options.inputs_set:
         return run_set(pipeline, recipe, options)
-    record = pipeline.run(recipe, progress)
+    record = pipeline.answer(RunQuery(recipe), progress)
     done = record.verdict not in failing_verdicts(options)
     (name,) = variant_names((recipe,))
     variant = Variant(name=name, recipe=recipe, record=record)
@@ -55,7 +57,7 @@ def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tupl
 
 
 def _first_difference(record: RunRecord, stages: Stages) -> str:
-    """Return the node, how its code was made, where it stands, and how far it is off."""
+    """Return the first differing node, its provenance, its source line, and its error."""
     assert stages.lowered is not None
     assert stages.traced is not None
     found = next(each for each in record.nodes if each.id == record.first_difference)
@@ -63,7 +65,7 @@ def _first_difference(record: RunRecord, stages: Stages) -> str:
     node, line = stages.lowered.nodes[name], stages.traced.lines.get(name)
     place = "" if line is None else f"{PurePath(line.file).name}:{line.line}"
     about = "; ".join(each for each in (node.rule, place) if each)
-    far = f"largest error {found.max_abs_error:.2g} absolute"
+    far = f"largest error {error_text(found.max_abs_error)} absolute"
     made = record.first_made
     from_above = "  alone, on torch's inputs, it matches: the error came from a node above it"
     lines = [
@@ -75,7 +77,7 @@ def _first_difference(record: RunRecord, stages: Stages) -> str:
     return "\n".join(lines)
 
 
-_HEADINGS = ("node", "how", "abs error", "alone", "TVM ms", "torch ms", "status")
+_HEADINGS = ("node", "how", "abs error", "alone", "TVM", "torch", "status")
 
 
 def _table(nodes: Sequence[NodeReport]) -> list[str]:
@@ -104,17 +106,9 @@ def _row(node: NodeReport) -> tuple[str, ...]:
     return (
         node.fx.removeprefix("fx:"),
         node.strategy,
-        _error(node.max_abs_error),
-        _error(node.own_abs_error),
-        _ms(node.tvm_ms),
-        _ms(node.torch_ms),
+        error_text(node.max_abs_error),
+        error_text(node.own_abs_error),
+        duration_text(node.tvm_ms),
+        duration_text(node.torch_ms),
         status,
     )
-
-
-def _error(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1e}"
-
-
-def _ms(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"

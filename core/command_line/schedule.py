@@ -1,4 +1,4 @@
-"""The command ``lowerscope schedule``: what the primitives of a schedule make of a function."""
+"""The command ``lowerscope schedule``: a function after the primitives of a schedule."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from lowerscope.core.command_line.recipe_options import (
 )
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.progress import Silent
+from lowerscope.core.model.formatting import bytes_text, duration_text, error_text
+from lowerscope.core.model.queries import ByRuleQuery, CheckQuery, ScheduleQuery
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.numbers import Checked
 from lowerscope.core.records.schedule import (
@@ -40,18 +41,18 @@ _DONE, _DIFFERS, _ERROR = 0, 1, 2
 _CODES = {"same": _DONE, "differs": _DIFFERS, "inconclusive": _DIFFERS, "unknown": _ERROR}
 
 _SECONDS = 300.0
-"""Time for a check: there is no window that waits for it."""
+"""Time limit of a check, in seconds: no window waits for it."""
 
 
 class RuledFunction(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rule has written for a function, or tuning has found, in a list of those of a model.
+    """Outcome of scheduling a function by rule or by tuning, in the list of a model's functions.
 
     Attributes
     ----------
     rule, steps
-        Empty and 0 where no rule fits, with the ``reason``; ``"tuned"`` for what tuning has found.
+        Empty and 0 if no rule fits, with the ``reason``; ``"tuned"`` for a tuning result.
     milliseconds
-        Finding the rule and writing the steps, or looking up what was found.
+        Time to find the rule and write the steps, or to look up the tuning result.
     """
 
     function: str
@@ -63,7 +64,7 @@ class RuledFunction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScheduleAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``--json`` prints; ``check`` is there where one was asked for."""
+    """Output of ``--json``; ``check`` is present if one was requested."""
 
     schedule: ScheduleRecord
     check: Checked | None = None
@@ -101,19 +102,18 @@ def add_schedule_options(parser: argparse.ArgumentParser) -> None:
 
 
 def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    """Answer ``lowerscope schedule``.
+    """Run ``lowerscope schedule``.
 
     Returns
     -------
     tuple[int, str]
         The exit code: 0 if all is well, 1 if the function computes something else, 2 if a step
-        could not be applied or the check could not be made; and what to print.
+        could not be applied or the check could not be made; and the text to print.
 
     Raises
     ------
     LowerscopeError
-        If there is no such function, or the file has no schedule for it; if the options say nothing
-        together.
+        If there is no such function, or the file has no schedule for it; if the options conflict.
     """
     _check_together(options)
     if not options.function:
@@ -125,18 +125,18 @@ def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
         tuned = _by_tuning(pipeline, recipe, options.function)
         left_out = tuned.rule != TUNED
         if tuned.reason:
-            # That there is no history is no part of what may be asked for as JSON.
+            # The JSON output has no field for the missing history.
             note = f"{options.function}: {tuned.reason}"
             say(f"note: {note}")
         recipe = _scheduled(recipe, options.function, tuned.primitives)
     elif options.apply:
         recipe = _with_file(pipeline, recipe, options.function, options.apply)
-    record = pipeline.workbench.schedule(recipe, options.function, None, Silent())
+    record = pipeline.answer(ScheduleQuery(recipe, options.function, None))
     left_out = left_out or any(step.status == "failed" for step in record.steps)
     code = _ERROR if left_out else _DONE
     checked = None
     if options.check:
-        checked = pipeline.numbers.check(recipe, options.function, None, _SECONDS, Silent())
+        checked = pipeline.answer(CheckQuery(recipe, options.function, None, _SECONDS))
         code = max(code, _code(checked, options))
     if options.json:
         return code, to_json(ScheduleAnswer(schedule=record, check=checked))
@@ -152,7 +152,7 @@ def _code(checked: Checked, options: argparse.Namespace) -> int:
 
 
 def _check_together(options: argparse.Namespace) -> None:
-    """Refuse options that say nothing together."""
+    """Reject options that conflict."""
     if options.by_rule and options.apply not in ("", RULES):
         raise LowerscopeError(
             "two schedules are given",
@@ -170,10 +170,10 @@ def _check_together(options: argparse.Namespace) -> None:
 
 
 def _all_found(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    """Schedule each function by rule, or as tuning has found, and return the list of them."""
+    """Schedule each function by rule or from tuning, and return the list of them."""
     stages = pipeline.stages(recipe)
     found, code = [], _DONE
-    # What is loaded when a rule first needs it is not the time of that rule.
+    # Load lazily imported code before the first rule is timed.
     _ = stages.target
     for name in stages.functions.structures:
         start = time.perf_counter()
@@ -181,12 +181,12 @@ def _all_found(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) 
             ruled = _by_tuning(pipeline, recipe, name)
             code = code if ruled.rule == TUNED else _ERROR
         else:
-            ruled = pipeline.workbench.by_rule(recipe, name, Silent())
+            ruled = pipeline.answer(ByRuleQuery(recipe, name))
         milliseconds = (time.perf_counter() - start) * 1000
         checked = None
         if options.check and ruled.primitives:
             scheduled = _scheduled(recipe, name, ruled.primitives)
-            checked = pipeline.numbers.check(scheduled, name, None, _SECONDS, Silent())
+            checked = pipeline.answer(CheckQuery(scheduled, name, None, _SECONDS))
             code = max(code, _code(checked, options))
         found.append(
             RuledFunction(
@@ -201,29 +201,28 @@ def _all_found(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) 
     return code, to_json(found) if options.json else "\n".join(_table(found))
 
 
-_HEADINGS = ("function", "rule", "steps", "ms")
+_HEADINGS = ("function", "rule", "steps", "time")
 
 
 def _table(found: Sequence[RuledFunction]) -> Iterator[str]:
-    """Yield a line for each function, figures right-aligned, and one for all."""
+    """Yield a line for each function, figures right-aligned, and a total."""
     rows = [
         _HEADINGS,
-        *((each.function, each.rule or "–", _steps(each), _ms(each)) for each in found),
-        ("", "", str(sum(each.steps for each in found)), f"{_total(found):.1f}"),
+        *(
+            (each.function, each.rule or "–", _steps(each), duration_text(each.milliseconds))
+            for each in found
+        ),
+        ("", "", str(sum(each.steps for each in found)), duration_text(_total(found))),
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
     remarks = ["", *map(_remark, found), "in all"]
-    for (function, rule, steps, ms), remark in zip(rows, remarks, strict=True):
+    for (function, rule, steps, took), remark in zip(rows, remarks, strict=True):
         line = f"{function:<{widths[0]}}  {rule:<{widths[1]}}  {steps:>{widths[2]}}"
-        yield f"{line}  {ms:>{widths[3]}}  {remark}".rstrip()
+        yield f"{line}  {took:>{widths[3]}}  {remark}".rstrip()
 
 
 def _steps(found: RuledFunction) -> str:
     return str(found.steps) if found.steps else "–"
-
-
-def _ms(found: RuledFunction) -> str:
-    return f"{found.milliseconds:.1f}"
 
 
 def _total(found: Sequence[RuledFunction]) -> float:
@@ -235,16 +234,16 @@ def _remark(found: RuledFunction) -> str:
 
 
 def _by_tuning(pipeline: Pipeline, recipe: Recipe, function: str) -> ByRule:
-    """Return what tuning has found of a function; what a rule writes where it was not tuned.
+    """Return the tuning result of a function, or a rule's schedule if it was not tuned.
 
-    That is what ``run --schedule tuned`` does, which says the same of it.
+    ``run --schedule tuned`` does and reports the same.
     """
     from lowerscope.core.scheduling.whole_model import not_tuned
 
     stages = pipeline.stages(recipe)
     found = stages.tuned(stages.states(function)[0].function)
     if found is None:
-        ruled = pipeline.workbench.by_rule(recipe, function, Silent())
+        ruled = pipeline.answer(ByRuleQuery(recipe, function))
         note = not_tuned(function, ruled.primitives)
         return msgspec.structs.replace(ruled, reason=note.text)
     reason = "" if found else "nothing that was tried is faster than the function as it is"
@@ -252,7 +251,7 @@ def _by_tuning(pipeline: Pipeline, recipe: Recipe, function: str) -> ByRule:
 
 
 def _with_rule(pipeline: Pipeline, recipe: Recipe, function: str) -> Recipe:
-    ruled = pipeline.workbench.by_rule(recipe, function, Silent())
+    ruled = pipeline.answer(ByRuleQuery(recipe, function))
     if not ruled.primitives:
         raise LowerscopeError(
             f"no rule schedules {function}: {ruled.reason}",
@@ -272,8 +271,8 @@ def _with_file(pipeline: Pipeline, recipe: Recipe, function: str, file: str) -> 
 
     structures = pipeline.stages(recipe).functions.structures
     if function not in structures:
-        # Of the two mistakes, this one is said first.
-        pipeline.workbench.schedule(recipe, function, None, Silent())
+        # Of the two errors, report this one first.
+        pipeline.answer(ScheduleQuery(recipe, function, None))
     where = f"--apply {file}"
     loaded = tuple(each for each in load_schedules(file) if each.on)
     check_schedules(loaded, structures, where)
@@ -288,7 +287,7 @@ def _with_file(pipeline: Pipeline, recipe: Recipe, function: str, file: str) -> 
 
 
 def _described(record: ScheduleRecord) -> Iterator[str]:
-    """Yield the parts of what is printed of a schedule."""
+    """Yield the printed parts of a schedule."""
     head = f"{record.function}  structure {record.structure}"
     if record.twins:
         head += f", as {', '.join(record.twins)}"
@@ -316,7 +315,7 @@ def _loop_line(node: LoopNode) -> str:
 def _buffer_lines(buffers: tuple[BufferNode, ...]) -> Iterator[str]:
     width = max((len(each.name) for each in buffers), default=0)
     for each in buffers:
-        size = "" if each.size is None else f", {each.size:,} bytes"
+        size = "" if each.size is None else f", {bytes_text(each.size)}"
         yield f"{each.name:<{width}}  {each.role}: {each.shape} {each.dtype}, {each.scope}{size}"
 
 
@@ -337,7 +336,8 @@ def _verdict(checked: Checked) -> str:
         return f"Not known whether it computes the same: {checked.reason}"
     error = ""
     if checked.max_abs_error is not None and checked.tolerance is not None:
-        error = f": largest error {checked.max_abs_error:.2g} (tolerance {checked.tolerance:.2g})"
+        error, allowed = error_text(checked.max_abs_error), error_text(checked.tolerance)
+        error = f": largest error {error} (tolerance {allowed})"
     at = f" at {checked.at}" if checked.at else ""
     if checked.verdict == "same":
         more = f"; {checked.reason}" if checked.reason else ""

@@ -1,4 +1,4 @@
-"""The command ``run`` with a set of inputs: how far both sides agree over all of them."""
+"""The command ``run`` with a set of inputs: agreement with the reference over all samples."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from lowerscope.core.command_line.nonfinite import failing_verdicts
 from lowerscope.core.command_line.terminal_line import on_terminal_line
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.formatting import error_text, share_of_text
+from lowerscope.core.model.queries import AgreementQuery
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.agreement import AgreementRecord, SampleRun
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
 
 _WORST = 5
-"""Samples that are printed."""
+"""Most samples that are printed."""
 
 
 def add_set_option(parser: argparse.ArgumentParser) -> None:
@@ -33,12 +35,12 @@ def add_set_option(parser: argparse.ArgumentParser) -> None:
 
 
 def run_set(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[bool, str]:
-    """Return whether no sample differs or is inconclusive, and what the command prints.
+    """Return whether no sample differs or is inconclusive, and the text to print.
 
     Raises
     ------
     LowerscopeError
-        If the nodes are to be compared as well, or there are no samples.
+        If a comparison of nodes is requested as well, or there are no samples.
     """
     if options.per_node:
         raise LowerscopeError(
@@ -47,7 +49,7 @@ def run_set(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> 
             todo="Leave --inputs-set out, or give one of its samples with --input",
         )
     with on_terminal_line() as progress:
-        record = pipeline.agreement(recipe, options.inputs_set, progress)
+        record = pipeline.answer(AgreementQuery(recipe, options.inputs_set), progress)
     for reason in record.unread:
         say(f"note: left out: {reason}")
     failing = failing_verdicts(options)
@@ -62,26 +64,26 @@ def _lines(record: AgreementRecord) -> Iterator[str]:
     side = record.reference
     if record.compared:
         yield (
-            f"  within the tolerance of {side}: {_share(record.matching, record.compared)}; "
-            f"largest error {record.max_abs_error:.2g} absolute, {record.max_rel_error:.2g} "
-            "relative"
+            f"  within the tolerance of {side}: {share_of_text(record.matching, record.compared)}; "
+            f"largest error {error_text(record.max_abs_error)} absolute, "
+            f"{error_text(record.max_rel_error)} relative"
         )
     if record.not_finite:
         yield (
             "  within the tolerance beside values that are not finite: "
-            f"{_share(record.not_finite, record.matching)}"
+            f"{share_of_text(record.not_finite, record.matching)}"
         )
     if record.inconclusive:
         yield (
             f"  inconclusive, without a finite value on both sides: "
-            f"{_share(record.inconclusive, record.ran)}"
+            f"{share_of_text(record.inconclusive, record.ran)}"
         )
     if record.classed:
-        yield f"  the same class as {side}: {_share(record.same_class, record.classed)}"
+        yield f"  the same class as {side}: {share_of_text(record.same_class, record.classed)}"
     if record.labelled:
         yield (
-            f"  as labelled: TVM {_share(record.tvm_correct, record.labelled)}, "
-            f"{side} {_share(record.torch_correct, record.labelled)}"
+            f"  as labelled: TVM {share_of_text(record.tvm_correct, record.labelled)}, "
+            f"{side} {share_of_text(record.torch_correct, record.labelled)}"
         )
     worst = [
         each
@@ -94,14 +96,8 @@ def _lines(record: AgreementRecord) -> Iterator[str]:
         yield from (f"  {each.title:<{width}}  {_sample_text(each, side)}" for each in worst)
 
 
-def _share(count: int, whole: int) -> str:
-    """Return ``97 of 100 (97.0%)``."""
-    return f"{count} of {whole} ({count / whole:.1%})"
-
-
 def _sample_text(sample: SampleRun, reference: str) -> str:
-    error = "-" if sample.max_abs_error is None else f"{sample.max_abs_error:.2g}"
-    parts = [error, sample.verdict]
+    parts = [error_text(sample.max_abs_error), sample.verdict]
     if sample.tvm:
         same = sample.tvm == sample.torch
         parts.append(sample.tvm if same else f"TVM {sample.tvm}, {reference} {sample.torch}")

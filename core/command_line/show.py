@@ -1,4 +1,4 @@
-"""The command ``show``: a stage of the way from the model to what the processor runs."""
+"""The command ``show``: prints a stage between the model and the machine code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.progress import Silent
+from lowerscope.core.model.queries import SaveValuesQuery
 from lowerscope.core.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ WHOLE = {
     "parameters": "list of parameters",
     "builder": "builder program",
 }
-"""Stages that are shown whole, with what they are in words."""
+"""Stages that are shown as a whole, with their descriptions."""
 
 STAGES = (
     "fx",
@@ -78,7 +78,7 @@ def show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str
     Raises
     ------
     LowerscopeError
-        If the options say nothing together, or there is no such function, node or tensor.
+        If the options conflict, or there is no such function, node or tensor.
     """
     from lowerscope.core.command_line.showing import (
         show_builder,
@@ -98,7 +98,7 @@ def show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str
     if options.constant:
         text = show_values(pipeline, recipe, options.constant, as_json=options.json)
         if options.save:
-            pipeline.save_values(recipe, options.constant, options.save, Silent())
+            pipeline.answer(SaveValuesQuery(recipe, options.constant, options.save))
         return text
     if options.stage in WHOLE:
         if options.function:
@@ -129,7 +129,7 @@ def show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str
 
 
 def _check_shown(options: argparse.Namespace) -> None:
-    """Refuse options of ``show`` that say nothing together."""
+    """Reject conflicting options of ``show``."""
     if bool(options.constant) == bool(options.stage):
         raise LowerscopeError(
             "it is not said what to show" if not options.stage else "two things are to be shown",

@@ -1,4 +1,4 @@
-"""The stages in words, for the command line."""
+"""Text of the stages for the command line."""
 
 from __future__ import annotations
 
@@ -10,55 +10,63 @@ import tvm
 from lowerscope.core.dimensions import sizes_text
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.formatting import (
+    bytes_text,
+    duration_text,
+    error_text,
+    shape_text,
+    share_text,
+    tolerance_text,
+)
+from lowerscope.core.model.queries import SnapshotQuery, TextQuery, TranslationQuery, ValuesQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.outside import notes_of
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.run import NOT_THERE, Prediction, RunRecord, SizeRecord, best_of
 from lowerscope.core.records.snapshot import View
 from lowerscope.core.relax_bindings import relax_functions
 from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.fx_table import print_table
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.rendering.library_table import print_library
 from lowerscope.core.rendering.parameter_table import print_parameters, print_values
 from lowerscope.core.rendering.script import function_text, module_text
 from lowerscope.core.rendering.time_text import claims_text, times_text
 from lowerscope.core.rendering.translation_text import print_node_map, print_translation
 from lowerscope.core.scheduling.whole_model import SCHEDULE_NOTE
-from lowerscope.core.units import bytes_text
+from lowerscope.core.snapshot import fx_nodes_of
 
 
 def note_lines(pipeline: Pipeline, recipe: Recipe) -> tuple[str, ...]:
-    """Return what the user should know of a recipe's model, a line each."""
+    """Return the notes on a recipe's model, a line each."""
     return tuple(note.line() for note in notes_of(pipeline.stages(recipe)))
 
 
 def leaves_out(pipeline: Pipeline, recipe: Recipe) -> bool:
-    """Return whether something of the schedules was not applied to the model; notes say what."""
+    """Return whether a part of the schedules was not applied to the model; notes name it."""
     return any(note.code == SCHEDULE_NOTE for note in notes_of(pipeline.stages(recipe)))
 
 
 def show_fx(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
     """Return the FX graph as a table, or as records."""
-    nodes = pipeline.fx_nodes(recipe)
+    nodes = fx_nodes_of(pipeline, recipe)
     return to_json(nodes) if as_json else print_table(nodes)
 
 
 def show_translation(pipeline: Pipeline, recipe: Recipe, *, as_json: bool, node: str = "") -> str:
-    """Return the node map as a table, or how one node was translated; or the records of these."""
+    """Return the node map as a table, or the translation of one node; or the records of these."""
     if node:
-        translation = pipeline.translation(recipe, node, Silent())
+        translation = pipeline.answer(TranslationQuery(recipe, node))
         return to_json(translation) if as_json else print_translation(translation)
-    nodes = pipeline.fx_nodes(recipe)
-    records = pipeline.snapshot(recipe, DEFAULT, Silent()).translation
+    nodes = fx_nodes_of(pipeline, recipe)
+    records = pipeline.answer(SnapshotQuery(recipe, DEFAULT)).translation
     return to_json(records) if as_json else print_node_map(records, nodes)
 
 
 def show_relax(
     pipeline: Pipeline, recipe: Recipe, function: str, *, as_json: bool, show_meta: bool = False
 ) -> str:
-    """Return the script of the module as it was lowered, or of one of its functions."""
+    """Return the script of the module before the passes, or of one of its functions."""
     module = pipeline.stages(recipe).module
     return _script(module, function, as_json=as_json, show_meta=show_meta)
 
@@ -72,21 +80,21 @@ def show_tensorir(
 
 
 def show_library(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
-    """Return the functions outside of the module as a table, or as records."""
-    library = pipeline.snapshot(recipe, DEFAULT, Silent()).library
+    """Return the external functions of the module as a table, or as records."""
+    library = pipeline.answer(SnapshotQuery(recipe, DEFAULT)).library
     return to_json(library) if as_json else print_library(library)
 
 
 def show_parameters(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
     """Return parameters, buffers and constants as a table, or as records."""
-    snapshot = pipeline.snapshot(recipe, DEFAULT, Silent())
+    snapshot = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
     records = (*snapshot.model.parameters, *snapshot.constants)
     return to_json(records) if as_json else print_parameters(records)
 
 
 def show_values(pipeline: Pipeline, recipe: Recipe, name: str, *, as_json: bool) -> str:
-    """Return the values of a parameter, a constant or an input in a few lines, or as a record."""
-    record = pipeline.values(recipe, name, Silent())
+    """Return a summary of the values of a parameter, a constant or an input, or its record."""
+    record = pipeline.answer(ValuesQuery(recipe, name))
     return to_json(record) if as_json else print_values(record)
 
 
@@ -101,7 +109,7 @@ def show_code(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
 
 
 def _show_whole(pipeline: Pipeline, recipe: Recipe, view: View, *, as_json: bool) -> str:
-    record = pipeline.text(recipe, view, "", Silent())
+    record = pipeline.answer(TextQuery(recipe, "", view))
     return to_json(record) if as_json else record.text.rstrip("\n")
 
 
@@ -110,7 +118,7 @@ def show_loops(
 ) -> str:
     """Return functions after the passes as NumPy, or those of TensorIR as tensor expressions.
 
-    Of all functions, the ones that have no such form have a line that says why.
+    If all functions are shown, those without such a form have a line with the reason.
 
     Parameters
     ----------
@@ -121,14 +129,14 @@ def show_loops(
     """
     if function or as_json:
         names = (function,) if function else tuple(_prim_funcs(pipeline, recipe))
-        records = [pipeline.text(recipe, view, name, Silent()) for name in names]
+        records = [pipeline.answer(TextQuery(recipe, name, view)) for name in names]
         return to_json(records) if as_json else records[0].text.rstrip("\n")
     texts, shown = [], list(_prim_funcs(pipeline, recipe))
     if view == "numpy" and shown:
         shown += [name for name, _ in relax_functions(pipeline.stages(recipe).completed)]
     for name in shown:
         try:
-            texts.append(pipeline.text(recipe, view, name, Silent()).text.rstrip("\n"))
+            texts.append(pipeline.answer(TextQuery(recipe, name, view)).text.rstrip("\n"))
         except LowerscopeError as error:
             texts.append(f"# {name}: {error.problem.what}")
     if not texts:
@@ -154,9 +162,9 @@ def show_native(
     """
     names: tuple[str, ...] = (function,)
     if view != "bytecode" and not function:
-        # Where there is no function, the text of none says why.
+        # Without a function, the empty text has the reason.
         names = tuple(pipeline.stages(recipe).recorded.tensorir) or names
-    records = [pipeline.text(recipe, view, name, Silent()) for name in names]
+    records = [pipeline.answer(TextQuery(recipe, name, view)) for name in names]
     return to_json(records) if as_json else "\n\n".join(record.text for record in records)
 
 
@@ -172,20 +180,21 @@ def _script(module: tvm.IRModule, function: str, *, as_json: bool, show_meta: bo
 
 
 def describe_run(record: RunRecord) -> str:
-    """Return a run's outcome in a few lines."""
+    """Return a summary of a run in a few lines."""
     lines = [_verdict_line(record)]
     if record.ran_on:
         lines.append(f"Ran on {record.ran_on}; torch here. {NOT_THERE}")
     for output in record.outputs:
-        shape = "×".join(str(extent) for extent in output.shape) or "scalar"
         judged = f": {output.verdict}" if len(record.outputs) > 1 and output.verdict else ""
         if output.not_finite and len(record.outputs) > 1:
             judged += f" ({output.not_finite})"
-        lines.append(f"  {output.name}: {shape} {output.dtype}{judged}")
+        lines.append(f"  {output.name}: {shape_text(output.shape)} {output.dtype}{judged}")
     lines += [f"  {_size_line(each, record.reference)}" for each in record.sizes]
     if record.times is not None:
         lines += [times_text(record.times), claims_text(record.times)]
-    lines.append(f"Built in {record.build_ms:.0f} ms, {record.functions} TensorIR functions")
+    lines.append(
+        f"Built in {duration_text(record.build_ms)}, {record.functions} TensorIR functions"
+    )
     memory = record.memory
     if memory.storages:
         lines.append(
@@ -206,17 +215,21 @@ def _prediction_lines(prediction: Prediction, reference: str) -> Iterator[str]:
     yield f"Prediction: {', '.join(names)}{by if prediction.top else ''}"
     sides: tuple[tuple[Literal["tvm", "torch"], str], ...] = (("tvm", "TVM"), ("torch", reference))
     for side, title in sides:
-        best = [f"{each.name} {getattr(each, side):.1%}" for each in best_of(prediction, side)]
+        best = [
+            f"{each.name} {share_text(getattr(each, side))}" for each in best_of(prediction, side)
+        ]
         if best:
             yield f"  {title:<5}  {', '.join(best)}"
 
 
 def _size_line(record: SizeRecord, reference: str) -> str:
-    times = f"TVM {record.tvm_ms:.3f} ms"
+    times = f"TVM {duration_text(record.tvm_ms)}"
     if record.torch_ms is not None:
-        times += f", {reference} {record.torch_ms:.3f} ms"
+        times += f", {reference} {duration_text(record.torch_ms)}"
     verdict = "ran" if record.verdict == "no-reference" else record.verdict
-    error = "" if record.max_abs_error is None else f", largest error {record.max_abs_error:.2g}"
+    error = ""
+    if record.max_abs_error is not None:
+        error = f", largest error {error_text(record.max_abs_error)}"
     reason = f" ({record.reason})" if record.reason and record.verdict != "no-reference" else ""
     return f"{sizes_text(record.sizes)}: {verdict}{error}{reason}; {times}"
 
@@ -229,8 +242,9 @@ def _verdict_line(record: RunRecord) -> str:
     if record.verdict == "inconclusive" and record.max_abs_error is None:
         return f"Inconclusive: {record.reason}"
     errors = (
-        f"largest error {record.max_abs_error:.2g} absolute, {record.max_rel_error:.2g} relative "
-        f"(tolerance {record.atol:g} + {record.rtol:g} × |{record.reference}|)"
+        f"largest error {error_text(record.max_abs_error)} absolute, "
+        f"{error_text(record.max_rel_error)} relative "
+        f"(tolerance {tolerance_text(record.atol, record.rtol, record.reference)})"
     )
     if record.verdict == "match":
         at = f" at {len(record.sizes)} sizes" if len(record.sizes) > 1 else ""

@@ -1,6 +1,6 @@
-"""Commands that run a user's code, in a process of their own: however it ends, one line says so.
+"""Supervision of commands that run a user's code in a child process, to report how it ended.
 
-This module imports neither torch nor TVM: the process is forked before they are there.
+This module imports neither torch nor TVM: the process is forked before they are loaded.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from lowerscope.core.export.pictures import Painter
 
 _DIE_WITH_PARENT = 1
-"""Of Linux's ``prctl``: the signal that a process gets when its parent has ended."""
+"""Option of Linux's ``prctl`` that sets the signal a process gets when its parent ends."""
 
 _MOST = 1024
-"""Bytes of the name of a file and its line."""
+"""Size limit of the name of a file and its line, in bytes."""
 
 _OWN_CODE = Path(__file__).parents[1]
 
 
 class _Outcome(ctypes.Structure):
-    """The outcome of a command in memory that it shares with its supervisor.
+    """Outcome of a command in memory shared with its supervisor.
 
     Pipes and files would be lost with the descriptors that a user's code closes.
 
@@ -47,7 +47,7 @@ class _Outcome(ctypes.Structure):
     code
         Its exit code then.
     lost
-        Whether there is nothing to write the output to.
+        Whether its output streams are gone.
     silent
         Whether an interrupt has discarded further messages.
     stopping
@@ -72,10 +72,10 @@ class _Outcome(ctypes.Structure):
 
 
 def run_supervised(arguments: Sequence[str], painter: Callable[[], Painter] | None = None) -> int:
-    """Run a command of `cli.COMMANDS` in a process of its own and return the exit code.
+    """Run a command of `cli.COMMANDS` in a child process and return the exit code.
 
-    A ``run`` that has crashed is repeated with guarded memory, which names the call that spoils
-    it. Where processes cannot be forked, the command ends this one.
+    A ``run`` that has crashed is repeated with guarded memory, to find the call that corrupts
+    memory. Where processes cannot be forked, the command ends this one.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def run_supervised(arguments: Sequence[str], painter: Callable[[], Painter] | No
 
 
 class _Supervised:
-    """One process that runs a command.
+    """A child process that runs a command.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class _Supervised:
     painter
         See `cli.main`.
     file
-        Descriptor of the file in which a ``run`` writes which call is under way; ``None`` for other
+        Descriptor of the file in which a ``run`` writes its current call; ``None`` for other
         commands.
 
     Attributes
@@ -130,7 +130,7 @@ class _Supervised:
         self._arguments, self._file = arguments, file
         self._outcome = _Outcome.from_buffer(mmap.mmap(-1, mmap.PAGESIZE))
         self.signal = 0
-        # Whatever was buffered would be written by both.
+        # Both processes would write buffered output.
         sys.stdout.flush()
         sys.stderr.flush()
         parent = os.getpid()
@@ -151,13 +151,13 @@ class _Supervised:
         return cli.ERROR
 
     def _stop(self) -> int:
-        """Let the process stop, or kill it, and say where it was."""
+        """Stop the process, or kill it, and report the current call."""
         place = self._place()
         outcome = self._outcome
         outcome.stopping = True
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._child, signal.SIGINT)
-        # The process says itself that it has stopped, and what it keeps; a run cannot.
+        # The process itself reports that it has stopped, and its partial results; a run cannot.
         end = time.monotonic() + PATIENCE * (2 if self._file is None else 1)
         with contextlib.suppress(KeyboardInterrupt):
             while time.monotonic() < end and not os.waitpid(self._child, os.WNOHANG)[0]:
@@ -171,11 +171,11 @@ class _Supervised:
         return cli.ERROR
 
     def _place(self) -> str:
-        """Return the call that a ``run`` is in, in words; empty if it is in none."""
+        """Return a description of the current call of a ``run``; empty if it is in none."""
         return "" if self._file is None else running_call.read(self._file).text
 
     def _explain(self, status: int) -> None:
-        """Say in one line why the process has ended before the command was done."""
+        """Print one line on why the process has ended before the command was done."""
         where = _source(self._arguments)
         todo = "Raise an error that says what is wrong in place of it"
         if self._outcome.lost:
@@ -199,7 +199,7 @@ class _Supervised:
 
 
 _SPOILED = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGABRT)
-"""What a call may come to that writes beside its memory."""
+"""Signals that an out-of-bounds write may cause."""
 
 _ADVICE = {
     "SIGFPE": "Check the divisors: an integer is divided by zero",
@@ -226,7 +226,7 @@ def _run_in_child(
     _take_interrupts(outcome, is_run=arguments[0] == "run")
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-        if os.getppid() != parent:  # it has ended already
+        if os.getppid() != parent:  # the parent has already ended
             os._exit(cli.ERROR)
     console.watch_streams()
     _watch_exits(outcome)
@@ -237,7 +237,7 @@ def _run_in_child(
         code = end.code if isinstance(end.code, int) else code
     except console.Lost:
         lost = True
-    if os.getpid() != process:  # a copy that the user's code has made
+    if os.getpid() != process:  # a fork made by the user's code
         os._exit(code)
     if lost:
         outcome.lost = True
@@ -247,7 +247,7 @@ def _run_in_child(
 
 
 def _take_interrupts(outcome: _Outcome, *, is_run: bool) -> None:
-    """Leave interrupts to the supervisor, which reads where a run is and then stops this process.
+    """Leave interrupts to the supervisor, which reads the current call and then stops this process.
 
     A terminal sends them to both processes.
     """

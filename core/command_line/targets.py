@@ -1,4 +1,4 @@
-"""The command ``lowerscope targets``: what each target changes."""
+"""The command ``lowerscope targets``: the properties of each target."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add_targets_options(parser: argparse.ArgumentParser) -> None:
 
 
 def targets(options: argparse.Namespace) -> str:
-    """Return the table of the targets, or their records as JSON; of a remote, what it has.
+    """Return the table of the targets, or their records as JSON; for a remote, its state.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def _state(remote: Remote, state: RemoteState) -> str:
 
 
 def _table(records: Sequence[TargetRecord]) -> str:
-    """Return a line for each target, and one with what it is for and whether it runs here."""
+    """Return a line for each target, and one with its purpose and whether it runs here."""
     rows = [_HEADINGS, *map(_row, records)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
     lines = [

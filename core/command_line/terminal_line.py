@@ -1,4 +1,4 @@
-"""What is being done, on one line of the terminal; nothing where stderr is none."""
+"""Progress on one line of the terminal; disabled if stderr is not a terminal."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from lowerscope.core.command_line.console import escaped
 from lowerscope.core.progress import Progress, Silent
 
 _BLANK = "\r\x1b[K"
-"""Back to the start of a terminal's line, with nothing on it."""
+"""Control sequence that erases the terminal's line."""
 
 
 @contextlib.contextmanager
 def on_terminal_line() -> Iterator[Progress]:
-    """Yield what is told of progress; the line is blank again at the end."""
+    """Yield the progress; the line is erased at the end."""
     if not sys.stderr.isatty():
         yield Silent()
         return
@@ -26,8 +26,8 @@ def on_terminal_line() -> Iterator[Progress]:
 
 
 class _Line(Silent):
-    """Writes what is being done in place of what was written before."""
+    """Progress that overwrites its previous text."""
 
     def report(self, text: str, fraction: float | None = None) -> None:
-        """Write it."""
+        """Write the text."""
         print(f"{_BLANK}{escaped(text)}", end="", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""The command ``lowerscope tune``: schedules are searched for, and kept in a database."""
+"""The command ``lowerscope tune``: searches for schedules, and stores them in a database."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from lowerscope.core.command_line.interrupts import ended_soon
 from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.formatting import seconds_text
+from lowerscope.core.model.queries import TuneQuery
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.tuning import Tuned, TunedFunction, TuneOptions, TuneState
@@ -25,7 +27,7 @@ _DONE, _STOPPED = 0, 2
 _KEPT = "stopped; what was found is kept"
 
 MOST_TRIALS = 1_000_000
-"""More than a function has candidates that differ."""
+"""Most trials accepted: more than the distinct candidates of a function."""
 
 _HEADINGS = ("function", "calls", "unscheduled", "rules", "tuned", "torch", "trials", "")
 
@@ -60,7 +62,7 @@ def add_tune_options(parser: argparse.ArgumentParser) -> None:
 
 
 def tune(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    """Answer ``lowerscope tune``; an interrupt ends it with what was found until then.
+    """Run ``lowerscope tune``; an interrupt ends it with the results so far.
 
     Raises
     ------
@@ -81,22 +83,25 @@ def tune(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tup
         seed=recipe.seed,
         fresh=options.fresh,
     )
-    code, progress = _DONE, _Told(pipeline.tuning)
+    from lowerscope.core.tuning.tuning import Tuning
+
+    tuning = pipeline.part(Tuning)
+    code, progress = _DONE, _Told(tuning)
     try:
         with ended_soon(_KEPT, _STOPPED):
-            tuned = pipeline.tuning.tune(recipe, wanted, progress)
+            tuned = pipeline.answer(TuneQuery(recipe, wanted), progress)
     except KeyboardInterrupt:
-        if not pipeline.tuning.state.functions:
+        if not tuning.state.functions:
             raise
         say(_KEPT)
-        code, tuned = _STOPPED, Tuned(state=pipeline.tuning.state)
+        code, tuned = _STOPPED, Tuned(state=tuning.state)
     if options.json:
         return code, to_json(tuned)
     return code, "\n".join((*_table(tuned.state.functions), *_end(tuned)))
 
 
 class _Told(Silent):
-    """Writes what is found to stderr, a line for each that is better than what was before."""
+    """Progress that writes a line to stderr for each improvement."""
 
     def __init__(self, tuning: Tuning) -> None:
         self._tuning = tuning
@@ -116,15 +121,15 @@ class _Told(Silent):
 
 def _found(each: TunedFunction, state: TuneState) -> str:
     against = [
-        f"{name} {_time(seconds)}"
+        f"{name} {seconds_text(seconds)}"
         for name, seconds in (("rules", each.by_rules), ("torch", each.torch))
         if seconds is not None
     ]
-    parts = [f"{each.name}: {_time(each.best)}", *against]
+    parts = [f"{each.name}: {seconds_text(each.best)}", *against]
     if state.trials_total:
         parts.append(f"{state.trials_done} of {state.trials_total} trials")
     if state.seconds_left is not None:
-        parts.append(f"{state.seconds_left:.0f} s left")
+        parts.append(f"{seconds_text(round(state.seconds_left))} left")
     return ", ".join(parts)
 
 
@@ -150,10 +155,10 @@ def _row(each: TunedFunction) -> tuple[str, ...]:
     return (
         each.name,
         str(each.calls),
-        _time(each.unscheduled),
-        _time(each.by_rules),
-        _time(each.best),
-        _time(each.torch),
+        seconds_text(each.unscheduled),
+        seconds_text(each.by_rules),
+        seconds_text(each.best),
+        seconds_text(each.torch),
         str(each.trials),
         "; ".join(words),
     )
@@ -181,10 +186,4 @@ def _sums(functions: Sequence[TunedFunction]) -> Iterator[str]:
         known = [getattr(each, field) for each in functions]
         if None not in known:
             total = sum(each.calls * time for each, time in zip(functions, known, strict=True))
-            yield f"{name} {_time(total)}"
-
-
-def _time(seconds: float | None) -> str:
-    if seconds is None:
-        return "-"
-    return f"{seconds * 1e3:.3f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.2f} µs"
+            yield f"{name} {seconds_text(total)}"

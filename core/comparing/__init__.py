@@ -1,1 +1,1 @@
-"""What runs came to beside torch, and variants and modules beside each other."""
+"""Comparison of runs with torch, and of variants and modules with each other."""

@@ -1,4 +1,4 @@
-"""Runs on a set of inputs: how far both sides agree over all of them."""
+"""Agreement of the model with its reference over a set of inputs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from lowerscope.core.comparing.verdicts import Verdict, judge
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.calling import check_registered
 from lowerscope.core.execution.running import Execution
+from lowerscope.core.execution.threads import use_threads
+from lowerscope.core.model.queries import AgreementQuery, answers
+from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.agreement import AgreementRecord, SampleRun
@@ -20,21 +23,21 @@ from lowerscope.core.sources.input_sets import InputSet, Sample, open_set
 from lowerscope.core.stages import Stages
 
 MOST_WORST = 50
-"""Samples that are listed."""
+"""Most samples that are listed."""
 
 MOST_UNREAD = 10
-"""Reasons why samples could not be run that are told."""
+"""Most failed samples whose reasons are listed."""
 
 
 def agreement(stages: Stages, recipe: Recipe, path: str, progress: Progress) -> AgreementRecord:
-    """Build once, run each sample of a set on both sides, and compare.
+    """Build once, run each sample of a set on both implementations, and compare.
 
     Raises
     ------
     LowerscopeError
         If there is no such set, the model cannot be built, or no sample can be run.
     Cancelled
-        If the user has stopped it.
+        If the user has cancelled it.
     """
     stages.check_runs_here("a set of inputs is run")
     loaded, lowered = stages.loaded, stages.lowered
@@ -59,7 +62,7 @@ def agreement(stages: Stages, recipe: Recipe, path: str, progress: Progress) -> 
             names: list[str] = []
             try:
                 if reference is not None:
-                    # Before TVM, which would read beyond its memory at an index out of range.
+                    # Before TVM, which would read out of bounds for an invalid index.
                     reference.take(values)
                     named = reference.named_outputs()
                     names = [name for name, _ in named]
@@ -72,14 +75,14 @@ def agreement(stages: Stages, recipe: Recipe, path: str, progress: Progress) -> 
             if expected is not None and loaded.model is None:
                 expected = in_dtype_of(expected, actual)
             random = () if lowered is None else lowered.random
-            precise = precise_of(loaded, values, recipe.seed)
+            precise = precise_of(stages, values, recipe.seed, expected)
             verdict = judge(actual, expected, recipe.tolerances, random, names, precise)
             tally.add(sample, verdict, actual, expected)
     return tally.record(path, side)
 
 
 class _Tally:
-    """What the runs so far come to."""
+    """Accumulated results of the runs so far."""
 
     def __init__(self, samples: InputSet, classes: Sequence[str]) -> None:
         self._count = len(samples.samples)
@@ -89,7 +92,7 @@ class _Tally:
         self._reasons: list[str] = []
 
     def leave_out(self, sample: Sample, error: LowerscopeError) -> None:
-        """Note that a sample could not be run."""
+        """Record that a sample could not be run."""
         self._unread.append(error)
         if len(self._reasons) < MOST_UNREAD:
             self._reasons.append(f"{sample.title}: {error.problem.what}")
@@ -101,7 +104,7 @@ class _Tally:
         actual: Sequence[torch.Tensor],
         expected: Sequence[torch.Tensor] | None,
     ) -> None:
-        """Note the run of a sample."""
+        """Record the run of a sample."""
         self._runs.append(
             SampleRun(
                 title=sample.title,
@@ -123,12 +126,12 @@ class _Tally:
         if scores < 2 or first.shape not in ((scores,), (1, scores)):
             return ""
         if bool(first.isnan().any()):
-            return ""  # what is no number has no order
+            return ""  # NaN has no order
         best = int(first.flatten().argmax())
         return self._classes[best] if len(self._classes) == scores else str(best)
 
     def record(self, path: str, reference: str) -> AgreementRecord:
-        """Return what it comes to.
+        """Return the record of the accumulated results.
 
         Raises
         ------
@@ -171,3 +174,10 @@ def _badness(run: SampleRun) -> tuple[bool, int, float]:
 
 def _largest(errors: Sequence[float | None]) -> float | None:
     return max((each for each in errors if each is not None), default=None)
+
+
+@answers(AgreementQuery)
+def answer_agreement(query: AgreementQuery, pipeline: Pipeline, job: Progress) -> AgreementRecord:
+    """Run a set of inputs with one executable, and compare: see `agreement`."""
+    use_threads(query.recipe.threads)
+    return agreement(pipeline.stages(query.recipe, job), query.recipe, query.path, job)

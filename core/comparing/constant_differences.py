@@ -1,7 +1,7 @@
-"""Which constants of a function have other values on the other side of a comparison.
+"""Value differences of a function's constants between the sides of a comparison.
 
 Scripts name constants by number, so that functions with other weights read the same. Constants over
-the same memory are the same; the values of others are compared once, and the outcome is kept.
+the same memory are the same; the values of others are compared once, and the outcome is cached.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Pair = tuple[str, Any, Any]
 def constant_differences(
     old: Stages, new: Stages, before: Any, after: Any, *, same_text: bool
 ) -> tuple[ConstantDifference, ...]:
-    """Compare the constants of a Relax function with those that they have become.
+    """Compare the constants of a Relax function on the two sides.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def constant_differences(
     before, after
         The function on either side.
     same_text
-        Whether both read the same: then constants are paired in order, and by name otherwise.
+        Whether both have the same text: then constants are paired in order, otherwise by name.
     """
     if before.same_as(after):
         return ()
@@ -55,8 +55,8 @@ def constant_differences(
 
 
 def _constants(stages: Stages, function: Any) -> Sequence[Any]:
-    """Return the tensors of a function's constants in order, looked for once."""
-    # The function is kept with them, so that no other one gets its address.
+    """Return the tensors of a function's constants in order, cached."""
+    # Keep the function with them, so that its address is not reused.
     _, found = stages.keep(
         "function constants",
         key_of("function constants", function.__chandle__()),
@@ -97,7 +97,7 @@ def _difference(stages: Stages, name: str, old: Any, new: Any) -> ConstantDiffer
     one, other = elements_of(old), elements_of(new)
     if one == other:
         return None
-    # The tensors are kept with what was found, so that no others get their addresses.
+    # Keep the tensors with the result, so that their addresses are not reused.
     _, _, (different, largest) = stages.keep(
         "constant difference",
         key_of("constant difference", one, other),

@@ -1,4 +1,4 @@
-"""Two tensors of one shape and dtype, element by element: how far they are from each other."""
+"""Elementwise distances of two tensors of one shape and dtype."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import torch
 from lowerscope.core.comparing.tolerances import Tolerance
 
 CHUNK = 1 << 16
-"""Elements that are looked at together: what is made of them stays near the processor."""
+"""Number of elements processed at once, so that intermediate results fit the cache."""
 
 _FAR = float(2**62)
-"""Integers that are farther from each other are subtracted as float64."""
+"""Distance from which integers are subtracted as float64."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,13 @@ class Elements:
     Attributes
     ----------
     signed
-        Ours - the reference's; of complex numbers, the magnitude of that. NaN where that is no
-        number, 0 where both are the same, which two NaN are.
+        Ours - the reference's; for complex numbers, the magnitude of that. NaN if that is
+        undefined, 0 if both are the same, where NaN equals NaN.
     gap
-        The size of `signed`; infinite where it is NaN.
+        The absolute value of `signed`; infinite where it is NaN.
     relative
-        The gap by the size of the reference, 0 where that is not more than ``atol``; infinite where
-        the gap is.
+        The gap divided by the magnitude of the reference, 0 where that is at most ``atol``;
+        infinite where the gap is.
     outside
         Whether it is out of tolerance.
     same
@@ -46,7 +46,7 @@ class Elements:
 
 
 def elements(actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) -> Elements:
-    """Return how far each element is from its reference; see `Elements`."""
+    """Return the distance of each element from its reference; see `Elements`."""
     same = actual == expected
     if expected.dtype.is_complex:
         a, b = actual.to(torch.complex128), expected.to(torch.complex128)
@@ -78,18 +78,18 @@ def elements(actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance)
 def _whole_difference(
     actual: torch.Tensor, expected: torch.Tensor, far: torch.Tensor
 ) -> torch.Tensor:
-    """Subtract integers or booleans, exact where float64 is not."""
+    """Subtract integers or booleans, exactly where float64 would round."""
     if actual.dtype is torch.uint64:
         a, b = actual.view(torch.int64), expected.view(torch.int64)
     else:
         a, b = actual.to(torch.int64), expected.to(torch.int64)
-    # What overflows is too far for its last digits to matter.
+    # Differences that overflow are too large for their last digits to matter.
     return torch.where(far.abs() >= _FAR, far, (a - b).double())
 
 
 @dataclass
 class NotFinite:
-    """How many elements are NaN or infinite, by where the other side is not so."""
+    """Counts of NaN and infinite elements: ours, only in the reference, or on both sides."""
 
     ours: tuple[int, int] = (0, 0)
     theirs: tuple[int, int] = (0, 0)
@@ -97,7 +97,7 @@ class NotFinite:
 
     def count(self, actual: torch.Tensor, expected: torch.Tensor, same: torch.Tensor) -> None:
         """Count those of some elements; ``same`` as in `Elements`."""
-        # A float of eight bits does not know infinity by itself.
+        # Eight-bit floats do not support isinf.
         actual, expected = (
             each.double() if each.is_floating_point() else each for each in (actual, expected)
         )
@@ -107,7 +107,7 @@ class NotFinite:
 
     @property
     def text(self) -> str:
-        """What there is, in words: ``"3 NaN, 1 infinity"``; empty for nothing."""
+        """The counts in words: ``"3 NaN, 1 infinity"``; empty for none."""
         parts = (
             _count_text(self.ours),
             _and_where(_count_text(self.theirs), "in the reference alone"),
@@ -117,7 +117,7 @@ class NotFinite:
 
 
 def _added(so_far: tuple[int, int], values: torch.Tensor, among: torch.Tensor) -> tuple[int, int]:
-    # Of a complex number, one part can be NaN and the other one infinite.
+    # A complex number can have NaN in one part and infinity in the other.
     is_nan = values.isnan()
     nans, infinities = (is_nan & among).sum(), (values.isinf() & ~is_nan & among).sum()
     return so_far[0] + int(nans), so_far[1] + int(infinities)

@@ -1,4 +1,4 @@
-"""The tensors of a recipe by name: parameters, buffers, constants of the Relax module, inputs."""
+"""Lookup of a recipe's tensors by name: parameters, buffers, constants, inputs."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from functools import partial
 import torch
 from tvm import relax
 
+from lowerscope.core.comparing.tensor_values import as_array, values_of
 from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.execution.running import to_torch
+from lowerscope.core.export.arrays import save_array
 from lowerscope.core.lowering.lowered import NamedConstant
 from lowerscope.core.lowering.parameters import constants_of, name_constants
+from lowerscope.core.memo import key_of
+from lowerscope.core.model.queries import SaveValuesQuery, ValuesQuery, answers
 from lowerscope.core.nesting import identifier
-from lowerscope.core.records.model import ParameterRecord
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Progress
+from lowerscope.core.records.model import ParameterRecord, ValuesRecord
 from lowerscope.core.stages import Stages
 
 KINDS = ("param", "const", "input")
-"""Before the names in the ids of tensors."""
+"""Prefixes of the ids of tensors."""
 
 
 def constants_by_name(stages: Stages) -> tuple[NamedConstant, ...]:
@@ -37,7 +43,7 @@ def constants_by_name(stages: Stages) -> tuple[NamedConstant, ...]:
 
 
 def constant_records(stages: Stages) -> tuple[ParameterRecord, ...]:
-    """Return the constants of the Relax module that are none of the model's parameters."""
+    """Return the constants of the Relax module that are no parameters of the model."""
     own = {name for name, _ in _parameters(stages)}
     return tuple(
         ParameterRecord(
@@ -54,18 +60,18 @@ def constant_records(stages: Stages) -> tuple[ParameterRecord, ...]:
 
 
 def find_tensor(stages: Stages, name: str) -> torch.Tensor:
-    """Return the tensor called `name`: ``linear0.weight``, ``linear0_weight`` or ``constant_0``.
+    """Return the tensor `name`: ``linear0.weight``, ``linear0_weight`` or ``constant_0``.
 
     Parameters
     ----------
     name
         Of a parameter or buffer of the model, of a constant of the Relax module, or of an input;
-        the id of one, such as ``param:linear0.weight``, is taken as well.
+        or its id, such as ``param:linear0.weight``.
 
     Raises
     ------
     LowerscopeError
-        If there is none of this name, with the names that there are.
+        If there is none of this name, with the existing names.
     """
     kind, _, rest = name.partition(":")
     wanted = rest if kind in KINDS else name
@@ -99,3 +105,35 @@ def _parameters(stages: Stages) -> Iterator[tuple[str, torch.Tensor]]:
     if model is not None:
         yield from model.named_parameters(remove_duplicate=False)
         yield from model.named_buffers(remove_duplicate=False)
+
+
+def _is_cached(query: ValuesQuery, pipeline: Pipeline, job: Progress) -> bool:
+    return pipeline.stages(query.recipe, job).has_module()
+
+
+@answers(ValuesQuery, _is_cached)
+def values(query: ValuesQuery, pipeline: Pipeline, job: Progress) -> ValuesRecord:
+    """Return statistics of the values of a parameter, a buffer, a constant or an input.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is none of that name.
+    """
+    stages, name = pipeline.stages(query.recipe, job), query.name
+    stages.loaded  # noqa: B018 - an input is known by its values
+    key = key_of("values", stages.lower_key, stages.load_key, name)
+    return stages.keep("values", key, lambda: values_of(name, find_tensor(stages, name)))
+
+
+@answers(SaveValuesQuery)
+def save_values(query: SaveValuesQuery, pipeline: Pipeline, job: Progress) -> str:
+    """Write a tensor to a ``.npy`` file, replacing an existing one; return the file's path.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such tensor, or the file cannot be written.
+    """
+    tensor = find_tensor(pipeline.stages(query.recipe, job), query.name)
+    return save_array(as_array(tensor), query.file)

@@ -1,4 +1,4 @@
-"""The difference of the modules at two moments: of one recipe, or of two."""
+"""Difference between the modules at two moments, of one recipe or of two."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from lowerscope.core.comparing.constant_differences import constant_differences
 from lowerscope.core.comparing.side_labels import side_labels
 from lowerscope.core.graphs import with_ends
 from lowerscope.core.memo import key_of
+from lowerscope.core.model.queries import DifferenceQuery, GraphDifferenceQuery, answers
+from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.passes.bindings import Matches
 from lowerscope.core.passes.following import inverse
 from lowerscope.core.passes.recording import pass_labels
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Progress
 from lowerscope.core.records.difference import (
     DifferenceRecord,
     FunctionDifference,
@@ -27,7 +31,6 @@ from lowerscope.core.records.snapshot import Span, TextRecord
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import calls_of, relax_functions
 from lowerscope.core.rendering.difference import FunctionText, function_differences
-from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
 from lowerscope.core.rendering.graphs.difference import FunctionGraph, graph_difference
 from lowerscope.core.rendering.graphs.relax_graph import function_graph
 from lowerscope.core.rendering.script import function_script
@@ -42,7 +45,7 @@ def module_difference(old: Stages, new: Stages, sides: tuple[Side, Side]) -> Dif
     old, new
         The stages of the recipe of either side.
     sides
-        What is compared.
+        The two sides.
 
     Raises
     ------
@@ -61,10 +64,10 @@ def module_difference(old: Stages, new: Stages, sides: tuple[Side, Side]) -> Dif
 def changed_lines(stages: Stages, moment: Moment, record: TextRecord) -> tuple[int, ...]:
     """Return the lines, from 1, of a script at a moment that its step changed or added.
 
-    They are those of the difference. Where a step took lines of a function away, or changed the
-    values of its constants, and nothing else, the line behind them is marked, or its first one.
-    Primitives of a schedule indent loops anew: lines that are only indented differently are left
-    out where others differ as well.
+    They are those of the difference. If a step only removed lines of a function, or only changed
+    the values of its constants, the line behind them is marked, or the first one. Primitives of a
+    schedule reindent loops: lines that differ in indentation only are left out if others differ as
+    well.
 
     Parameters
     ----------
@@ -88,7 +91,7 @@ def changed_lines(stages: Stages, moment: Moment, record: TextRecord) -> tuple[i
 
 
 def _only(module: tvm.IRModule, names: set[str]) -> tvm.IRModule:
-    """Return a module of the functions of some names."""
+    """Return a module of the named functions."""
     functions = module.functions_items()
     return tvm.IRModule(
         {each: function for each, function in functions if str(each.name_hint) in names}
@@ -96,12 +99,12 @@ def _only(module: tvm.IRModule, names: set[str]) -> tvm.IRModule:
 
 
 def _new_lines(function: FunctionDifference, span: Span, *, indented: bool) -> set[int]:
-    """Return the lines of a function, from 1, that are other ones than before.
+    """Return the changed or added lines of a function, from 1.
 
     Parameters
     ----------
     indented
-        Whether lines count that differ in their indentation alone.
+        Whether lines that differ in indentation only are included.
     """
     count = span.last - span.first + 1
     old, new = function.old.split("\n"), function.new.split("\n")
@@ -140,7 +143,7 @@ def _differences(
 def _with_values(
     function: FunctionDifference, old: Stages, new: Stages, before: Any, after: Any
 ) -> FunctionDifference:
-    """Add which constants of a function have other values."""
+    """Add the constants of a function whose values differ."""
     same = function.status == "same"
     constants = constant_differences(old, new, before, after, same_text=same)
     if not constants:
@@ -172,7 +175,7 @@ def graphs_difference(
     if old.lower_key != new.lower_key:
         if _same_nodes(old, new):
             before, after = _with_nodes(before, old), _with_nodes(after, new)
-        # Bindings of the same name are not the same: only those of the new side can be selected.
+        # Names do not identify bindings across modules: only the new side's can be selected.
         boxes = [replace(box, origins=()) for box in before.boxes]
         before = replace(before, boxes=boxes)
     graph, nodes = graph_difference(before, after, metrics, check)
@@ -182,7 +185,7 @@ def graphs_difference(
 
 
 def _same_nodes(old: Stages, new: Stages) -> bool:
-    """Say whether both sides were lowered from FX graphs of the same nodes."""
+    """Return whether both sides were lowered from FX graphs of the same nodes."""
     if old.traced is None or new.traced is None:
         return False
     one, other = (
@@ -193,7 +196,7 @@ def _same_nodes(old: Stages, new: Stages) -> bool:
 
 
 def _with_nodes(graph: FunctionGraph, stages: Stages) -> FunctionGraph:
-    """Add the FX node whose value each box has: of what was fused, the last one."""
+    """Add the FX node of the value of each box: of fused ones, the last."""
     assert stages.lowered is not None
     order: dict[str, tuple[int, str]] = {}
     for name, lowering in stages.lowered.nodes.items():
@@ -215,7 +218,7 @@ def side_module(stages: Stages, side: Side) -> tvm.IRModule:
 
 
 def _module_at(stages: Stages, moment: Moment, *, before: bool) -> tvm.IRModule:
-    """Return the module at a moment, or the one that the step of the moment was given."""
+    """Return the module at a moment, or the input of its step."""
     if not before or moment.index == 0:
         return stages.module_at(moment)
     if moment.clock in ("translate", "schedule"):
@@ -226,7 +229,7 @@ def _module_at(stages: Stages, moment: Moment, *, before: bool) -> tvm.IRModule:
 
 
 def _side_origins(stages: Stages, side: Side) -> Matches:
-    """Return what became the bindings of a side, and its parameters and results."""
+    """Return the origins of a side's bindings, parameters and results."""
     moment = side.moment
     if moment is None:
         origins = inverse(stages.transformed.bindings)
@@ -240,12 +243,12 @@ def _side_origins(stages: Stages, side: Side) -> Matches:
 
 
 def labels_of(old: Stages, new: Stages, sides: tuple[Side, Side]) -> tuple[str, str]:
-    """Return what each side is, in words."""
+    """Return the labels of the sides."""
     return side_labels(*sides, _step(old, sides[0]), _step(new, sides[1]))
 
 
 def _step(stages: Stages, side: Side) -> str:
-    """Return number and name of the step that a moment is after; empty where there is none."""
+    """Return number and name of the step before a moment; empty if there is none."""
     moment = side.moment
     if moment is None or moment.index == 0:
         return ""
@@ -263,7 +266,7 @@ def _step(stages: Stages, side: Side) -> str:
 
 
 def _texts(stages: Stages, module: tvm.IRModule) -> dict[str, FunctionText]:
-    """Return the functions as they are listed: Relax first, then TensorIR in order of calls."""
+    """Return the functions in listing order: Relax first, then TensorIR in call order."""
     functions = dict(relax_functions(module))
     kernels = {
         str(variable.name_hint): function
@@ -284,8 +287,8 @@ def _texts(stages: Stages, module: tvm.IRModule) -> dict[str, FunctionText]:
 
 
 def _printed(stages: Stages, name: str, function: Any) -> str:
-    """Return the script of a function, printed once for all modules that share it."""
-    # The function is kept with its text, so that no other one gets its address.
+    """Return the script of a function, cached for all modules that share it."""
+    # Keep the function with its text, so that its address is not reused.
     _, text = stages.keep(
         "function text",
         key_of("function text", function.__chandle__(), name),
@@ -293,3 +296,39 @@ def _printed(stages: Stages, name: str, function: Any) -> str:
         lambda kept: 2 * len(kept[1]),
     )
     return text
+
+
+def _are_cached(
+    query: DifferenceQuery | GraphDifferenceQuery, pipeline: Pipeline, job: Progress
+) -> bool:
+    sides = query.old, query.new
+    return all(pipeline.stages(each.recipe, job).has_module(each.moment) for each in sides)
+
+
+@answers(DifferenceQuery, _are_cached)
+def difference(query: DifferenceQuery, pipeline: Pipeline, job: Progress) -> DifferenceRecord:
+    """Return the difference of two modules, function by function.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no module at one of the moments.
+    """
+    old, new = (pipeline.stages(each.recipe, job) for each in (query.old, query.new))
+    return module_difference(old, new, (query.old, query.new))
+
+
+@answers(GraphDifferenceQuery, _are_cached)
+def answer_graph_difference(
+    query: GraphDifferenceQuery, pipeline: Pipeline, job: Progress
+) -> GraphDifference:
+    """Return the difference of the data flow of a Relax function, laid out.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no module at one of the moments.
+    """
+    sides = query.old, query.new
+    old, new = (pipeline.stages(each.recipe, job) for each in sides)
+    return graphs_difference(old, new, sides, query.function, query.metrics, job.check)

@@ -1,4 +1,4 @@
-"""The value of each FX node in a run, and alone on torch's inputs, held against torch's."""
+"""Comparison of each FX node with torch's value, in a run and in isolation."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from lowerscope.core.tracing.tracing import TracedModel
 
 
 class NodeComparison:
-    """Compares the values of nodes, as they are given call by call, with torch's.
+    """Comparison of the values of nodes with torch's, call by call.
 
-    What they are on the values that the run itself has computed, and right after that what the
-    node gives alone: torch's values are kept no longer than that takes.
+    A node's value in the run is compared first, and right after it the value that the node gives in
+    isolation: torch's values are cached no longer than that.
 
     Attributes
     ----------
     in_run, alone
-        By node: what was found.
+        Findings by node.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class NodeComparison:
         self._values = TorchValues(traced.graph_module, inputs, seed, uses)
 
     def take(self, index: int, tensors: Sequence[torch.Tensor], stale: str = "") -> None:
-        """Compare what a call has computed: each call once.
+        """Compare the results of a call; once for each call.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class NodeComparison:
                 self._finish(name)
 
     def _in_run(self, part: Part, tensors: Sequence[torch.Tensor]) -> Difference | Found:
-        """Return the difference of a tensor, or why there is none."""
+        """Return the difference of a tensor, or why it was not compared."""
         if part.node in self._parts.random:
             return self._parts.random[part.node]
         actual = tensors[part.source[1]]
@@ -86,7 +86,7 @@ class NodeComparison:
             return error.found
 
     def _difference(self, actual: torch.Tensor, expected: torch.Tensor) -> Difference:
-        # Steps are short: threads would wait for each other, and take time from TVM's.
+        # Steps are short: more threads would wait for each other, and take time from TVM's.
         with one_torch_thread():
             return difference(actual, expected, self._tolerances)
 
@@ -98,8 +98,8 @@ class NodeComparison:
             raise NotCompared(reason, "no reference") from error
 
     def _finish(self, name: str) -> None:
-        """Say what was found of a node, and run it alone."""
-        # What nothing reads is left out, unless it is all there is.
+        """Record the finding of a node, and run it in isolation."""
+        # Leave out unread tensors, unless there are no others.
         found = self._found.pop(name, ())
         unread = None if found else self._unread.get(name)
         self.in_run.setdefault(name, unread or _over_all(found))

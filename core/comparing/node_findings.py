@@ -1,4 +1,4 @@
-"""What is found of a node's value against torch's, or why it is not compared."""
+"""Findings of the comparison of a node's value with torch's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lowerscope.core.records.run import COMPARED, VERDICT_OF, NodeStatus, Output
 
 @dataclass(frozen=True)
 class Found:
-    """How far the value of a node is from torch's, over its tensors.
+    """Distance of a node's value from torch's, over its tensors.
 
     ``together`` has the names of other nodes that had to be run with it.
     """
@@ -24,12 +24,12 @@ class Found:
 
     @property
     def verdict(self) -> OutputVerdict | None:
-        """The verdict on the value; ``None`` where it was not compared."""
+        """The verdict on the value; ``None`` if it was not compared."""
         return VERDICT_OF[self.status] if self.status in COMPARED else None
 
     @property
     def matches(self) -> bool | None:
-        """Whether it matches; ``None`` where it was not compared, or that showed nothing."""
+        """Return whether it matches; ``None`` if it was not compared or is inconclusive."""
         return {"matches": True, "differs": False}.get(self.status)
 
 

@@ -1,4 +1,4 @@
-"""The tensors of nodes' values that are compared: which call gives each, and torch's there."""
+"""Compared tensors of the values of nodes: the calls that compute them, and torch's tensors."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from lowerscope.core.tracing.tracing import TracedModel
 
 @dataclass(frozen=True)
 class Part:
-    """A tensor of a node's value that is compared.
+    """A compared tensor of a node's value.
 
     Attributes
     ----------
     path
-        Leads to it in torch's value.
+        Its path in torch's value.
     type
         In Relax.
     source
-        What gives it in a run.
+        The call that computes it in a run.
     """
 
     node: str
@@ -42,21 +42,21 @@ _GIVEN = {
     "get_attr": "a part of the model: it is given",
     "output": "compared as the output of the model",
 }
-"""By opcode, why a node is not compared."""
+"""Reasons for not comparing a node, by opcode."""
 
 
 class NodeParts:
-    """What of each node's value is compared, and where it comes from.
+    """The compared tensors of nodes, and their sources.
 
     Attributes
     ----------
     of
-        By node, in the order of the graph: the tensors of its value.
+        The tensors of a node's value, by node in graph order.
     reasons
-        By node, why it has none.
+        Why a node has none, by node.
     random
-        By node, why its value in a run is not compared: it depends on random numbers. Alone, on
-        torch's, it may well be,
+        By node, why its value in a run is not compared: it depends on random numbers. In isolation,
+        on torch's inputs, it may be compared,
     draws
         unless it draws them itself.
     """
@@ -80,11 +80,11 @@ class NodeParts:
                 self._by_call.setdefault(part.source[0], []).append(part)
 
     def given_by(self, call: int) -> Sequence[Part]:
-        """Return what a call gives, all of its tensors."""
+        """Return the parts given by all tensors of a call."""
         return self._by_call.get(call, ())
 
     def at(self, source: Source) -> Sequence[Part]:
-        """Return what one tensor of a call is."""
+        """Return the parts given by one tensor of a call."""
         return [each for each in self.given_by(source[0]) if each.source == source]
 
 
@@ -105,7 +105,7 @@ def torch_tensor(value: Any, part: Part) -> torch.Tensor:
 
 
 def has_type(actual: torch.Tensor, kind: Any) -> bool:
-    """Return whether a tensor has the dtype, and the extents that are known, of a Relax type."""
+    """Return whether a tensor has the dtype and the known extents of a Relax type."""
     if str(actual.dtype).removeprefix("torch.") != str(kind.dtype) or actual.ndim != kind.ndim:
         return False
     extents = getattr(kind.shape, "values", ())
@@ -116,7 +116,7 @@ def has_type(actual: torch.Tensor, kind: Any) -> bool:
 
 
 def _parts(node: NodeLowering, owners: Owners) -> Iterator[Part]:
-    """Yield the tensors of a node's value, with the calls that give them."""
+    """Yield the tensors of a node's value, with the calls that compute them."""
     is_empty = True
     for path, value, member in _tensors(node.value, ()):
         is_empty = False
@@ -133,7 +133,7 @@ def _parts(node: NodeLowering, owners: Owners) -> Iterator[Part]:
 
 
 def _random_nodes(lowered: LoweredModel, traced: TracedModel) -> Mapping[str, Found]:
-    """Return, by node, that it depends on a node that draws random numbers."""
+    """Return findings for the nodes that depend on random numbers, by node."""
     random: dict[str, str] = {}
     for node in traced.graph_module.graph.nodes:
         sources = (random[each.name] for each in node.all_input_nodes if each.name in random)
@@ -151,7 +151,7 @@ def _random_nodes(lowered: LoweredModel, traced: TracedModel) -> Mapping[str, Fo
 def _tensors(
     value: Any, path: tuple[Any, ...]
 ) -> Iterator[tuple[tuple[Any, ...], Any, int | None]]:
-    """Yield path, Relax value, and place in that if it is a tuple, of a node's tensors."""
+    """Yield path, Relax value, and tuple index if any, of a node's tensors."""
     if isinstance(value, (tuple, list)):
         for index, each in enumerate(value):
             yield from _tensors(each, (*path, index))

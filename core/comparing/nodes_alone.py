@@ -1,7 +1,7 @@
-"""Each FX node alone, on what torch has at its inputs: an error that starts there is told apart.
+"""Isolated runs of FX nodes on torch's inputs, to find the nodes in which an error starts.
 
-The kernels are those of the run. The calls that compute a node's value are made again, back to
-where another node's value is read, and that is torch's.
+The kernels are those of the run. The calls that compute a node's value are repeated, back to reads
+of another node's value, which is replaced by torch's.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from lowerscope.core.running.kept_values import Source
 
 @dataclass(frozen=True)
 class RunAlone:
-    """What a node gives alone: its tensors in order, and the names of others that had to run."""
+    """Isolated run of a node: its tensors in order, and the names of others that had to run."""
 
     values: tuple[torch.Tensor, ...]
     together: tuple[str, ...]
 
 
 class NodesAlone:
-    """The calls of a run, which can be made again for one node, with torch's values.
+    """The calls of a run, which can be repeated for one node with torch's values.
 
     Parameters
     ----------
     arguments
-        What ``main`` is called with.
+        Of ``main``.
     functions
-        What is called, by its event, as `calls.watched` fills it in.
+        The called functions by event, as `calls.watched` fills it in.
     nodes_of
-        By call, the ids of the nodes that it computes.
+        The ids of the nodes that a call computes, by call.
     progress
-        Is told of each call before it begins.
+        Notified of each call before it begins.
 
     Attributes
     ----------
     reads
-        By node, the nodes whose values are read to run it; nodes that cannot be run alone are not
-        among them.
+        By node, the nodes whose values are read to run it; nodes that cannot be run alone are
+        absent.
     reasons
-        By node, why it cannot be run alone.
+        Why a node cannot be run alone, by node.
     """
 
     def __init__(
@@ -86,15 +86,15 @@ class NodesAlone:
                 self.reasons[name] = error.found
 
     def note(self, index: int, tensors: Sequence[Any]) -> None:
-        """Note what a call gives."""
-        # A pass may have made the call already, so that it gives no tensor.
+        """Record the results of a call."""
+        # If a pass has already made the call, it returns no tensor.
         if all(isinstance(each, tvm.runtime.Tensor) for each in tensors):
             self._shapes[index] = [
                 (tuple(map(int, each.shape)), str(each.dtype)) for each in tensors
             ]
 
     def run(self, name: str, values: TorchValues) -> RunAlone:
-        """Run a node of `reads` alone, all of whose calls have been noted.
+        """Run a node of `reads` alone, all of whose calls have been recorded.
 
         Raises
         ------
@@ -138,7 +138,7 @@ class NodesAlone:
         )
 
     def _other(self, source: Source, name: str) -> Part | None:
-        """Return the part of another node's value that a call gives."""
+        """Return the part of another node's value that a call computes."""
         parts = self._parts.at(source)
         own = any(each.node == name for each in parts)
         return None if own else next(iter(parts), None)

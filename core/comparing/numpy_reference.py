@@ -1,4 +1,4 @@
-"""A function of NumPy as the reference of a source without torch."""
+"""NumPy function as the reference of a source without torch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from lowerscope.core.nesting import mapped
 
 WIDER = torch.float64
-"""What NumPy computes in where nobody asks for less."""
+"""Default dtype of NumPy's computation."""
 
 
 class NumpyReference(torch.nn.Module):
@@ -28,8 +28,8 @@ class NumpyReference(torch.nn.Module):
         self._function = function
 
     def forward(self, *inputs: torch.Tensor) -> Any:
-        """Return what the function does, as tensors."""
-        # NumPy does not have bfloat16; float32 holds all of it.
+        """Return the function's results as tensors."""
+        # NumPy does not have bfloat16; float32 represents all its values.
         arrays = [(x.float() if x.dtype is torch.bfloat16 else x).numpy() for x in inputs]
         return mapped(
             self._function(*arrays),
@@ -40,7 +40,7 @@ class NumpyReference(torch.nn.Module):
 def in_dtype_of(
     expected: Sequence[torch.Tensor], actual: Sequence[torch.Tensor]
 ) -> tuple[torch.Tensor, ...]:
-    """Return what NumPy computed with more digits than asked for, rounded to those."""
+    """Return NumPy's results rounded to the requested dtypes."""
     rounded = [
         one.to(other.dtype) if one.dtype is WIDER and other.dtype.is_floating_point else one
         for one, other in zip(expected, actual, strict=False)

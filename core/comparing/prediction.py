@@ -1,4 +1,4 @@
-"""The class that a model predicts, by name, and those that come next."""
+"""Predicted classes of a model by name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from lowerscope.core.records.run import TOP, ClassScore, Prediction
 
 _SUM = 1e-3
-"""Probabilities in half precision add up to 1 no better than this."""
+"""Tolerance of the sum of probabilities, wide enough for half precision."""
 
 
 def predict(
@@ -22,7 +22,7 @@ def predict(
     Returns
     -------
     Prediction or None
-        ``None`` where the model has no named classes, or its first output is not one score for
+        ``None`` if the model has no named classes, or its first output is not one score for
         each of them: shape ``(len(classes),)`` or ``(1, len(classes))``.
     """
     if not classes or not actual or actual[0].numel() != len(classes):
@@ -32,7 +32,7 @@ def predict(
     found = Prediction(torch=best[1] if expected else "", tvm=best[0])
     if not all(bool(each.isfinite().any()) and not bool(each.isnan().any()) for each in outputs):
         return found
-    # Of both sides alike, or they could not be compared.
+    # One answer for both sides, or they could not be compared.
     given = _are_probabilities(outputs[-1])
     scores = outputs if given else [each.softmax(0) for each in outputs]
     places = {

@@ -1,4 +1,4 @@
-"""What each side of a comparison is, in words. This module imports neither torch nor TVM."""
+"""Labels of the sides of a comparison. This module imports neither torch nor TVM."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pathlib import PurePath
 
 import msgspec
 
+from lowerscope.core.model.labels import STRATEGY_NAMES
 from lowerscope.core.recipe import Recipe, overrides_on
 from lowerscope.core.records.difference import Side
 from lowerscope.core.records.steps import Clock, Moment
 from lowerscope.core.schedules import Schedule
 from lowerscope.core.sources.spec import is_file, source_label
-from lowerscope.core.strategy_names import STRATEGY_NAMES
 
 _STARTS: dict[Clock, str] = {
     "translate": "before the translation",
@@ -31,14 +31,14 @@ _SAID = ("source", "lowering", "overrides", "version")
 
 
 def side_labels(old: Side, new: Side, old_step: str, new_step: str) -> tuple[str, str]:
-    """Return a label of either side: the source, the lowering, the moment.
+    """Return the labels of both sides: the source, the lowering, the moment.
 
-    Where recipes differ in more than what is said anyway, both labels say it too.
+    Other differences of the recipes are added to both labels.
 
     Parameters
     ----------
     old_step, new_step
-        Number and name of the step that the moment of either side is after.
+        Number and name of the step before the moment of either side.
     """
     fields = [
         name
@@ -49,7 +49,7 @@ def side_labels(old: Side, new: Side, old_step: str, new_step: str) -> tuple[str
 
 
 def moment_label(moment: Moment | None, step: str, before: bool = False) -> str:
-    """Return ``after 15 FuseOps``; ``step`` is number and name of the step that it is after."""
+    """Return ``after 15 FuseOps``; ``step`` is number and name of the step before it."""
     if moment is None:
         return "after all passes"
     if moment.index == 0:

@@ -1,4 +1,4 @@
-"""One tensor of a run beside torch's: where it differs most, how much, and pieces of it."""
+"""Comparison of one tensor of a run with torch's: statistics, largest differences, and windows."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from lowerscope.core.comparing.verdicts import difference, tolerance_for
 from lowerscope.core.records.comparison import Comparison, TensorPlace, Window
 
 _WHOLE_MOST = 2.0**63
-"""Integers from here on do not fit into 64 bits with a sign."""
+"""Lower bound of integers that do not fit into signed 64 bits."""
 
 _TOGETHER = 1 << 20
-"""Elements of a piece that are looked at together, or those of one row of cells."""
+"""Number of elements processed at once, or those of one row of cells."""
 
 
 def compared(
@@ -31,12 +31,12 @@ def compared(
     tolerances: Tolerances,
     reason: str = "",
 ) -> Comparison:
-    """Return the figures of a tensor and of torch's.
+    """Return the statistics of a tensor and of torch's.
 
     Parameters
     ----------
     ours, theirs
-        Of any shapes and dtypes; ``None`` where there is none.
+        Of any shapes and dtypes; ``None`` if missing.
     reason
         Why there is nothing to compare, although there may be values.
     """
@@ -83,7 +83,7 @@ def signed_difference(ours: torch.Tensor, theirs: torch.Tensor) -> torch.Tensor:
 def _with_places(
     found: Comparison, ours: torch.Tensor, theirs: torch.Tensor, tolerance: Tolerance
 ) -> Comparison:
-    """Add what is told of single elements."""
+    """Add the figures of single elements."""
     flat = ours.reshape(-1), theirs.reshape(-1)
     farthest, relatively = _Largest(), _Largest()
     strange = -1
@@ -121,7 +121,7 @@ def _with_places(
 
 
 class _Largest:
-    """The largest of many numbers, and where it is; the first of several."""
+    """Running maximum with its position; the first of equal ones."""
 
     def __init__(self) -> None:
         self.value = -math.inf
@@ -134,7 +134,7 @@ class _Largest:
 
 
 class _Angle:
-    """The angle between two vectors."""
+    """Accumulated angle between two vectors."""
 
     def __init__(self) -> None:
         self._product, self._squares = 0.0j, [0.0, 0.0]
@@ -165,12 +165,12 @@ def window(
     cells: int,
     reason: str = "",
 ) -> Window:
-    """Return a piece of a tensor, and of torch's, as a matrix.
+    """Return a window of a tensor, and of torch's, as a matrix.
 
     Parameters
     ----------
     ours, theirs
-        One of them at least is there.
+        At least one of them is given.
     leading, area, cells
         As in `WindowParams`; the area is top, left, rows and columns.
     reason
@@ -220,7 +220,7 @@ _Array = np.ndarray[Any, Any]
 _NOTHING = np.zeros(0)
 
 _Band = tuple[_Array, _Array, _Array, _Array]
-"""For each cell: ours, torch's, the difference, and whether it is out of tolerance."""
+"""Ours, torch's, the difference, and whether it is out of tolerance, for each cell."""
 
 
 def _band(
@@ -247,7 +247,7 @@ def _band(
 
 
 def _bands(rows: _Array, columns: int) -> Iterator[tuple[tuple[int, int], _Array]]:
-    """Yield first row and end of some rows of cells that are looked at together, with edges."""
+    """Yield the range and the edges of rows of cells that are processed at once."""
     first = 0
     for last in range(1, len(rows)):
         is_full = (rows[last] - rows[first]) * columns >= _TOGETHER
@@ -260,7 +260,7 @@ def _bands(rows: _Array, columns: int) -> Iterator[tuple[tuple[int, int], _Array
 def _piece(
     tensor: torch.Tensor, leading: tuple[int, ...], area: tuple[int, int, int, int]
 ) -> tuple[torch.Tensor, int, int]:
-    """Return a matrix of a tensor, with its first row and column."""
+    """Return a part of a tensor as a matrix, with its first row and column."""
     if any(extent == 0 for extent in tensor.shape):
         return tensor.new_zeros((0, 0)), 0, 0
     matrix = tensor[leading] if leading else tensor
@@ -272,13 +272,13 @@ def _piece(
 
 
 def _edges(extent: int, cells: int) -> _Array:
-    """Return where cells begin, and where the last one ends; at most `cells` of them."""
+    """Return the bounds of at most `cells` cells."""
     count = min(extent, max(1, cells))
     return np.arange(count + 1) * extent // max(1, count)
 
 
 def _largest_in_cells(key: _Array, rows: _Array, columns: _Array) -> tuple[_Array, _Array]:
-    """Return row and column of the element of each cell whose key is the largest."""
+    """Return row and column of the element with the largest key in each cell."""
     shape = len(rows) - 1, len(columns) - 1
     if 0 in shape:
         return np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
@@ -292,7 +292,7 @@ def _largest_in_cells(key: _Array, rows: _Array, columns: _Array) -> tuple[_Arra
 
 
 def _any_in_cells(mask: _Array, rows: _Array, columns: _Array) -> _Array:
-    """Return for each cell whether any of its elements is marked."""
+    """Return whether any element is marked, for each cell."""
     if mask.size == 0:
         return mask
     by_row = np.logical_or.reduceat(mask, rows[:-1], axis=0)

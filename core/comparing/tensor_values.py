@@ -1,4 +1,4 @@
-"""The values of one tensor in figures: range, histogram, the first of them."""
+"""Statistics of the values of a tensor: range, histogram, first elements."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ BINS = 48
 """Bars of a histogram; fewer for integers of a small range."""
 
 FIRST = 32
-"""How many of the first values are given."""
+"""Number of first values that are returned."""
 
 _CHUNK = 1 << 21
-"""Elements that are looked at together, so that no copy of a large tensor is made."""
+"""Number of elements processed at once, to avoid copies of a large tensor."""
 
 
 def values_of(name: str, tensor: torch.Tensor) -> ValuesRecord:
-    """Describe the values of `tensor`; those of a complex one by their magnitudes.
+    """Describe the values of `tensor`, or the magnitudes of complex ones.
 
-    Range, mean, deviation and histogram are of what is finite. The deviation is that of the whole
-    population, as ``numpy.std`` has it.
+    Range, mean, deviation and histogram are of finite values. The deviation is that of the whole
+    population, as in ``numpy.std``.
     """
     found = statistics_of(tensor)
     edges, counts = histogram_of(tensor, found.low, found.high)
@@ -50,7 +50,7 @@ def values_of(name: str, tensor: torch.Tensor) -> ValuesRecord:
 
 
 def statistics_of(tensor: torch.Tensor) -> TensorStatistics:
-    """Describe the values of `tensor` in a few figures."""
+    """Return statistics of `tensor`."""
     nans = infinities = zeros = finite = 0
     low, high, mean, squares = math.inf, -math.inf, 0.0, 0.0
     for chunk in _chunks(_flat(tensor)):
@@ -60,7 +60,7 @@ def statistics_of(tensor: torch.Tensor) -> TensorStatistics:
         numbers = chunk[np.isfinite(chunk)]
         if numbers.size:
             low, high = min(low, float(numbers.min())), max(high, float(numbers.max()))
-            # Mean and squares of two sets from those of each: numbers far from zero stay exact.
+            # Combine mean and squares of two sets, which keeps numbers far from zero exact.
             own = float(numbers.mean())
             together = finite + numbers.size
             squares += float(((numbers - own) ** 2).sum())
@@ -82,7 +82,7 @@ def statistics_of(tensor: torch.Tensor) -> TensorStatistics:
 def histogram_of(
     tensor: torch.Tensor, low: float | None, high: float | None
 ) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Return edges and counts of a histogram of what is finite, which lies in `low` to `high`."""
+    """Return edges and counts of a histogram of the finite values, which lie in `low` to `high`."""
     if low is None or high is None:
         return (), ()
     whole = not (tensor.is_floating_point() or tensor.is_complex())
@@ -94,12 +94,12 @@ def histogram_of(
 
 
 def first_of(tensor: torch.Tensor, count: int, digits: int = 6) -> tuple[str, ...]:
-    """Return the first elements of a tensor as they are shown, to some significant digits."""
+    """Format the first elements of a tensor to some significant digits."""
     return tuple(_text(value, digits) for value in tensor.detach().reshape(-1)[:count].tolist())
 
 
 def as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """Return a tensor as an array; one of bfloat16 as float32, which holds all of it."""
+    """Return a tensor as an array; bfloat16 as float32, which represents all its values."""
     data = tensor.detach().cpu().resolve_conj().resolve_neg()
     if data.layout is not torch.strided:
         data = data.to_dense()
@@ -120,7 +120,7 @@ def _chunks(flat: torch.Tensor) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def _edges(low: float, high: float, *, whole: bool) -> np.ndarray[Any, Any]:
-    """Return the edges of the bars: one bar an integer where these are few."""
+    """Return the edges of the bars: one bar an integer if these are few."""
     if whole and high - low < BINS:
         return np.arange(low, high + 2) - 0.5
     if low == high:

@@ -1,4 +1,4 @@
-"""When two values count as equal, for each dtype, and how that is written on the command line.
+"""Tolerances of each dtype, and their command-line syntax.
 
 This module imports neither torch nor TVM.
 """
@@ -16,7 +16,7 @@ from lowerscope.core.errors import LowerscopeError
 
 
 class Tolerance(msgspec.Struct, frozen=True):
-    """Two values count as equal where ``|a - b| <= atol + rtol * |b|``."""
+    """Tolerance of values that count as equal: ``|a - b| <= atol + rtol * |b|``."""
 
     rtol: float
     atol: float
@@ -25,12 +25,12 @@ class Tolerance(msgspec.Struct, frozen=True):
 class Tolerances(msgspec.Struct, frozen=True, kw_only=True):
     """The tolerance of each dtype; complex numbers have that of their parts.
 
-    Integers and booleans are not among them: they have to be equal.
+    Integers and booleans have none: they must be equal.
 
     The defaults were measured on the values at all nodes of the samples, in each dtype and by each
-    lowering (of ResNet-18, all nodes in float32, and the outputs in the others): the farthest from
-    torch's need 5e-14, 2.9e-5, 5.8e-3 and 2.0e-2 as ``rtol``, with a tenth of it as ``atol``. That
-    of float64 has room for longer sums, and none for a constant of float32.
+    lowering (of ResNet-18, all nodes in float32, and the outputs in the others): the largest
+    differences from torch need 5e-14, 2.9e-5, 5.8e-3 and 2.0e-2 as ``rtol``, with a tenth of it as
+    ``atol``. That of float64 has room for longer sums, and none for a constant of float32.
     """
 
     float64: Tolerance = Tolerance(1e-9, 1e-10)
@@ -40,23 +40,23 @@ class Tolerances(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DTYPES: tuple[str, ...] = Tolerances.__struct_fields__
-"""The dtypes that have a tolerance, by the names that torch has for them."""
+"""Dtypes that have a tolerance, by torch's names."""
 
 EPSILONS: Mapping[str, float] = MappingProxyType(
     {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 )
-"""The distance from 1 to the next larger number."""
+"""Machine epsilon of each dtype: the distance from 1 to the next larger number."""
 
 EXACT = Tolerance(0.0, 0.0)
 
 
 def parse_number(text: str, what: str) -> float:
-    """Read a tolerance's number: ``"rtol"`` or ``"atol"``.
+    """Parse a number of a tolerance: ``"rtol"`` or ``"atol"``.
 
     Raises
     ------
     LowerscopeError
-        If it is no number, negative, not finite, or an rtol with which anything is equal to zero.
+        If it is no number, negative, not finite, or an rtol that makes everything equal to zero.
     """
     try:
         value = float(text)
@@ -82,12 +82,12 @@ def parse_number(text: str, what: str) -> float:
 
 
 def parse_tolerances(texts: Iterable[str]) -> Tolerances:
-    """Read several ``DTYPE=RTOL,ATOL``; dtypes that are not named keep their default.
+    """Parse several ``DTYPE=RTOL,ATOL``; other dtypes keep their defaults.
 
     Raises
     ------
     LowerscopeError
-        If one cannot be read, or its numbers make no sense.
+        If one cannot be parsed, or its numbers are out of range.
     """
     found = Tolerances()
     for text in texts:
@@ -112,13 +112,13 @@ def parse_tolerances(texts: Iterable[str]) -> Tolerances:
 
 
 def tolerance_texts(tolerances: Tolerances) -> dict[str, str]:
-    """Return, by dtype, what `parse_tolerances` reads."""
+    """Return the text of each tolerance for `parse_tolerances`, by dtype."""
     chosen: dict[str, Tolerance] = msgspec.structs.asdict(tolerances)
     return {dtype: f"{dtype}={each.rtol},{each.atol}" for dtype, each in chosen.items()}
 
 
 def tolerances_of_one(written: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """Return, by dtype, what a file says that was written when there was one for all dtypes.
+    """Return the tolerances by dtype of an old file with one tolerance for all dtypes.
 
     That was widened to four units in the last place of the dtype.
     """

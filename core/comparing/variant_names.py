@@ -1,4 +1,4 @@
-"""Names of variants: what each recipe has that differs from the others.
+"""Names of variants, by the differences of their recipes.
 
 This module imports neither torch nor TVM.
 """
@@ -12,6 +12,7 @@ from pathlib import PurePath
 import msgspec
 
 from lowerscope.core.encoding import UNREADABLE
+from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.passes.presets import longest_preset
 from lowerscope.core.recipe import BIND_PARAMS, Recipe, applies_schedules, overrides_on
 from lowerscope.core.schedules import APPLY_RULES, APPLY_TUNED, SCHEDULING
@@ -28,10 +29,9 @@ _TRANSLATORS = {"tvm-fx": "from_fx", "tvm-export": "from_exported_program"}
 
 
 def variant_names(recipes: Sequence[Recipe]) -> tuple[str, ...]:
-    """Return a name for each recipe, such as ``TE · fused``: what is not the same in all of them.
+    """Return a name for each recipe, such as ``TE · fused``: the parts that differ between them.
 
-    Recipes in which nothing differs have their lowering for a name, and what would be called the
-    same has a number.
+    Recipes without differences are named by their lowering, and equal names are numbered.
     """
     words = [[part(recipe) for part in _PARTS] for recipe in recipes]
     differing = [len(set(column)) > 1 for column in zip(*words, strict=True)]
@@ -49,7 +49,7 @@ def variant_names(recipes: Sequence[Recipe]) -> tuple[str, ...]:
 
 
 def target_name(target: str) -> str:
-    """Return what a target is called in short: of JSON, the processor or its features."""
+    """Return a short name of a target: for JSON, the processor or its features."""
     try:
         fields = msgspec.json.decode(target)
     except UNREADABLE:
@@ -80,7 +80,7 @@ def _overrides(recipe: Recipe) -> str:
 def _pipeline(recipe: Recipe) -> str:
     apart = (*SCHEDULING, BIND_PARAMS)
     steps = tuple(step for step in recipe.steps if step.name not in apart)
-    # What comes after it was added by hand.
+    # Later steps were added by hand.
     preset = longest_preset(steps)
     added = [step.name for step in steps[len(preset.steps) :] if step.on]
     if len(added) > 2:
@@ -125,9 +125,7 @@ def _extensions(recipe: Recipe) -> str:
 
 
 def _inputs(recipe: Recipe) -> str:
-    parts = (
-        "×".join(map(str, each.shape or ())) or PurePath(each.file).name for each in recipe.inputs
-    )
+    parts = (shape_text(each.shape or (), "") or PurePath(each.file).name for each in recipe.inputs)
     return ", ".join(part for part in parts if part)
 
 
@@ -145,4 +143,4 @@ _PARTS: tuple[Callable[[Recipe], str], ...] = (
     _inputs,
     lambda recipe: f"seed {recipe.seed}",
 )
-"""What a name is made of, in this order."""
+"""Parts of a name, in this order."""

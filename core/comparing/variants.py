@@ -1,9 +1,8 @@
-"""Variants of one source: each is run and compared with torch, then all are timed by turns."""
+"""Variants of one source: runs, comparison with torch, and interleaved timing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,6 +12,8 @@ from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.measuring import LEAST, Measuring
+from lowerscope.core.model.queries import RunQuery, VariantTimesQuery, answers
+from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.run import RunRecord, with_times
@@ -20,25 +21,23 @@ from lowerscope.core.records.times import RunTimes
 from lowerscope.core.records.variant import Variant
 from lowerscope.core.remote.running import measure_remotely
 from lowerscope.core.running.sides import inputs_at, measure_by_turns, reference_of
-
-if TYPE_CHECKING:
-    from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.workbench import check_recipe_schedules
 
 BRIEFLY = Measuring(warm_up=1, repeats=LEAST)
-"""Of a run whose times do not count."""
+"""Measuring of runs whose times are not used."""
 
 
 def run_variants(
     pipeline: Pipeline, recipes: Sequence[Recipe], progress: Progress
 ) -> tuple[Variant, ...]:
-    """Run recipes of one source, and time those that run by turns, so that noise hits all alike.
+    """Run recipes of one source, and time those that run by turns, so that noise affects all alike.
 
-    One that cannot be built or run has its problem, and the others go on.
+    A variant that cannot be built or run has its problem; the others are unaffected.
 
     Parameters
     ----------
     recipes
-        They have the same inputs and threads.
+        With the same inputs and threads.
 
     Raises
     ------
@@ -52,8 +51,8 @@ def run_variants(
         told = _Within(progress, which)
         brief = msgspec.structs.replace(recipe, measuring=BRIEFLY)
         try:
-            pipeline.check_schedules(recipe)
-            outcomes.append(pipeline.run(brief, told))
+            check_recipe_schedules(pipeline, recipe)
+            outcomes.append(pipeline.answer(RunQuery(brief), told))
         except LowerscopeError as error:
             outcomes.append(error.problem)
     ran = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, RunRecord)]
@@ -75,7 +74,7 @@ def run_variants(
 
 
 class _Within:
-    """Progress of a part of something, which says of what."""
+    """Progress of a part of a task, with a prefix for it."""
 
     def __init__(self, whole: Progress, part: str) -> None:
         self._whole, self._part = whole, part
@@ -89,9 +88,9 @@ class _Within:
 def measure_variants(
     pipeline: Pipeline, recipes: Sequence[Recipe], progress: Progress
 ) -> tuple[tuple[RunTimes, ...], ...]:
-    """Return the times of recipes of one source by turns: of each at each of its sizes.
+    """Return the interleaved times of recipes of one source, each at each of its sizes.
 
-    On another machine they do not take turns: each runs there for itself.
+    On another machine they are timed one after the other.
 
     Raises
     ------
@@ -118,11 +117,11 @@ def _measured_here(
     first = recipes[0]
     found = []
     for sizes in runs_of(first):
-        # Anew for each size: they register the library functions of their executable once.
+        # Fetch anew for each size: stages register the library functions of their executable once.
         stages = [pipeline.stages(each, progress) for each in recipes]
         for each in stages:
             _ = each.extensions, each.recorded
-        # All of them are of one file, with the same rules and library functions beside it.
+        # All are of one file, with the same rules and library functions.
         with stages[0].running():
             inputs = tuple(each.value for each in inputs_at(sizes, stages[0], first))
             _, reference = reference_of(stages[0].loaded, inputs, first.seed)
@@ -135,3 +134,11 @@ def _measured_here(
                 )
             )
     return tuple(zip(*found, strict=True))
+
+
+@answers(VariantTimesQuery)
+def variant_times(
+    query: VariantTimesQuery, pipeline: Pipeline, job: Progress
+) -> tuple[tuple[RunTimes, ...], ...]:
+    """Return the interleaved times of recipes of one source: see `measure_variants`."""
+    return measure_variants(pipeline, query.recipes, job)

@@ -11,6 +11,7 @@ import torch
 
 from lowerscope.core.comparing.elements import CHUNK, NotFinite, elements
 from lowerscope.core.comparing.tolerances import DTYPES, EXACT, Tolerance, Tolerances
+from lowerscope.core.model.formatting import error_text
 from lowerscope.core.records.run import FAILING, OutputRecord, OutputVerdict
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far a tensor is from its reference.
+    """Difference of a tensor from its reference.
 
     Attributes
     ----------
@@ -27,16 +28,16 @@ class Difference:
         The largest ``|a - b|``, and the largest ``|a - b| / |b|`` where ``|b|`` is more than the
         absolute tolerance. Infinite where one side is NaN or infinite and the other is not.
     matches
-        Whether ``|a - b| <= atol + rtol * |b|`` for every element; integers and booleans have to
+        Whether ``|a - b| <= atol + rtol * |b|`` for every element; integers and booleans must
         be equal.
     reason
-        One line on what differs, or shows nothing, what is not finite first; empty where all
-        elements are finite and match.
+        One line on the difference, or on why the result is inconclusive, non-finite values first;
+        empty if all elements are finite and match.
     finite
         Number of elements that are finite on both sides.
     not_finite
-        What is NaN or infinite, ``"3 NaN, 1 infinity"``, and what is so in the reference; empty for
-        nothing.
+        Counts of NaN and infinity, ``"3 NaN, 1 infinity"``, and those of the reference; empty for
+        none.
     not_finite_count
         Number of elements that are NaN or infinite on either side.
     """
@@ -51,10 +52,10 @@ class Difference:
 
     @property
     def verdict(self) -> OutputVerdict:
-        """The verdict on the tensor alone; ``"not-comparable"`` where it has no elements.
+        """The verdict on the tensor alone; ``"not-comparable"`` if it has no elements.
 
-        Where no element is finite on both sides, nothing was compared, even where both sides are
-        the same.
+        If no element is finite on both sides, nothing was compared, even if both sides are the
+        same.
         """
         if not self.matches:
             return "differ"
@@ -64,12 +65,12 @@ class Difference:
 
     @property
     def is_measured(self) -> bool:
-        """Whether elements were compared, so that there are errors."""
+        """Return whether elements were compared, so that there are errors."""
         return self.verdict in ("match", "differ")
 
 
 def verdict_over(found: Sequence[Difference]) -> OutputVerdict:
-    """Return the worst verdict on some tensors; those without elements count for nothing."""
+    """Return the worst verdict on some tensors, ignoring those without elements."""
     verdicts = {each.verdict for each in found}
     worst_first: tuple[OutputVerdict, ...] = (*FAILING, "match")
     return next((each for each in worst_first if each in verdicts), "not-comparable")
@@ -131,7 +132,7 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
         max_abs=largest,
         max_rel=farthest,
         matches=outside == 0,
-        # What is not finite comes first: it is the reason of the rest.
+        # Non-finite values come first: they are the cause of the rest.
         reason="; ".join(each for each in (not_finite.text, said) if each),
         finite=finite,
         not_finite=not_finite.text,
@@ -142,7 +143,7 @@ def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Toleran
 def _finite_difference(
     actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance
 ) -> tuple[float, float, int] | None:
-    """Return the figures of `elements` in fewer steps; ``None`` where not all is finite."""
+    """Return the figures of `elements` in fewer steps; ``None`` unless all values are finite."""
     # A model may return a parameter.
     size = expected.detach().to(torch.float64, copy=True)
     gap = actual.to(torch.float64, copy=True).sub_(size).abs_()
@@ -161,7 +162,7 @@ def _incomparable(reason: str) -> Difference:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict over all outputs; the tolerance is that of the output that needs the widest.
+    """The verdict over all outputs, with the tolerance of the output that needs the widest.
 
     See `core.records.run.RunRecord`.
     """
@@ -192,15 +193,15 @@ def judge(
     Parameters
     ----------
     expected
-        ``None`` without a torch side.
+        ``None`` without a reference.
     random
         For each output, the names of the random operators that it depends on. The values of such
         an output are not compared, its rank and dtype are.
     names
         Of the outputs; without them, they are numbered.
     precise
-        Runs the reference in float64: called where an output is out of tolerance. What is as close
-        to that as the reference itself matches it.
+        Runs the reference in float64; called if an output is out of tolerance. An output that is
+        as close to that as the reference itself matches it.
     """
     if len(names) != len(actual):
         numbered = len(actual) > 1
@@ -245,7 +246,7 @@ def _judge_output(
     actual: torch.Tensor, expected: torch.Tensor, random: Sequence[str], tolerances: Tolerances
 ) -> Judged:
     found = difference(actual, expected, tolerances)
-    # How many numbers there are may be random as well, what they are is not.
+    # The extents may be random as well, rank and dtype are not.
     same_type = actual.ndim == expected.ndim and actual.dtype == expected.dtype
     if random and same_type:
         draws = "draws" if len(random) == 1 else "draw"
@@ -263,14 +264,14 @@ def _by_rounding(
     coarsest: torch.dtype,
     tolerances: Tolerances,
 ) -> Judged:
-    """Return that an output matches where it is about as far from the exact one as its reference.
+    """Return a match if an output is about as far from the exact one as its reference.
 
-    That is told by the largest and by the mean error. A rounding more or less in the coarsest dtype
-    that the model computes in is none of either side's. The exact output tells nothing where the
-    reference is far from it, as it may be where a choice depends on rounding.
+    The largest and the mean error decide. A rounding more or less in the coarsest dtype that the
+    model computes in is ignored. The exact output decides nothing if the reference is far from it,
+    as it may be if a choice depends on rounding.
 
-    It is asked of floats alone, of models that compute in 16 bits, and not where the user has set
-    the tolerance.
+    It applies only to floats, to models that compute in 16 bits or in a coarser dtype than the
+    output's, and not if the user has set the tolerance.
     """
     found = judged.found
     finite = found is not None and found.finite == actual.numel() > 0
@@ -279,7 +280,10 @@ def _by_rounding(
     if not expected.is_floating_point() or not bool(exact.isfinite().all()):
         return judged
     usual = Tolerances()
-    if coarsest not in (torch.bfloat16, torch.float16) or any(
+    is_half = coarsest in (torch.bfloat16, torch.float16)
+    if not is_half and torch.finfo(coarsest).eps <= torch.finfo(expected.dtype).eps:
+        return judged
+    if any(
         tolerance_for(each, tolerances) != tolerance_for(each, usual)
         for each in (coarsest, expected.dtype)
     ):
@@ -289,24 +293,33 @@ def _by_rounding(
     size = right.abs()
     if _mean(theirs) > tolerance_for(coarsest, tolerances).rtol * _mean(size):
         return judged
-    unit = torch.finfo(coarsest).eps / 2
+    # An output not computed in float32 has no room for a constant of float32.
+    unit = torch.finfo(coarsest).eps / 2 if is_half else 0.0
+    as_far = _AS_FAR if is_half else _AS_FAR_SUMMED
     for measured in (_mean, torch.max):
         least = unit * float(measured(size))
-        if float(measured(ours)) > _AS_FAR * max(float(measured(theirs)), least):
+        if float(measured(ours)) > as_far * max(float(measured(theirs)), least):
             return judged
+    apart = [error_text(float(each.max())) for each in (ours, theirs)]
     reason = (
-        f"{found.reason}, by rounding: from the model in float64, TVM is {float(ours.max()):.2g} "
-        f"away at most, and torch {float(theirs.max()):.2g}"
+        f"{found.reason}, by rounding: from the model in float64, TVM is {apart[0]} "
+        f"away at most, and torch {apart[1]}"
     )
     return Judged("match", reason, replace(found, matches=True, reason=reason))
 
 
 _AS_FAR = 2.0
-"""How many times as far from the exact output as its reference an output may be."""
+"""Bound on the ratio of an output's distance from the exact output to its reference's."""
+
+_AS_FAR_SUMMED = 16.0
+"""The same bound for a model that computes in float32, where long sums accumulate rounding.
+
+16-bit values are summed in float32.
+"""
 
 
 def _mean(errors: torch.Tensor) -> float:
-    """Return the root of the mean square."""
+    """Return the root mean square."""
     return math.sqrt(float(errors.square().mean()))
 
 

@@ -1,1 +1,1 @@
-"""The two children, engine and worker: what they say, and the program that they run."""
+"""The two child processes, engine and worker: their messages, and their program."""

@@ -1,7 +1,7 @@
-"""The child's end of the pipes, and the end of the child.
+"""Pipes of a child process, and its exit.
 
-The descriptors are taken before anything that might print is imported: what is then printed, by
-whomever, goes to stderr, which is the window's log.
+The descriptors are taken before anything that might print is imported: any later output goes to
+stderr, which is the window's log.
 """
 
 from __future__ import annotations
@@ -59,23 +59,23 @@ class Channel:
                 end_group(0)
 
     def messages(self) -> Iterator[ToChild]:
-        """Yield what the window says, until it closes the pipe.
+        """Yield the messages of the window, until it closes the pipe.
 
         Raises
         ------
         ProtocolError
-            If it says something that is no message.
+            If it sends something that is not a message.
         """
         reader = FrameReader(TO_CHILD)
         while data := os.read(self._source, _READ_SIZE):
             yield from reader.feed(data)
 
     def start_guard(self, limit: int | None = None, calls: CallWriter | None = None) -> None:
-        """Fork a process that ends the group when the window or this process has gone.
+        """Fork a process that kills the group when the window or this process has gone.
 
-        It also does so when the group holds too much memory, since what this process starts is
-        under a limit of its own, each by itself, or has too many processes and threads. In a
-        sandbox, whose supervisor counts all of its processes, it does not.
+        It also does so when the group holds too much memory, since each process that this one
+        starts has a limit of its own, or has too many processes and threads. In a sandbox, whose
+        supervisor counts all of its processes, it does not.
 
         A thread of this process can do so only while it gets the interpreter lock, which foreign
         code may hold forever, and not at all after a crash. The process must not have threads yet.
@@ -86,7 +86,7 @@ class Channel:
         limit
             Bytes that the processes of the group may hold together; ``None`` for any number.
         calls
-            Is told when they hold more.
+            Records when they hold more.
         """
         if sys.platform == "win32" or not _leads_group():
             return
@@ -112,21 +112,21 @@ class Channel:
                 if calls is not None:
                     calls.say_too_many(tasks)
                 break
-        # A window that is still there closes the pipe as well, and then reads what this process was
-        # at when it ended.
+        # A window that still runs closes the pipe as well, and then reads the work of this process
+        # at its end.
         if gone and os.getppid() == leader:
             remove_own()
         os.killpg(leader, signal.SIGKILL)
 
 
 def lead_group() -> None:
-    """Lead a process group: in a sandbox, what has made that leads the one that it began in."""
+    """Lead a process group: in a sandbox, the program that made it leads the first one."""
     if sandbox.is_inside() and not _leads_group():
         os.setsid()
 
 
 def end_group(code: int) -> NoReturn:
-    """End this process, with all that it has started where it leads a group of its own."""
+    """Exit this process, and kill its process group if it leads one."""
     if sys.platform != "win32" and _leads_group():
         os.killpg(os.getpid(), signal.SIGKILL)
     os._exit(code)

@@ -1,4 +1,4 @@
-"""The child's work: jobs, the lanes that they run in, and what a job can say meanwhile."""
+"""Jobs of a child process, their lanes, and their progress."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-import msgspec
-
 from lowerscope.core import sandbox
 from lowerscope.core.engine.protocol import Failure, Progress, ProtocolError, Reply, to_raw
 from lowerscope.core.errors import (
@@ -24,14 +22,15 @@ from lowerscope.core.errors import (
     problem_of_system,
 )
 from lowerscope.core.memory_limit import is_shortage, shortage
+from lowerscope.core.model.queries import Query
 from lowerscope.core.running.running_call import CallWriter
 from lowerscope.core.sources.approved_files import raise_refused, refusals
 
 PROGRESS_INTERVAL = 0.05
-"""Seconds between two messages on the progress of one job, at least."""
+"""Minimum time between two messages on the progress of one job, in seconds."""
 
 EARLY_TEXTS = 20
-"""So many times, a job's new text does not wait for the interval to be over."""
+"""Number of texts of a job that are sent without waiting for the interval."""
 
 Send = Callable[[Reply | Failure | Progress], None]
 
@@ -39,7 +38,7 @@ CANCELLED = Problem(what="Cancelled", code="cancelled")
 
 
 class Context:
-    """What a method is given besides its parameters: a way to tell, and to hear of a cancel."""
+    """The progress of a job, and whether it is cancelled."""
 
     def __init__(
         self,
@@ -52,46 +51,50 @@ class Context:
         self._calls = calls
 
     def report(self, text: str, fraction: float | None = None) -> None:
-        """Say what is being done, and how much of it is done, from 0 to 1 where that is known.
+        """Report the work under way, and its share done, from 0 to 1 where that is known.
 
         It may be called at any rate.
 
         Raises
         ------
         Cancelled
-            If the answer is no longer wanted.
+            If the job is cancelled.
         """
         self.check()
         self._tell(text, fraction)
 
     def check(self) -> None:
-        """Raise `Cancelled` if the answer is no longer wanted."""
+        """Raise `Cancelled` if the job is cancelled."""
         if self._stop.is_set():
             raise Cancelled
 
     def begin_calls(self, names: Sequence[str]) -> None:
-        """Say that a run of these calls begins; with none, that it is over."""
+        """Report the start of a run of these calls; with none, its end."""
         if self._calls is not None:
             self._calls.begin(names)
 
     def at_call(self, index: int, inside: bool) -> None:
-        """Say that a call of the run is under way, or, not `inside`, that it comes next."""
+        """Report that a call of the run is under way or, if not `inside`, that it comes next."""
         if self._calls is not None:
             self._calls.at(index, inside)
 
     def at_part(self, part: str) -> None:
-        """Say which part of the recipe is being applied; ``""`` when it is over."""
+        """Report the part of the recipe that is being applied; ``""`` at the end."""
         if self._calls is not None:
             self._calls.at_part(part)
 
 
-Call = Callable[[Any, Context], Any]
-"""A method: takes its parameter struct and a context, returns its result."""
+Answer = Callable[[Query[Any], Context], Any]
+"""Takes a query and a context, and returns the answer."""
+
+
+class NotCached(Exception):
+    """The answer has to be computed, and not in the light lane."""
 
 
 @dataclass
 class _Told:
-    """What has been sent of a job's progress, and what waits."""
+    """Progress of a job that has been sent, and that waits."""
 
     at: float = 0.0
     text: str = ""
@@ -100,9 +103,9 @@ class _Told:
 
 
 class ProgressPace:
-    """Sends the progress of jobs no faster than `PROGRESS_INTERVAL`, but always the latest.
+    """Sends the progress of jobs at intervals of `PROGRESS_INTERVAL`, but always the latest.
 
-    The first texts of a job go at once, so that the window knows what a job was at when it crashed.
+    The first texts of a job go at once, so that the window knows the work of a job that crashed.
     """
 
     def __init__(self, send: Send) -> None:
@@ -112,7 +115,7 @@ class ProgressPace:
         threading.Thread(target=self._send_late, name="progress", daemon=True).start()
 
     def put(self, progress: Progress) -> None:
-        """Send `progress` now or, unless it is overtaken, when the interval is over."""
+        """Send `progress` now or, unless it is superseded, when the interval is over."""
         with self._changed:
             told = self._told.setdefault(progress.id, _Told())
             told.waiting = progress
@@ -148,7 +151,7 @@ class ProgressPace:
 
 
 def _delay(told: _Told) -> float:
-    """Return the seconds until more may be sent of a job."""
+    """Return the seconds until the next message on a job may be sent."""
     return told.at + PROGRESS_INTERVAL - time.monotonic()
 
 
@@ -157,8 +160,7 @@ class Job:
     """A request that has been accepted; ``stop`` is set when it is cancelled."""
 
     id: int
-    method: str
-    params: msgspec.Struct
+    query: Query[Any]
     stop: threading.Event = field(default_factory=threading.Event)
 
 
@@ -170,7 +172,7 @@ class Jobs:
     send
         Sends an answer.
     calls
-        Takes down which call of a run is under way; ``None`` for nowhere.
+        Records the call of a run that is under way; ``None`` for no record.
     """
 
     def __init__(self, send: Send, calls: CallWriter | None = None) -> None:
@@ -191,46 +193,62 @@ class Jobs:
         with self._lock:
             waiting = self._waiting.pop(id, None)
             running = self._running.get(id)
+            if running is not None:
+                running.stop.set()
         if waiting is not None:
             self._send(Failure(id, CANCELLED))
-        elif running is not None:
-            running.stop.set()
 
-    def run(self, job: Job, call: Call) -> None:
-        """Run `job` by `call` and answer it, unless it was cancelled before."""
+    def run(self, job: Job, answer_to: Answer) -> bool:
+        """Run `job` and answer it, unless it was cancelled before.
+
+        Returns
+        -------
+        bool
+            Whether the job is done: ``False`` where `answer_to` raised `NotCached`, after which it
+            waits again.
+        """
         with self._lock:
             if self._waiting.pop(job.id, None) is None:
-                return
+                return True
             self._running[job.id] = job
-        answer = self._answer(job, call)
+        answer = self._answer(job, answer_to)
+        self._pace.finish(job.id)
         with self._lock:
             del self._running[job.id]
-        self._pace.finish(job.id)
+            if answer is None and job.stop.is_set():
+                # Cancelled since then: it does not wait again, perhaps behind a long run.
+                answer = Failure(job.id, CANCELLED)
+            if answer is None:
+                self._waiting[job.id] = job
+                return False
         try:
             self._send(answer)
         except ProtocolError as error:
             self._send(Failure(job.id, Problem(what=f"internal error: {error}", code="internal")))
+        return True
 
-    def _answer(self, job: Job, call: Call) -> Reply | Failure:
+    def _answer(self, job: Job, answer_to: Answer) -> Reply | Failure | None:
         def tell(text: str, fraction: float | None) -> None:
             self._pace.put(Progress(job.id, text, fraction))
 
         before = refusals()
         try:
             try:
-                result = call(job.params, Context(tell, job.stop, self._calls))
+                result = answer_to(job.query, Context(tell, job.stop, self._calls))
             finally:
                 raise_refused(before)
             return Reply(job.id, to_raw(result))
         except BaseException as error:  # a model file may raise SystemExit or anything else
             if is_interrupt(error):
                 raise
+            if isinstance(error, NotCached) and not job.stop.is_set():
+                return None
             if job.stop.is_set() or isinstance(error, Cancelled):
                 return Failure(job.id, CANCELLED)
             return Failure(job.id, problem_of(error))
         finally:
             if self._calls is not None:
-                # It may have been left in the middle of a part.
+                # It may have ended in the middle of a part.
                 self._calls.at_part("")
 
 
@@ -245,13 +263,13 @@ class Lane:
         self._queue.put(job)
 
     def run(self, run: Callable[[Job], None]) -> NoReturn:
-        """Run the lane's jobs by `run`, for ever."""
+        """Run the lane's jobs by `run`, forever."""
         while True:
             run(self._queue.get())
 
 
 def problem_of(error: BaseException) -> Problem:
-    """Return the problem that `error` carries, or that memory or the sandbox refused something.
+    """Return the problem that `error` carries, or that of memory or the sandbox.
 
     Anything else is an internal error, and logged.
     """

@@ -1,64 +1,57 @@
-"""What the window and its children say to each other, and how it is framed.
+"""Messages between the window and its child processes, and their framing.
 
 A frame is four bytes of magic, the length of the payload as four bytes (big-endian), and the
 payload: one message in MessagePack. No text starts with the magic's first byte, so that anything
-else that lands in the stream is found out at its first byte. This module imports neither torch nor
-TVM, so that the window can use it.
+else in the stream is detected at its first byte. This module imports neither torch nor TVM, so that
+the window can use it.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from lowerscope.core.encoding import UNREADABLE, to_bytes
 from lowerscope.core.errors import Problem
-from lowerscope.core.recipe import Recipe
-from lowerscope.core.records.difference import Side
-from lowerscope.core.records.graph import FITS, GraphName
-from lowerscope.core.records.snapshot import View
-from lowerscope.core.records.steps import Moment
-from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
+from lowerscope.core.model.formatting import bytes_text
 
-VERSION = 1
-"""Of the messages below; the first message of a child carries it."""
+VERSION = 2
+"""Version of the messages below; the first message of a child carries it."""
 
 MAGIC = b"\x89LSF"
 FRAME_LIMIT = 256 * 2**20
-"""The longest payload that either side accepts, in bytes."""
+"""Maximum payload that either side accepts, in bytes."""
 
 _START = 32
-"""Bytes of a payload by which a reader can tell how long it may be."""
+"""Bytes of a payload from which a reader derives its limit."""
 
 _COPIED = 2**16
-"""Bytes of the longest payload that is copied out of the buffer; a longer one takes it over."""
+"""Maximum payload that is copied out of the buffer, in bytes; a longer one takes the buffer
+over."""
 
 _HEADER = struct.Struct(">4sI")
 
-Role = Literal["engine", "worker"]
-LaneName = Literal["heavy", "light"]
-
 
 class ProtocolError(Exception):
-    """The stream holds something that is no frame, or a frame that is no message."""
+    """The stream holds something that is not a frame, or a frame that is not a message."""
 
 
 # --- messages -----------------------------------------------------------------------------------
 
 
 class Request(msgspec.Struct, frozen=True, tag="request"):
-    """The window asks for `method`; ``params`` is the method's parameter struct, encoded."""
+    """A query by the name of its class, encoded."""
 
     id: int
-    method: str
-    params: msgspec.Raw
+    name: str
+    query: msgspec.Raw
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
-    """The window no longer wants the answer to request `id`."""
+    """Cancellation of request `id` by the window."""
 
     id: int
 
@@ -66,7 +59,7 @@ class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
 class Approved(msgspec.Struct, frozen=True, tag="approved"):
     """The user files that may run from now on, SHA-256 by path; ``None`` for any.
 
-    The client sends it before a request, whenever the table is another one.
+    The client sends it before a request, whenever the table has changed.
     """
 
     files: dict[str, str] | None
@@ -81,7 +74,7 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """The child has imported all that it needs, which took ``milliseconds``."""
+    """Message that the child has imported all that it needs, which took ``milliseconds``."""
 
     milliseconds: float
 
@@ -101,7 +94,7 @@ class Failure(msgspec.Struct, frozen=True, tag="failure"):
 
 
 class Progress(msgspec.Struct, frozen=True, tag="progress"):
-    """What request `id` is at; ``fraction`` from 0 to 1, or ``None`` where it is not known."""
+    """Progress of request `id`; ``fraction`` from 0 to 1, or ``None`` where it is not known."""
 
     id: int
     text: str
@@ -126,7 +119,7 @@ def to_raw(value: Any) -> msgspec.Raw:
     Raises
     ------
     ProtocolError
-        If it holds what has no encoding, such as a number of more than 64 bits.
+        If it holds a value that has no encoding, such as a number of more than 64 bits.
     """
     return msgspec.Raw(_encoded(value))
 
@@ -137,13 +130,13 @@ def encode_frame(message: ToChild | ToWindow) -> bytes:
     Raises
     ------
     ProtocolError
-        If it is longer than `FRAME_LIMIT`, or holds what has no encoding.
+        If it is longer than `FRAME_LIMIT`, or holds a value that has no encoding.
     """
     payload = _encoded(message)
     if len(payload) > FRAME_LIMIT:
         raise ProtocolError(
-            f"a message of {len(payload) / 2**20:.0f} MB is longer than"
-            f" the {FRAME_LIMIT / 2**20:.0f} MB that a frame can hold"
+            f"a message of {bytes_text(len(payload))} is longer than"
+            f" the {bytes_text(FRAME_LIMIT)} that a frame can hold"
         )
     return _HEADER.pack(MAGIC, len(payload)) + payload
 
@@ -156,7 +149,7 @@ def _encoded(value: Any) -> bytes:
 
 
 class FrameReader(Generic[_Message]):
-    """Cuts a stream of bytes, however it is split, into messages.
+    """Splits a stream of bytes into messages.
 
     Parameters
     ----------
@@ -178,7 +171,7 @@ class FrameReader(Generic[_Message]):
 
     @property
     def held(self) -> int:
-        """Bytes that have come and belong to no message that was fetched."""
+        """Bytes in the buffer that belong to no fetched message."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> Iterator[_Message]:
@@ -211,7 +204,7 @@ class FrameReader(Generic[_Message]):
             payload = bytes(self._buffer[_HEADER.size : end])
             del self._buffer[:end]
             return payload
-        # Copying hundreds of megabytes would hold up a window.
+        # Copying hundreds of megabytes would block a window.
         frame, self._buffer = self._buffer, self._buffer[end:]
         return memoryview(frame)[_HEADER.size : end]
 
@@ -232,130 +225,3 @@ class FrameReader(Generic[_Message]):
         if length > (limit := self._limit_of(start[_HEADER.size :])):
             raise ProtocolError(f"a message of {length} bytes is longer than its {limit}")
         return length
-
-
-# --- parameters of methods ------------------------------------------------------------------------
-
-
-class SnapshotParams(msgspec.Struct, frozen=True, kw_only=True):
-    """What the window shows of ``recipe`` at once; its graph is laid out for these ``metrics``."""
-
-    recipe: Recipe
-    metrics: TextMetrics
-
-
-class TextParams(msgspec.Struct, frozen=True, kw_only=True):
-    """A text of function ``name`` after the passes, or of the whole module before them; or, of
-    either, at a ``moment`` between.
-
-    ``view`` is ``"script"``, ``"numpy"`` or ``"te"``; or, without a name, ``"builder"`` for the
-    program that builds the module, or ``"metadata"`` for its script with metadata. The method
-    ``text`` answers at once, from what is kept, or with the code ``"not-kept"``; ``derived_text``
-    derives what is missing. What is of the build, by its ``view`` or by its ``moment``, is asked of
-    the worker: the engine never compiles.
-    """
-
-    recipe: Recipe
-    name: str = ""
-    view: View = "script"
-    moment: Moment | None = None
-
-
-class CatalogueParams(msgspec.Struct, frozen=True, kw_only=True):
-    """The passes that steps of ``recipe`` can name: TVM's, and those of its files."""
-
-    recipe: Recipe
-
-
-class FunctionsParams(msgspec.Struct, frozen=True, kw_only=True):
-    """The functions of the module at a moment.
-
-    ``functions`` and ``derived_functions`` differ as ``text`` and ``derived_text`` do.
-    """
-
-    recipe: Recipe
-    moment: Moment
-
-
-class GraphParams(msgspec.Struct, frozen=True, kw_only=True):
-    """A graph of ``recipe``, laid out for fonts of ``metrics``.
-
-    ``graph`` is ``"fx"``, or ``"relax"`` for the module before the passes, or at a ``moment``.
-    ``expanded`` are the ids of the modules that are looked into; ``None`` for the level that fits a
-    picture of ``fits``, width and height in pixels. The method ``graph`` and ``derived_graph``
-    differ as ``text`` and ``derived_text`` do.
-    """
-
-    recipe: Recipe
-    metrics: TextMetrics
-    graph: GraphName = "relax"
-    moment: Moment | None = None
-    expanded: tuple[str, ...] | None = None
-    fits: tuple[float, float] = FITS
-
-
-class DifferenceParams(msgspec.Struct, frozen=True, kw_only=True):
-    """The difference of two modules, function by function.
-
-    ``difference`` and ``derived_difference`` differ as ``text`` and ``derived_text`` do. Moments of
-    the clock ``"build"`` are known to the worker alone.
-    """
-
-    old: Side
-    new: Side
-
-
-class GraphDifferenceParams(msgspec.Struct, frozen=True, kw_only=True):
-    """The difference of the data flow of a Relax function, laid out for fonts of ``metrics``.
-
-    ``graph_difference`` and ``derived_graph_difference`` differ as ``text`` and ``derived_text``
-    do.
-    """
-
-    old: Side
-    new: Side
-    metrics: TextMetrics
-    function: str = "main"
-
-
-class ValuesParams(msgspec.Struct, frozen=True, kw_only=True):
-    """The values of the tensor called ``name``, in figures; see `core.comparing.finding_tensors`.
-
-    The method ``values`` answers at once or with the code ``"not-kept"``; ``derived_values``
-    derives what is missing.
-    """
-
-    recipe: Recipe
-    name: str
-
-
-class TranslationParams(msgspec.Struct, frozen=True, kw_only=True):
-    """How ``node`` was translated: its rules with their source, and what ``emit_te`` did.
-
-    ``translation`` and ``derived_translation`` differ as ``text`` and ``derived_text`` do.
-    """
-
-    recipe: Recipe
-    node: str
-
-
-class SaveValuesParams(msgspec.Struct, frozen=True, kw_only=True):
-    """Write the tensor called ``name`` to ``file``, a ``.npy``; the result is the path."""
-
-    recipe: Recipe
-    name: str
-    file: str
-
-
-class RuleParams(msgspec.Struct, frozen=True, kw_only=True):
-    """Write a working rule for ``node`` into ``file``, and say where it stands."""
-
-    recipe: Recipe
-    node: str
-    file: str
-
-
-class BuildParams(msgspec.Struct, frozen=True, kw_only=True):
-    """Build, and say which passes did it."""
-
-    recipe: Recipe

@@ -14,59 +14,65 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NoReturn, get_args
+from typing import Any, NoReturn, Protocol, get_args
 
 import msgspec
 
 from lowerscope.core import sandbox
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.engine.channel import Channel, end_group, lead_group
-from lowerscope.core.engine.jobs import Call, Job, Jobs, Lane, problem_of
-from lowerscope.core.engine.methods import METHODS, MethodType
+from lowerscope.core.engine.jobs import Context, Job, Jobs, Lane, NotCached, problem_of
 from lowerscope.core.engine.protocol import (
     VERSION,
     Approved,
     Cancel,
     Failure,
     Hello,
-    LaneName,
     ProtocolError,
     Ready,
     Request,
-    Role,
 )
 from lowerscope.core.engine.temporary_files import remove_own
 from lowerscope.core.errors import Problem
 from lowerscope.core.memory_limit import limit_memory
+from lowerscope.core.model.queries import QUERIES, LaneName, Query, Role
 from lowerscope.core.running.running_call import CallWriter
 from lowerscope.core.sources.approved_files import put_in_force
 
-Warm = Callable[[], Mapping[str, Call]]
-"""Imports all that the methods need, and returns them by name."""
+
+class Answers(Protocol):
+    """The code behind all queries: a `core.pipeline.Pipeline`."""
+
+    def answer(self, query: Query[Any], progress: Context) -> Any:
+        """Return the answer to a query."""
+
+    def is_cached(self, query: Query[Any], progress: Context) -> bool:
+        """Return whether a query that is ``cached_first`` can be answered at once."""
+
+
+Warm = Callable[[], Answers]
+"""Imports all that answering needs, and returns it."""
 
 
 def serve(
     role: Role,
-    types: Mapping[str, MethodType],
     warm: Warm,
     calls_file: int | None = None,
     memory: int | None = None,
 ) -> NoReturn:
-    """Serve the methods of `types` on descriptors 0 and 1 until the window closes the pipe.
+    """Answer queries on descriptors 0 and 1 until the window closes the pipe.
 
     Parameters
     ----------
     role
-        Which child this is.
-    types
-        The methods that can be asked for.
+        The role of this child.
     warm
-        Called when the window has been greeted; returns the functions behind `types`.
+        Called when the window has been greeted.
     calls_file
-        The descriptor by which the window reads which call of a run is under way, if any.
+        The descriptor by which the window reads the call of a run that is under way, if any.
     memory
-        Bytes of memory that this process may have, and also all that it starts together; ``None``
-        for any number.
+        Limit on the memory of this process, and of all that it starts together, in bytes; ``None``
+        for none.
     """
     channel = Channel.claim()
     lead_group()
@@ -80,22 +86,31 @@ def serve(
 
     jobs = Jobs(channel.send, running)
     lanes: dict[LaneName, Lane] = {"heavy": Lane(), "light": Lane()}
-    _start("reader", partial(_read, channel, types, jobs, lanes))
+    _start("reader", partial(_read, channel, role, jobs, lanes))
 
     channel.send(Hello(VERSION, os.getpid(), role))
     began = time.monotonic()
     try:
-        calls = warm()
+        answers = warm()
     except Exception as error:
         channel.send(Failure(0, problem_of(error)))
         end_group(1)
     channel.send(Ready((time.monotonic() - began) * 1000))
 
-    def run(job: Job) -> None:
-        jobs.run(job, calls[job.method])
+    def answer_cached(query: Query[Any], context: Context) -> Any:
+        if query.cached_first and not answers.is_cached(query, context):
+            raise NotCached
+        return answers.answer(query, context)
 
-    _start("light lane", partial(lanes["light"].run, run))
-    lanes["heavy"].run(run)
+    def run_light(job: Job) -> None:
+        if not jobs.run(job, answer_cached):
+            lanes["heavy"].put(job)
+
+    def run_heavy(job: Job) -> None:
+        jobs.run(job, answers.answer)
+
+    _start("light lane", partial(lanes["light"].run, run_light))
+    lanes["heavy"].run(run_heavy)
 
 
 def _start(name: str, target: Callable[[], None]) -> None:
@@ -104,7 +119,7 @@ def _start(name: str, target: Callable[[], None]) -> None:
 
 def _read(
     channel: Channel,
-    types: Mapping[str, MethodType],
+    role: Role,
     jobs: Jobs,
     lanes: Mapping[LaneName, Lane],
 ) -> NoReturn:
@@ -118,13 +133,13 @@ def _read(
                     jobs.cancel(message.id)
                 case Request():
                     try:
-                        job = _accept(message, types)
+                        job = _accept(message, role)
                     except ProtocolError as error:
                         problem = Problem(what=f"internal error: {error}", code="internal")
                         channel.send(Failure(message.id, problem))
                     else:
                         jobs.add(job)
-                        lanes[types[job.method].lane].put(job)
+                        lanes[job.query.lane].put(job)
     except ProtocolError as error:
         print(f"The window sent something else than a message: {error}", file=sys.stderr)
         end_group(1)
@@ -132,26 +147,28 @@ def _read(
     end_group(0)
 
 
-def _accept(request: Request, types: Mapping[str, MethodType]) -> Job:
-    """Return the job that `request` asks for.
+def _accept(request: Request, role: Role) -> Job:
+    """Return the job of `request`.
 
     Raises
     ------
     ProtocolError
-        If there is no such method, or its parameters are of another type.
+        If there is no such query, its fields are of other types, or the other child answers it.
     """
-    method = types.get(request.method)
-    if method is None:
-        raise ProtocolError(f"there is no method {request.method!r}")
+    kind = QUERIES.get(request.name)
+    if kind is None:
+        raise ProtocolError(f"there is no query {request.name!r}")
     try:
-        params = msgspec.msgpack.decode(request.params, type=method.params)
+        query = msgspec.msgpack.decode(request.query, type=kind)
     except UNREADABLE as error:
-        raise ProtocolError(f"parameters of {request.method}: {error}") from error
-    return Job(request.id, request.method, params)
+        raise ProtocolError(f"{request.name}: {error}") from error
+    if query.child != role:
+        raise ProtocolError(f"{request.name} is for the {query.child}")
+    return Job(request.id, query)
 
 
-def _open_pipeline() -> Mapping[str, Call]:
-    """Import torch and TVM, and return the methods of a pipeline."""
+def _open_pipeline() -> Answers:
+    """Import torch and TVM, and return a pipeline."""
     import torch  # noqa: F401
 
     # TVM replaces the handlers of fatal signals by its own, which print the C++ side of a crash.
@@ -161,12 +178,13 @@ def _open_pipeline() -> Mapping[str, Call]:
 
     faulthandler.enable(file=2)
 
-    from lowerscope.core.engine.calls import calls_of
     from lowerscope.core.pipeline import Pipeline
 
-    # What torch and TVM made on import stays; looking through it again and again takes 0.1 s each.
+    # Objects that torch and TVM made on import stay; collecting them again and again takes 0.1 s
+    # each.
+    pipeline = Pipeline()
     gc.freeze()
-    return calls_of(Pipeline())
+    return pipeline
 
 
 def main() -> NoReturn:
@@ -180,8 +198,7 @@ def main() -> NoReturn:
     options = parser.parse_args()
     sandbox.enter()
     role: Role = options.role
-    types = {name: method for name, method in METHODS.items() if role in method.roles}
-    serve(role, types, _open_pipeline, options.calls, options.memory_limit)
+    serve(role, _open_pipeline, options.calls, options.memory_limit)
 
 
 if __name__ == "__main__":

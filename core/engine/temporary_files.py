@@ -1,11 +1,11 @@
 """Temporary files, none of which outlive the process that they are for.
 
-Each child of a window, and each command, has a folder of its own, which whoever started it removes
-when it has ended: whatever was in there, and however it ended. The name of the folder has the
-process that made it, so that the next start of a window or a command can remove those of a process
-that was killed. So it is with the other places where something lies for as long as a process needs
-it: `sweep` knows all of them. Files that take the place of the user's are `core.unfinished`'s, and
-what tuning and measuring keep is `core.cache_limit`'s. This module imports neither torch nor TVM.
+Each child of a window, and each command, has a folder of its own, which its parent removes when it
+has ended, however it ended. The name of the folder has the process that made it, so that the next
+start of a window or a command can remove those of a killed process. So have the other temporary
+places: `sweep` knows all of them. Files that replace the user's are in `core.files.atomic_write`,
+and the cache of tuning and measuring, in `core.cache_limit`. This module imports neither torch nor
+TVM.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from lowerscope.core import sandbox, sandbox_folder, unfinished
+from lowerscope.core import sandbox, sandbox_folder
 from lowerscope.core.directories import remove
+from lowerscope.core.files.atomic_write import remove_leftovers
 from lowerscope.core.sources.handed_over import FOLDER
 from lowerscope.core.user_cache import cache_folder
 
 COMPILED = "TORCHINDUCTOR_CACHE_DIR"
-"""Says to torch where to keep what it has compiled."""
+"""Environment variable with torch's cache folder of compiled code."""
 
 TORCH = "compiled-by-torch"
-"""The folder for that in the cache, where the code that runs in a sandbox never could write."""
+"""Folder for that in the cache, which code in a sandbox could never write to."""
 
 _PREFIX = "lowerscope-of-"
 
 _TRIES = 10
 _PAUSE = 0.05
-"""Seconds between them: what a child had started may still be ending."""
+"""Seconds between attempts: processes that a child had started may still be ending."""
 
 
 def new_folder() -> str:
@@ -43,22 +44,22 @@ def new_folder() -> str:
 
 @contextlib.contextmanager
 def own_folder() -> Iterator[None]:
-    """Have this process, and those that it starts, make temporary files in a folder of its own."""
+    """Make temporary files of this process, and of those that it starts, in a folder of its own."""
     before, maker, folder = os.environ.get("TMPDIR"), os.getpid(), new_folder()
-    # What torch has compiled is no temporary file: it serves the next process as well.
+    # Code that torch has compiled is not temporary: the next process uses it as well.
     os.environ.setdefault(COMPILED, str(cache_folder() / TORCH))
     _use(folder)
     try:
         yield
     finally:
         _use(before)
-        # A copy of this process leaves it to the first.
+        # A forked copy of this process leaves it to the first.
         if os.getpid() == maker:
             remove_folder(folder)
 
 
 def _use(folder: str | None) -> None:
-    """Have temporary files made in a folder, or where the system says."""
+    """Set the folder of temporary files, or the system's default."""
     if folder is None:
         os.environ.pop("TMPDIR", None)
     else:
@@ -76,15 +77,15 @@ def remove_folder(path: str) -> None:
 
 
 def remove_own() -> None:
-    """Remove the folder of this process: whoever made it has gone."""
+    """Remove the folder of this process, whose parent has gone."""
     folder = Path(tempfile.gettempdir())
     if folder.name.startswith(_PREFIX):
         remove_folder(str(folder))
 
 
 def sweep() -> None:
-    """Remove what processes of this user have left that were killed."""
-    unfinished.sweep()
+    """Remove the files that killed processes of this user have left."""
+    remove_leftovers()
     if sandbox.is_inside():
         return  # from where no process can be seen that is outside
     for path in _temporary():
@@ -98,7 +99,7 @@ def sweep() -> None:
 
 
 def _temporary() -> Iterator[Path]:
-    """Yield what carries the number of the process that it is for."""
+    """Yield the files and folders that are named after processes."""
     for prefix in (_PREFIX, FOLDER):
         yield from Path(tempfile.gettempdir()).glob(f"{prefix}*")
 

@@ -1,1 +1,1 @@
-"""Build, run and compare: what the processor makes of a module, held against torch."""
+"""Building and running modules, and the reference runs of torch."""

@@ -1,8 +1,8 @@
-"""The assembly of one function of a library, line by line tied to its LLVM IR.
+"""Assembly of the functions of a library, with a source mapping to its LLVM IR.
 
-LLVM writes no remarks into what TVM asks it for. But it carries the line numbers of instructions
-into the assembly; so the library's own IR, with the number of its line on each instruction of the
-function, is turned into assembly once more.
+LLVM writes no remarks into the output that TVM requests. But it carries the line numbers of
+instructions into the assembly; so the library's own IR, with the line number on each instruction of
+the function, is compiled to assembly once more.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ _PLACE = re.compile(r"\.L(?:BB|CPI|JTI)\d+_\d+")
 
 @dataclass(frozen=True)
 class AssemblyLine:
-    """A line of assembly; ``source`` is the index of the line of LLVM IR that it comes from, over
-    all functions of the piece, ``None`` for what comes from none."""
+    """A line of assembly.
+
+    ``source`` is the index of its line of LLVM IR, over all functions of the piece; ``None`` for no
+    such line.
+    """
 
     text: str
     source: int | None = None
@@ -63,7 +66,7 @@ def assembly_of(
 def _numbered(
     library: str, functions: Mapping[str, LlvmFunction], piece: Sequence[LlvmFunction]
 ) -> str:
-    """Return the part of a library that `piece` needs, with numbers on the instructions of it."""
+    """Return the part of a library that `piece` needs, with line numbers on its instructions."""
     kept = with_helpers(functions, piece)
     unit = _UNIT.search(library)
     assert unit is not None, "TVM makes a unit of debug information for each library"
@@ -108,10 +111,10 @@ def _numbered(
 
 
 def _with_number(line: str, scope: int, define: bool, number: int) -> tuple[str, bool]:
-    """Return a line with its location attached, if it can have one, and whether it has one now."""
+    """Return a line with its location attached if possible, and whether it has one now."""
     if define:
         return f"{line.removesuffix(' {')} !dbg !{scope} {{", False
-    # A switch is written over several lines, the last of which is the one to attach to.
+    # A switch spans several lines; attach to the last one.
     ends = line.startswith("  ]") or (line[:2] == "  " and line[2:3] != " ")
     if not ends or line.endswith("["):
         return line, False
@@ -119,7 +122,7 @@ def _with_number(line: str, scope: int, define: bool, number: int) -> tuple[str,
 
 
 def _cut(assembly: str, piece: Sequence[LlvmFunction]) -> list[AssemblyLine]:
-    """Return the lines of the functions of `piece`, without what is for linkers and debuggers."""
+    """Return the lines of the functions of `piece`, without linker and debugger directives."""
     lines = assembly.split("\n")
     starts = {
         match[1].removeprefix(".L"): index
@@ -159,7 +162,7 @@ def _body(lines: Sequence[str], name: str) -> list[AssemblyLine]:
 
 
 def _constants(body: Sequence[AssemblyLine]) -> list[str]:
-    """Return the labels of constants and jump tables that instructions refer to."""
+    """Return the labels of constants and jump tables that the instructions refer to."""
     return [
         label
         for line in body
@@ -180,7 +183,7 @@ def _data(lines: Sequence[str], begin: int) -> list[str]:
 def _with_names(
     body: Sequence[AssemblyLine], blocks: Sequence[str], remark: str
 ) -> list[AssemblyLine]:
-    """Write the names of LLVM's blocks beside the labels, as LLVM does where it is talkative."""
+    """Write the names of LLVM's blocks beside the labels, as LLVM's verbose output does."""
     named: list[AssemblyLine] = []
     for index, line in enumerate(body):
         if not line.label.startswith(".LBB"):

@@ -1,4 +1,4 @@
-"""The build stage: from a module to something that the virtual machine can run."""
+"""The build stage: compiles a module for the virtual machine."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import tvm
-from tvm import relax
+from tvm import relax, tirx
 from tvm.ir.instrument import PassInstrument
 
+from lowerscope.core.cancellations import with_cancellations
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
-from lowerscope.core.execution.cancellations import with_cancellations
 
 
 @dataclass(frozen=True)
 class BuiltModel:
-    """An executable and the time that it took to make it, in milliseconds."""
+    """An executable and its build time in milliseconds."""
 
     executable: relax.VMExecutable
     milliseconds: float
 
 
 def register_library(functions: Mapping[str, Callable[..., Any]]) -> None:
-    """Register functions with TVM by their names, in place of what had these names before.
+    """Register functions with TVM by name, replacing existing ones.
 
-    A virtual machine looks its functions up when it is made, and keeps them.
+    A virtual machine looks its functions up when it is created, and keeps them.
     """
     for name, function in functions.items():
         tvm.register_global_func(name, function, override=True)
@@ -42,7 +42,7 @@ def build(
     Parameters
     ----------
     instruments
-        What is told of each pass.
+        Notified of each pass.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def build(
     start = time.perf_counter()
     try:
         with tvm.transform.PassContext(instruments=list(instruments)):
-            executable = tvm.compile(with_cancellations(without_kills(module)), target)
+            executable = compiled(module, target)
     except TVM_ERRORS as error:
         raise LowerscopeError(
             f"TVM could not compile the module: {last_line(error)}",
@@ -63,11 +63,22 @@ def build(
     return BuiltModel(executable, (time.perf_counter() - start) * 1000)
 
 
-def without_kills(module: tvm.IRModule) -> tvm.IRModule:
-    """Return `module` without the calls that free values; TVM's build places them anew.
+def compiled(module: tvm.IRModule, target: tvm.target.Target) -> Any:
+    """Return TVM's executable of a module; all code is compiled here, for runs and for display."""
+    return tvm.compile(with_cancellations(without_kills(module)), target)
 
-    Where passes have placed them already, the build would move the shape checks of a tuple's
-    members behind them.
+
+def compile_function(name: str, function: tirx.PrimFunc, target: tvm.target.Target) -> Any:
+    """Return TVM's executable of a single function: the code that it has in a whole module."""
+    variable = tvm.ir.GlobalVar(name)
+    return compiled(tvm.IRModule({variable: function.with_attr("global_symbol", name)}), target)
+
+
+def without_kills(module: tvm.IRModule) -> tvm.IRModule:
+    """Return `module` without the calls that free values, which TVM's build inserts again.
+
+    If passes have inserted them already, the build would move the shape checks of a tuple's members
+    behind them.
     """
 
     def frees(binding: relax.Binding) -> bool:

@@ -10,24 +10,24 @@ _FUNCTION = re.compile(r"@([\w.]+):$")
 _CALL = re.compile(r" +call +(\S+) +in:")
 
 BUILTIN = "vm.builtin."
-"""What the names of the virtual machine's own functions begin with."""
+"""Prefix of the virtual machine's own functions."""
 
 
 @dataclass(frozen=True)
 class BytecodeLine:
-    """A line of bytecode; ``call`` is the name of the function that it calls, if it does."""
+    """A line of bytecode; ``call`` is the name of the called function, if any."""
 
     text: str
     call: str = ""
 
 
 def bytecode_of(executable: str, name: str) -> tuple[BytecodeLine, ...]:
-    """Return the bytecode of one function; nothing if there is no such function.
+    """Return the bytecode of one function; empty if there is no such function.
 
     Parameters
     ----------
     executable
-        As TVM writes it.
+        As TVM prints it.
     """
     lines = executable.split("\n")
     begin = next((i for i, line in enumerate(lines) if line == f"@{name}:"), None)
@@ -48,9 +48,9 @@ def functions_in(executable: str) -> tuple[str, ...]:
 
 
 def match_calls(lines: Sequence[BytecodeLine], callees: Sequence[str]) -> dict[int, int]:
-    """Say which of `callees` each line calls, by their indices.
+    """Return the index in `callees` of the call on each line, by line index.
 
-    Both are in the order of the program. What the virtual machine calls on its own has no match.
+    Both are in program order. Calls that the virtual machine makes on its own have no match.
     """
     matches: dict[int, int] = {}
     next_one = 0

@@ -1,4 +1,4 @@
-"""The functions outside of a module that it calls by name, and whether they are there."""
+"""External functions that a module calls by name, and checks that they are registered."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.relax_bindings import bound_in, own_function, relax_functions
 
 MISSING = "missing-function"
-"""The code of the problem that a function is not registered."""
+"""Problem code of a function that is not registered."""
 
 
 def external_functions(module: tvm.IRModule) -> dict[str, tuple[str, ...]]:
-    """Return where each function outside of `module` is called: ``lv1 in main``, by its name.
+    """Return the callers of each external function of `module` by name: ``lv1 in main``.
 
-    It may be called by a binding, or stand anywhere in one, such as in a branch.
+    It may be called by a binding, or be anywhere in one, such as in a branch.
     """
     found: dict[str, dict[str, None]] = {}
 
@@ -34,7 +34,7 @@ def external_functions(module: tvm.IRModule) -> dict[str, tuple[str, ...]]:
             if value is not None and not isinstance(value, (relax.If, relax.Function)):
                 place = f"{bound.name} in {name}"
                 relax.analysis.post_order_visit(value, lambda each, at=place: note(each, at))
-        # The body's last value, and what stands in no binding.
+        # The body's last value, and expressions outside bindings.
         relax.analysis.post_order_visit(
             function, lambda each, at=name: None if _noted(each, found) else note(each, at)
         )
@@ -44,9 +44,9 @@ def external_functions(module: tvm.IRModule) -> dict[str, tuple[str, ...]]:
 def missing_functions(
     module: tvm.IRModule, known: Collection[str] = ()
 ) -> dict[str, tuple[str, ...]]:
-    """Return the functions that `module` calls and nothing is registered for, with the callers.
+    """Return the functions that `module` calls and that are not registered, with the callers.
 
-    It may call its own TensorIR functions by name, as well as those outside.
+    It may call its own TensorIR functions by name, as well as external ones.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def is_registered(name: str) -> bool:
 
 
 def missing_text(missing: dict[str, tuple[str, ...]]) -> str:
-    """Return what is missing in words: ``env.relu is not registered; called by lv1 in main``."""
+    """Format missing functions: ``env.relu is not registered; called by lv1 in main``."""
     return "; ".join(
         f"{name} is not registered; called by {', '.join(callers)}"
         for name, callers in missing.items()
@@ -76,7 +76,7 @@ def missing_text(missing: dict[str, tuple[str, ...]]) -> str:
 
 
 def load_text(missing: dict[str, tuple[str, ...]]) -> str:
-    """Return what to do about it."""
+    """Return the remedy for missing functions."""
     them = "it" if len(missing) == 1 else "them"
     return f"load the file that registers {them} with --library"
 

@@ -1,4 +1,4 @@
-"""The model as ``torch.compile`` makes it, where that works."""
+"""The model compiled by ``torch.compile``, if supported."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.running import Reference
 
 _UNHELPFUL = "Set TORCHDYNAMO_VERBOSE"
-"""What dynamo's own advice begins with, which is the last line of its errors."""
+"""Prefix of dynamo's own advice, which is the last line of its errors."""
 
 
 @dataclass(frozen=True)
 class CompiledTorch:
-    """The compiled model and what compiling took, or why there is none."""
+    """The compiled model and its compile time, or the reason why there is none."""
 
     reference: Reference | None
     milliseconds: float | None = None
@@ -27,7 +27,7 @@ class CompiledTorch:
 
 
 class _Compiled(Reference):
-    """A copy of the model that is compiled when it is first called."""
+    """A copy of the model that is compiled on its first call."""
 
     def __init__(
         self,
@@ -49,9 +49,9 @@ def compile_torch(
     # Each call compiles another copy: after some of them, dynamo would silently not compile.
     torch._dynamo.reset()
     start = time.perf_counter()
-    # Its pool of processes would outlive a worker that is killed.
+    # The process pool would outlive a worker that is killed.
     with config.patch(compile_threads=1), warnings.catch_warnings():
-        # Its own parts use what it calls deprecated.
+        # Torch's own parts use deprecated ones.
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", FutureWarning)
         try:
@@ -63,9 +63,9 @@ def compile_torch(
 
 
 def _reason(error: LowerscopeError) -> str:
-    """Return in one line why the model could not be compiled."""
+    """Return why the model could not be compiled, in one line."""
     cause: BaseException = error.__cause__ or error
-    # Dynamo wraps what a backend raises.
+    # Dynamo wraps the exceptions of a backend.
     cause = getattr(cause, "inner_exception", None) or cause
     if type(cause).__name__ == "InvalidCxxCompiler":
         return "it needs a C++ compiler, and there is none (g++, or what CXX names)"

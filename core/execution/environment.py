@@ -1,5 +1,6 @@
-"""The processors that this process may use, and what torch's and TVM's pools of threads read when
-they are loaded. Imports neither.
+"""Processor count and the environment variables of torch's and TVM's thread pools.
+
+They are read when torch and TVM are loaded. Imports neither.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ MACHINE = len(usable_processors())
 """Number of processors that this process may use."""
 
 SETTINGS = {
-    # TVM counts half of the processors on x86, as if each were one of a pair, and never goes
-    # beyond what it counted first.
+    # TVM counts half of the processors on x86, as if each were a hardware thread of a pair, and
+    # never exceeds its first count.
     "TVM_NUM_THREADS": str(MACHINE),
-    # torch's threads spin for milliseconds where they wait for each other. When another process
+    # torch's threads spin for milliseconds while they wait for each other. When another process
     # takes a processor, this made ResNet-18 take 900 ms instead of 25; so they sleep earlier.
     "GOMP_SPINCOUNT": "20000",
-    # TVM's threads look for more to do for 150 ms after each call, and take a processor meanwhile
-    # from whatever comes next: a convolution of torch took 16 ms instead of 0.15 beside them. With
-    # this it is 1.5 ms, which is longer than a model pauses between two parallel loops.
+    # TVM's threads spin for 150 ms after each call, and block a processor meanwhile: a convolution
+    # of torch took 16 ms instead of 0.15 beside them. With this it is 1.5 ms, which is longer than
+    # a model's pause between two parallel loops.
     "TVM_THREAD_POOL_SPIN_COUNT": "3000",
 }
 
 
 def prepare() -> None:
-    """Set what the user has not set; it counts where torch and TVM are imported afterwards."""
+    """Set variables that the user has not set; takes effect if torch and TVM are imported later."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)

@@ -1,11 +1,11 @@
-"""Tensors between guarded pages: who writes beside one is found at once, and not when it shows.
+"""Guard pages around tensors, to find out-of-bounds writes at once.
 
-A tensor of a `Guarded` call lies in pages of its own::
+A tensor of a guarded call lies in pages of its own::
 
     | no access | pattern, a page or more | tensor | pattern | no access |
 
-What is written a little beside the tensor changes the pattern, and is found after the call. What is
-written far beside it hits pages that nobody may touch, which ends the process in that very call.
+A write close to the tensor changes the pattern, and is found after the call. A write far from it
+hits pages without access, which kills the process in that very call.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ import torch
 import tvm
 
 PATTERN = 0xA5
-"""What the bytes around a tensor are filled with."""
+"""Fill byte around a tensor."""
 
 NO_ACCESS = 0
-"""Of ``mprotect``."""
+"""Protection flag of ``mprotect``."""
 
 Side = Literal["before", "behind", "inside"]
 
 
 @dataclass(frozen=True)
 class Breach:
-    """Bytes that a call has changed and may not.
+    """Illegally changed bytes of a call.
 
     Attributes
     ----------
     argument
-        Which of its arguments they belong to, from 0.
+        Index of the argument that they belong to, from 0.
     written
-        Whether that is one that it is to write, and not one that it only reads.
+        Whether that is an output of the call, and not a read-only argument.
     side
-        ``"before"`` or ``"behind"`` the tensor, or ``"inside"`` of one that is only read.
+        ``"before"`` or ``"behind"`` the tensor, or ``"inside"`` a read-only one.
     count
-        How many bytes were changed.
+        Number of changed bytes.
     distance
         Bytes between the tensor and the nearest of them; inside, of the first from its begin.
     """
@@ -56,11 +56,11 @@ class Breach:
 
 
 class _Pages:
-    """Memory for a tensor between pages that nobody may touch."""
+    """Memory for a tensor between pages without access."""
 
     def __init__(self, size: int) -> None:
         page = mmap.PAGESIZE
-        # Patterns as large as the tensor, within bounds: a row too far is the usual mistake.
+        # Patterns as large as the tensor, within bounds: an extra row is the usual mistake.
         around = page * max(1, min(16, -(-size // page)))
         self.size = size
         self._start = page + around
@@ -79,7 +79,7 @@ class _Pages:
 
 
 def _protect(address: int, length: int) -> None:
-    """Take all access to a page away, where the system can."""
+    """Remove all access to a page, if the system supports it."""
     if sys.platform == "win32":
         return
     libc = ctypes.CDLL(None, use_errno=True)
@@ -88,7 +88,7 @@ def _protect(address: int, length: int) -> None:
 
 
 class _Guarded:
-    """A copy of a tensor of TVM's in guarded pages, which a call is given in its place."""
+    """A copy of a tensor of TVM's in guarded pages, passed to a call in its place."""
 
     def __init__(self, original: tvm.runtime.Tensor) -> None:
         self._original = torch.utils.dlpack.from_dlpack(original)
@@ -100,7 +100,7 @@ class _Guarded:
         self.value = tvm.runtime.from_dlpack(self._copy)
 
     def breaches(self, argument: int, written: bool) -> list[Breach]:
-        """Return what was changed around the tensor, and inside of one that is not written."""
+        """Return the changes around the tensor, and inside it if it is read-only."""
         pages = self._pages
         ahead = (pages.before != PATTERN).nonzero().flatten()
         after = (pages.behind != PATTERN).nonzero().flatten()
@@ -117,24 +117,24 @@ class _Guarded:
         return found
 
     def give_back(self) -> None:
-        """Copy what was written to where the run expects it."""
+        """Copy the results back to the original tensor."""
         self._original.copy_(self._copy)
 
 
 def call_guarded(
     function: Callable[..., Any], arguments: Sequence[Any], written: Sequence[int]
 ) -> tuple[Breach, ...]:
-    """Call a function with its tensors in guarded pages, and return what it should not have done.
+    """Call a function with its tensors in guarded pages, and return its illegal writes.
 
     Parameters
     ----------
     written
-        Which of its arguments it writes. The others are to be as they were.
+        The arguments that it writes. The others must stay unchanged.
 
     Raises
     ------
     OSError
-        If the system refuses the pages.
+        If the system cannot allocate the pages.
     """
     guarded: Mapping[int, _Guarded] = {
         index: _Guarded(value)

@@ -1,4 +1,4 @@
-"""The LLVM IR of a library as text: cut into functions, and without what refers to debugging."""
+"""LLVM IR of a library as text: cut into functions, and without debug information."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class LlvmLine:
     Attributes
     ----------
     text
-        Without what is attached for debuggers and for LLVM's own passes.
+        Without debug information and metadata for LLVM's own passes.
     block
         Label of the block that it is in; empty for the lines that begin and end the function.
     label
         Whether it is the block's label.
     location
-        Number of the ``DILocation`` that is attached to it; 0 where there is none.
+        Number of the ``DILocation`` that is attached to it; 0 if there is none.
     """
 
     text: str
@@ -67,11 +67,11 @@ def functions_of(text: str) -> dict[str, LlvmFunction]:
 
 
 def piece_of(functions: Mapping[str, LlvmFunction], name: str) -> tuple[LlvmFunction, ...]:
-    """Return the functions of a library that TensorIR function `name` became.
+    """Return the functions of a library that TensorIR function `name` was compiled to.
 
-    These are the one that computes, those that threads run, and, last, the one that is called,
-    which checks its arguments. LLVM may have moved all into that. Helpers that all functions of the
-    library share do not belong to it.
+    These are the one that computes, those that threads run, and, last, the entry point, which
+    checks its arguments. LLVM may have inlined all into that. Helpers shared by all functions of
+    the library are not included.
     """
     entry = functions.get(entry_of(name))
     if entry is None:
@@ -97,7 +97,7 @@ def entry_of(name: str) -> str:
 def with_helpers(
     functions: Mapping[str, LlvmFunction], piece: Sequence[LlvmFunction]
 ) -> frozenset[str]:
-    """Return the names of the functions of `piece`, and of all that these refer to."""
+    """Return the names of the functions of `piece`, and of all functions they refer to."""
     names: set[str] = set()
     waiting = [each.name for each in piece]
     while waiting:
@@ -129,9 +129,9 @@ def _function(name: str, lines: Sequence[str]) -> LlvmFunction:
 
 
 def shape_of(function: LlvmFunction) -> tuple[str, ...]:
-    """Return the lines of a function without names, by which two functions can be compared.
+    """Return the lines of a function without names, to compare two functions by.
 
-    What a helper is called with depends on who else calls it.
+    The arguments of a helper depend on its other callers.
     """
     return tuple(_shape(line) for line in function.lines[1:])
 

@@ -1,4 +1,4 @@
-"""A run of a torch model in float64, which shows how much of a difference is rounding."""
+"""A float64 run of a torch model, to tell rounding from other differences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lowerscope.core.execution.running import Reference
 from lowerscope.core.nesting import mapped
 
 MOST_BYTES = 2 << 30
-"""Bytes of parameters in float64, beyond which a model is not run in it."""
+"""Limit on the parameters of a model run in float64, in bytes."""
 
 _WIDE = {
     torch.bfloat16: torch.float64,
@@ -27,7 +27,11 @@ _WIDE = {
     torch.complex64: torch.complex128,
 }
 
-_CASTS = (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16)
+_CASTS: Mapping[Any, torch.dtype] = {
+    torch.Tensor.float: torch.float32,
+    torch.Tensor.half: torch.float16,
+    torch.Tensor.bfloat16: torch.bfloat16,
+}
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class PreciseRun:
 def precise_run(
     model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int, calling: Calling
 ) -> PreciseRun | None:
-    """Run a model in float64 in place of each narrower dtype; ``None`` where it cannot be."""
+    """Run a model in float64 instead of each narrower dtype; return ``None`` if that fails."""
     parts = dict(itertools.chain(model.named_parameters(), model.named_buffers()))
     if sum(each.numel() for each in parts.values()) * torch.float64.itemsize > MOST_BYTES:
         return None
@@ -56,7 +60,7 @@ def precise_run(
     except BaseException as error:
         if is_interrupt(error):
             raise
-        # The model insists on its own dtypes: how it rounds is not known.
+        # The model requires its own dtypes: its rounding is unknown.
         return None
     finally:
         torch.set_default_dtype(usual)
@@ -68,7 +72,7 @@ def _wide(value: torch.Tensor) -> torch.Tensor:
 
 
 class _Wide(torch.nn.Module):
-    """A model with other parameters and buffers in the place of its own."""
+    """A model with replaced parameters and buffers."""
 
     def __init__(self, model: torch.nn.Module, parts: Mapping[str, torch.Tensor]) -> None:
         super().__init__()
@@ -79,7 +83,7 @@ class _Wide(torch.nn.Module):
 
 
 class _Widened(TorchFunctionMode):
-    """Computes in float64 what is asked for in a narrower dtype, and notes the coarsest."""
+    """Mode that computes in float64 instead of narrower dtypes, and records the coarsest."""
 
     def __init__(self, values: Sequence[torch.Tensor]) -> None:
         super().__init__()
@@ -104,7 +108,11 @@ class _Widened(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
+        if torch.is_autocast_enabled("cpu"):
+            # Autocast casts float32 only, and leaves float64 unchanged.
+            self._note(torch.get_autocast_dtype("cpu"))
         if func in _CASTS:
+            self._note(_CASTS[func])
             return args[0].to(_WIDE.get(args[0].dtype, torch.float64))
         kwargs = {name: mapped(each, self._dtype) for name, each in (kwargs or {}).items()}
         return func(*(mapped(each, self._dtype) for each in args), **kwargs)

@@ -1,4 +1,4 @@
-"""How busy other programs keep the processors while something is measured."""
+"""Processor use of other programs during a measurement."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from lowerscope.core.records.times import were_taken
 
 _IDLE = ("idle", "iowait")
 _COUNTED_TWICE = ("guest", "guest_nice")
-"""Which the system adds to the time of users as well."""
+"""Fields that the system also adds to user time."""
 
 
 class ProcessorUse:
-    """Counts from its making on.
+    """Measurement of processor use, started on creation.
 
     Attributes
     ----------
     processors
-        How many this process may use.
+        Number of processors that this process may use.
     """
 
     def __init__(self) -> None:
@@ -30,18 +30,18 @@ class ProcessorUse:
         self._busy, self._own = self._times()
 
     def by_others(self) -> float:
-        """Return how many of the processors other programs have used since, on average."""
+        """Return the average number of processors used by other programs since the start."""
         busy, own = self._times()
         elapsed = time.monotonic() - self._began
         others = (busy - self._busy) - (own - self._own)
         return min(max(others / elapsed, 0.0), float(self.processors)) if elapsed > 0 else 0.0
 
     def was_short(self, threads: int) -> bool:
-        """Return whether other programs took processors since that so many threads wanted."""
+        """Return whether other programs used processors that `threads` threads needed."""
         return were_taken(self.by_others(), self.processors, threads)
 
     def _times(self) -> tuple[float, float]:
-        """Return for how many seconds the processors were busy, and with this process."""
+        """Return the seconds that the processors were busy, in total and with this process."""
         spent = psutil.cpu_times(percpu=True)
         busy = sum(
             seconds

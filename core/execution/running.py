@@ -1,4 +1,4 @@
-"""The run stage: an executable's outputs on given inputs, and torch's."""
+"""The run stage: an executable's outputs on given inputs, and torch's outputs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _MISFIT = re.compile(
     r"ErrorContext\(fn=\w+, loc=param\[\d+\], param=(?P<name>\w+), annotation="
     r"(?P<type>.*\))\)\s"
 )
-"""What the virtual machine says of an argument whose shape or dtype is not that of ``main``."""
+"""Error of the virtual machine for an argument of another shape or dtype than in ``main``."""
 
 
 def virtual_machine(executable: relax.VMExecutable) -> relax.VirtualMachine:
-    """Return a virtual machine on the CPU for what was compiled for it."""
-    # Of a module without TensorIR functions TVM makes a C module without code, and would call a C
-    # compiler to link it. It runs as it is.
+    """Return a virtual machine on the CPU for an executable."""
+    # For a module without TensorIR functions TVM makes a C module without code, and would call a C
+    # compiler to link it. It runs without.
     imported = executable.mod.imports
     codeless = len(imported) == 1 and imported[0].kind == "c"
     if codeless and not imported[0].inspect_source().strip(" ;\n"):
@@ -60,13 +60,13 @@ class Execution:
         self.take(inputs)
 
     def take(self, inputs: Sequence[torch.Tensor | tvm.runtime.Tensor]) -> None:
-        """Set other inputs."""
+        """Set new inputs."""
         self._inputs = [
             to_tvm(value) if isinstance(value, torch.Tensor) else value for value in inputs
         ]
 
     def call(self) -> Any:
-        """Run once and return what the virtual machine returns.
+        """Run once and return the result of the virtual machine.
 
         Raises
         ------
@@ -94,16 +94,16 @@ class Execution:
             ) from error
 
     def watch(self, told: Callable[..., int] | None) -> None:
-        """Let `told` know of each call of later runs, before and after it; ``None`` for no more.
+        """Notify `told` of each call of later runs, before and after it; ``None`` to stop.
 
-        It is given the function, its name, whether it is before the call, what the call returned,
-        and its arguments; it returns 0.
+        It is given the function, its name, whether it is before the call, the result, and its
+        arguments; it returns 0.
         """
-        # There is no way to take an instrument away.
+        # An instrument cannot be removed.
         self._machine.set_instrument(told or _says_nothing)
 
     def outputs(self) -> tuple[torch.Tensor, ...]:
-        """Run once and return copies of the outputs, those in tuples one after the other."""
+        """Run once and return copies of the outputs, with tuples flattened."""
         return tuple(to_torch(value) for value in _leaves(self.call()))
 
 
@@ -112,8 +112,8 @@ def _says_nothing(*_call: object) -> int:
 
 
 def to_tvm(value: torch.Tensor) -> tvm.runtime.Tensor:
-    """Copy a tensor to TVM, whatever its dtype and its place in memory."""
-    # from_dlpack wants 64-byte alignment, which a copy of ours does not promise either.
+    """Copy a tensor to TVM, whatever its dtype and memory layout."""
+    # from_dlpack needs 64-byte alignment, which a copy does not guarantee either.
     result = tvm.runtime.empty(tuple(value.shape), str(value.dtype).removeprefix("torch."))
     if value.numel():
         torch.utils.dlpack.from_dlpack(result).copy_(value.detach())
@@ -121,7 +121,7 @@ def to_tvm(value: torch.Tensor) -> tvm.runtime.Tensor:
 
 
 def to_numpy(value: tvm.runtime.Tensor) -> np.ndarray[Any, Any]:
-    """Return a tensor of TVM as an array; one of bfloat16 as float32, which holds all of it."""
+    """Return a tensor of TVM as an array; bfloat16 as float32, which represents all its values."""
     tensor = torch.utils.dlpack.from_dlpack(value)
     return (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy()
 
@@ -147,11 +147,11 @@ class Reference:
     Parameters
     ----------
     seed
-        Set before the run whose outputs count.
+        Set before the run whose outputs are used.
     calling
-        How the model is called with `inputs`; ``None`` for by position.
+        The call of the model with `inputs`; ``None`` for by position.
     side
-        What it runs in.
+        The implementation that runs it.
 
     Raises
     ------
@@ -169,7 +169,7 @@ class Reference:
     ) -> None:
         self.side = side
         with warnings.catch_warnings():
-            # The modules of exported programs hold specs of trees that warn when they are copied.
+            # Modules of exported programs contain tree specs that warn when they are copied.
             warnings.simplefilter("ignore", FutureWarning)
             self._model: Callable[..., Any] = in_eval_mode(copied(model))
         self._calling = calling or by_position([str(index) for index in range(len(inputs))])
@@ -177,28 +177,28 @@ class Reference:
         self.take(inputs)
 
     def take(self, inputs: Sequence[torch.Tensor]) -> None:
-        """Set other inputs; they are copied."""
+        """Set new inputs, which are copied."""
         self._pristine = tuple(value.detach().clone() for value in inputs)
         self.refresh()
 
     def refresh(self) -> None:
-        """Take new copies of the inputs, as a model may change those that it is given."""
+        """Copy the inputs again, since a model may change its arguments."""
         values = [value.clone() for value in self._pristine]
         self._args, self._kwargs = self._calling.arguments(values)
 
     def call(self) -> Any:
-        """Run once and return what the model returns; `refresh` belongs before it."""
+        """Run once and return the model's result; call `refresh` before."""
         with torch.inference_mode():
             return self.infer()
 
     def infer(self) -> Any:
-        """Run once, where the caller has seen to inference mode."""
+        """Run once; the caller sets inference mode."""
         try:
             return self._model(*self._args, **self._kwargs)
         except BaseException as error:
             if is_interrupt(error):
                 raise
-            # Whatever a user's model comes up with, it concerns this run alone.
+            # A model may raise any type; it fails this run only.
             raise LowerscopeError(
                 f"{self.side}'s own run of the model failed: {type(error).__name__}: "
                 f"{last_line(error)}",
@@ -213,10 +213,10 @@ class Reference:
         return tuple(value for _, value in self.named_outputs())
 
     def named_outputs(self) -> tuple[tuple[str, torch.Tensor], ...]:
-        """Run once; return the outputs with the paths to them, in torch's order.
+        """Run once; return the outputs with their paths, in torch's order.
 
-        A path is ``logits`` or ``hidden[0]``; ``output``, or ``output[0]``, where the model returns
-        a tensor or a tuple. ``None`` is left out, and a number is a tensor of rank 0.
+        A path is ``logits`` or ``hidden[0]``; ``output``, or ``output[0]``, if the model returns a
+        tensor or a tuple. ``None`` is left out, and a number is a tensor of rank 0.
         """
         self.refresh()
         torch.manual_seed(self._seed)
@@ -231,10 +231,10 @@ class Reference:
 
 
 def copied(model: torch.nn.Module) -> torch.nn.Module:
-    """Copy a model but for its parameters, of which there may be more than memory for two.
+    """Copy a model, sharing its parameters, for which there may be no memory twice.
 
-    A model that writes into its parameters is refused when it is traced. Tensors that were
-    computed, such as a normed weight, lose their history.
+    A model that writes into its parameters is rejected by tracing. Computed tensors, such as a
+    normed weight, lose their autograd history.
     """
     memo: dict[int, Any] = {
         id(value): value.detach().clone()

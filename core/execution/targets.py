@@ -1,4 +1,4 @@
-"""Targets: what the user calls them, and what TVM makes of that."""
+"""Parsing, checking and properties of targets."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.execution.environment import MACHINE
 
 _FLAGS = {"mcpu", "mtriple", "mattr", "num-cores", "mabi", "mfloat-abi", "opt-level"}
-"""Options of the form ``llvm -mcpu=skylake``, which older tutorials and TVM's tags have."""
+"""Options of the form ``llvm -mcpu=skylake``, used by older tutorials and TVM's tags."""
 
 _ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
-"""Other names that triples have for an architecture."""
+"""Alternative names of architectures in triples."""
 
 _TODO = 'Write llvm, native, or JSON such as {"kind": "llvm", "mcpu": "skylake"}'
 
 NATIVE = "native"
-"""What a recipe calls this machine's own processor."""
+"""A recipe's name for this machine's own processor."""
 
 
 @lru_cache(maxsize=64)
@@ -32,8 +32,8 @@ def make_target(text: str, threads: int) -> tvm.target.Target:
     Parameters
     ----------
     text
-        ``"llvm"`` for any processor of this kind, ``"native"`` for this machine's own, or what
-        ``tvm.target.Target`` takes: a kind, a tag, or JSON; also ``llvm -mcpu=…``.
+        ``"llvm"`` for any processor of this kind, ``"native"`` for this machine's own, or an
+        argument of ``tvm.target.Target``: a kind, a tag, or JSON; also ``llvm -mcpu=…``.
     threads
         Number of cores to compile for; 0 for all that this process may use, or as many as the
         text says.
@@ -74,7 +74,7 @@ def _description(text: str, threads: int) -> object:
 
 
 def _from_flags(text: str) -> dict[str, Any]:
-    """Read ``llvm -mcpu=skylake -num-cores=4``, which TVM itself no longer takes."""
+    """Parse ``llvm -mcpu=skylake -num-cores=4``, which TVM itself no longer accepts."""
     found: dict[str, Any] = {"kind": "llvm"}
     try:
         words = shlex.split(text)[1:]
@@ -103,19 +103,19 @@ def _made(description: object, text: str) -> tvm.target.Target:
 
 
 def _check(target: tvm.target.Target, text: str) -> None:
-    """Refuse what LLVM does not know: it would take another processor, or crash.
+    """Reject names that LLVM does not know: it would use another processor, or crash.
 
     Raises
     ------
     LowerscopeError
-        With the architecture, the processor or the feature, and what comes close to it.
+        With the architecture, the processor or the feature, and similar names.
     """
     known = [str(each) for each in tvm.get_global_func("target.llvm_get_targets")()]
     architecture = architecture_of(target)
     if _family(architecture) not in known:
         raise _unknown("architecture", architecture, known, text)
     cpu = cpu_of(target)
-    # Without its processor: LLVM prints a complaint for each question about one that it lacks.
+    # Without its processor: LLVM prints a complaint for each query about an unknown one.
     plain = _made({"kind": "llvm", "mtriple": triple_of(target)}, text)
     listed = [str(each) for each in tvm.get_global_func("target.llvm_get_cpu_archlist")(plain)]
     if cpu and cpu != "generic" and listed and cpu not in listed:
@@ -137,7 +137,7 @@ def _unknown(kind: str, name: str, known: list[str], text: str) -> LowerscopeErr
 
 
 def _family(architecture: str) -> str:
-    """Return what LLVM calls an architecture: ``arm`` for ``armv7l``."""
+    """Return LLVM's name of an architecture: ``arm`` for ``armv7l``."""
     for prefix in ("armv", "thumbv"):
         if architecture.startswith(prefix):
             return prefix[:-1]
@@ -147,7 +147,7 @@ def _family(architecture: str) -> str:
 
 
 def triple_of(target: tvm.target.Target) -> str:
-    """Return a target's triple, that of this machine where it has none of its own."""
+    """Return a target's triple, by default that of this machine."""
     return str(target.attrs.get("mtriple", "") or host_triple())
 
 
@@ -173,12 +173,12 @@ def cpu_of(target: tvm.target.Target) -> str:
 
 
 def features_of(target: tvm.target.Target) -> frozenset[str]:
-    """Return LLVM's names of what the processor of a target has."""
+    """Return LLVM's names of the features of a target's processor."""
     found = tvm.get_global_func("target.llvm_get_cpu_features")(target)
     return frozenset(str(each) for each in found)
 
 
 def target_json(triple: str, cpu: str, threads: int | None) -> str:
-    """Return a target for another machine, as it is typed."""
+    """Return a target for another machine as the text that a user would type."""
     known: dict[str, Any] = {"kind": "llvm", "mtriple": triple, "mcpu": cpu}
     return json.dumps({**known, "num-cores": threads} if threads else known)

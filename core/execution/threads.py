@@ -1,4 +1,4 @@
-"""Threads: the same number for TVM and for torch, so that times can be compared."""
+"""Thread counts: the same for TVM and torch, so that times can be compared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lowerscope.core.execution.environment import MACHINE
 
 
 def use_threads(count: int) -> int:
-    """Let torch and TVM use `count` threads, or all of the machine's if it is 0.
+    """Set the number of threads of torch and TVM, 0 for all of the machine's.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def threads_of_tvm() -> int:
 
 @contextlib.contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Let torch use one thread in the body."""
+    """Limit torch to one thread in the body."""
     count = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

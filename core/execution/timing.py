@@ -1,4 +1,4 @@
-"""Times of several sides by turns, so that a busy moment of the machine hits all of them."""
+"""Interleaved timing of several implementations, so that system noise affects all of them."""
 
 from __future__ import annotations
 
@@ -15,36 +15,42 @@ from lowerscope.core.measuring import BUDGET, LEAST, REPEATS, Measuring
 from lowerscope.core.records.times import RunTimes, side_times
 
 TURN = 10
-"""Calls that count in one turn of a side, at most."""
+"""Most measured calls in a turn."""
 
 TURN_SECONDS = 0.02
-"""What the calls of one turn should take at most, together; one call there is in any case."""
+"""Time limit of the calls of one turn in total, in seconds; at least one call is made."""
 
 SETTLE = 0.003
-"""Seconds before each turn: the threads of the other side spin for a while before they sleep, and
-take processors meanwhile."""
+"""Pause before each turn, in seconds.
+
+The threads of the other implementation spin for a while before they sleep, and block processors
+meanwhile.
+"""
 
 LONG = 0.05
-"""Seconds; of a shorter call, the first in each turn does not count. It finds the caches as the
-other side has left them, and its threads asleep: torch took twice as long for a small model."""
+"""Time of a long call, in seconds; for a shorter one, each turn starts with a warm-up call.
+
+The first call finds the caches as the other implementation has left them, and its threads asleep:
+torch took twice as long for a small model.
+"""
 
 
 @dataclass(frozen=True)
 class Side:
-    """Something that is timed.
+    """An implementation to be timed.
 
     Attributes
     ----------
     name
         As in `SideTimes`.
     call
-        What is timed.
+        The timed function.
     threads
-        How many it may use; ``None`` where that is not known.
+        How many it may use; ``None`` if unknown.
     before
         Called before each call, and not timed.
     within
-        What the calls of a turn are made in.
+        Context of the calls of a turn.
     """
 
     name: str
@@ -61,10 +67,10 @@ def measure(
     most: int = REPEATS,
     budget: float = BUDGET,
 ) -> RunTimes:
-    """Time the sides by turns.
+    """Time the implementations by turns.
 
-    Unless it is given, the number of repeats follows from the last call that does not count, and
-    is at least `LEAST`.
+    Unless it is given, the number of repeats follows from the last warm-up call, and is at least
+    `LEAST`.
 
     Parameters
     ----------
@@ -104,7 +110,7 @@ def measure(
 
 
 def _calls(side: Side, count: int, check: Callable[[], None]) -> list[float]:
-    """Call a side so many times, and return what each call has taken, in seconds."""
+    """Call an implementation `count` times, and return the time of each call in seconds."""
     taken = []
     for _ in range(count):
         with side.within():

@@ -1,9 +1,9 @@
-"""Which loops of a TensorIR function the lines of its LLVM IR come from.
+"""Source mapping from the LLVM IR of a TensorIR function to its loops.
 
-Passes drop what is noted on statements, and several loops may have the same name; so the function
-is compiled once more, alone: its loops with names of their own, and a line number on each statement
-before LLVM sees them. LLVM's code for it is the same, and the names of its blocks and the numbers
-on its instructions tell what each of them comes from.
+Passes drop annotations of statements, and several loops may have the same name; so the function is
+compiled once more, alone: with unique names of its loops, and a line number on each statement
+before LLVM gets it. LLVM's code for it is the same, and the names of its blocks and the numbers on
+its instructions give the origin of each.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import tvm
 from tvm import tirx
 from tvm.ir.instrument import pass_instrument
 
+from lowerscope.core.execution.building import compile_function
 from lowerscope.core.execution.llvm_text import (
     LlvmFunction,
     LlvmLine,
@@ -29,7 +30,7 @@ from lowerscope.core.execution.llvm_text import (
 from lowerscope.core.tensorir_parts import parts_of
 
 Chain = tuple[str, ...]
-"""The loops that something is in, from the outermost."""
+"""The enclosing loops of a line or block, outermost first."""
 
 _UNIQUE = "lowerscope{}loop"
 _BLOCK = re.compile(r"for_(begin|body|end)_(lowerscope\d+loop)(.*)")
@@ -55,15 +56,15 @@ _CHILDREN = ("body", "seq", "then_case", "else_case")
 
 @dataclass(frozen=True)
 class Twin:
-    """A function compiled alone, with a name of its own for each loop.
+    """A function compiled alone, with unique loop names.
 
     Attributes
     ----------
     loops
-        Ids of the function's loops by these names, in the order of its text.
+        Ids of the function's loops by these names, in text order.
     passes
-        The names of the passes for TensorIR, and the function after each; ``None`` where the pass
-        was not given it.
+        The names of the passes for TensorIR, and the function after each; ``None`` if the pass did
+        not process it.
     """
 
     loops: Mapping[str, str]
@@ -71,7 +72,7 @@ class Twin:
     target: tvm.target.Target
 
     def loops_after(self, index: int) -> tuple[str, ...]:
-        """Return the ids of the loops of the function after a pass, in the order of its text.
+        """Return the ids of the loops of the function after a pass, in text order.
 
         An id is empty for a loop that was not in the function before.
         """
@@ -85,13 +86,13 @@ class Twin:
 
     @property
     def lowered(self) -> tirx.PrimFunc | None:
-        """The function as LLVM is given it."""
+        """The function as passed to LLVM."""
         given = [function for _, function in self.passes if function is not None]
         return given[-1] if given else None
 
 
 def make_twin(name: str, function: tirx.PrimFunc, target: tvm.target.Target) -> Twin:
-    """Compile a function as it goes into the build of TensorIR, under names that are its own."""
+    """Compile a function as the TensorIR build receives it, with unique loop names."""
     renamed = _renamed(function)
     originals = [part for part in parts_of(name, function) if part.kind == "loop"]
     copies = [part for part in parts_of(name, renamed) if part.kind == "loop"]
@@ -99,10 +100,9 @@ def make_twin(name: str, function: tirx.PrimFunc, target: tvm.target.Target) -> 
         str(copy.statement.loop_var.name): original.id
         for original, copy in zip(originals, copies, strict=True)
     }
-    variable = tvm.ir.GlobalVar(name)
     notes = _Notes(name)
     with tvm.transform.PassContext(instruments=[pass_instrument(_Noting)(notes)]):
-        tirx.build(tvm.IRModule({variable: renamed}), target)
+        compile_function(name, renamed, target)
     return Twin(loops, tuple(notes.passes), target)
 
 
@@ -120,7 +120,7 @@ class _Notes:
 
 
 class _Noting:
-    """What TVM calls around each pass."""
+    """Pass instrument called by TVM around each pass."""
 
     def __init__(self, notes: _Notes) -> None:
         self._notes = notes
@@ -133,7 +133,7 @@ class _Noting:
     def run_after_pass(self, module: tvm.IRModule, info: Any) -> None:
         notes = self._notes
         index, function = notes.open.pop(), notes.function_in(module)
-        # What is for another device is split off, and the function goes on as it was.
+        # Code for another device is split off, and the function continues unchanged.
         if function is not None:
             notes.passes[index] = (str(info.name), function)
 
@@ -152,14 +152,14 @@ def _renamed(function: tirx.PrimFunc) -> tirx.PrimFunc:
 
 @dataclass(frozen=True)
 class Origins:
-    """Where the lines of LLVM IR come from.
+    """Source mapping of lines of LLVM IR.
 
     Attributes
     ----------
     lines
-        The loops that each line comes from, by their ids, over all functions of a piece.
+        The ids of the loops that each line comes from, over all functions of a piece.
     kept
-        Ids of the loops that LLVM has left a block of.
+        Ids of the loops of which LLVM has kept a block.
     """
 
     lines: tuple[Chain, ...]
@@ -172,7 +172,7 @@ def origins_of(twin: Twin, name: str, piece: Sequence[LlvmFunction]) -> Origins 
     Returns
     -------
     Origins or None
-        ``None`` where LLVM's code for the function alone is not that for it in the library.
+        ``None`` if LLVM's code for the function alone differs from that in the library.
     """
     lowered = twin.lowered
     if lowered is None:
@@ -212,8 +212,8 @@ def _chains_in(
 ) -> Iterator[Chain]:
     """Yield the loops of each line.
 
-    An instruction may come from a statement in a loop, and stand outside of it: it belongs to the
-    loop if its block does, or if no block is left of the loop.
+    An instruction may come from a statement in a loop, and be outside it: it belongs to the loop if
+    its block does, or if no block of the loop remains.
     """
     inner: dict[str, Chain] = {}
     for line in function.lines:
@@ -239,7 +239,7 @@ def _chains_in(
 
 
 def _block_chain(block: str, parents: Mapping[str, Chain]) -> Chain | None:
-    """Return the loops that a block is in, by its label; ``None`` where that does not tell."""
+    """Return the loops of a block by its label; ``None`` if the label does not identify them."""
     match = _BLOCK.match(block)
     if match is None or _UNKNOWN.search(match[3]):
         return None
@@ -263,7 +263,7 @@ def _common(one: Chain, other: Chain) -> Chain:
 
 
 def _with_lines(function: tirx.PrimFunc) -> tuple[tirx.PrimFunc, dict[int, Chain]]:
-    """Return a function with a line number on each statement, and the loops by these numbers."""
+    """Return a function with a line number on each statement, and the loops by line number."""
     graph = json.loads(tvm.ir.save_json(function))
     nodes = graph["nodes"]
     chains: dict[int, Chain] = {}
@@ -285,7 +285,7 @@ def _with_lines(function: tirx.PrimFunc) -> tuple[tirx.PrimFunc, dict[int, Chain
         if node["type"] in _STATEMENTS:
             seen[index] += 1
             if seen[index] > 1:
-                # A statement that stands in the function twice.
+                # A statement that occurs twice in the function.
                 chain = _common(chain, chains[index + 1])
             chains[index + 1] = chain
         for key in _CHILDREN:

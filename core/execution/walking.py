@@ -1,4 +1,4 @@
-"""Torch's run of a traced model, node by node, and only as far as it is asked for."""
+"""Lazy torch interpreter of a traced model, node by node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import fx
 from lowerscope.core.execution.running import copied, in_eval_mode
 
 TORCH_ERRORS = (RuntimeError, TypeError, ValueError, KeyError, IndexError, AttributeError)
-"""What torch raises where it cannot run a graph node by node."""
+"""Exceptions that torch raises if it cannot run a graph node by node."""
 
 
 class Walk:
@@ -28,7 +28,7 @@ class Walk:
     seed
         Set before the first node.
     wanted
-        The nodes whose values are asked for. They are kept, as they were just after the node, until
+        The nodes whose values are needed. They are cached, as they were just after the node, until
         they have been taken.
     """
 
@@ -42,7 +42,7 @@ class Walk:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
             module = in_eval_mode(copied(graph_module))
-        # The nodes are those of the original: a copy may call them otherwise.
+        # Keep the nodes of the original: a copy may rename them.
         self._interpreter = fx.Interpreter(module, graph=graph_module.graph)
         self._interpreter.args_iter = iter([value.detach().clone() for value in inputs])
         self._nodes = iter(graph_module.graph.nodes)
@@ -51,9 +51,9 @@ class Walk:
         self._seed: int | None = seed
 
     def take(self, name: str) -> Any:
-        """Run as far as a node, and return its value as it was just after it.
+        """Run up to a node, and return its value as it was just after it.
 
-        Raises whatever torch raises on the way. Each value can be taken once.
+        Raises any error of torch on the way. Each value can be taken once.
         """
         if self._seed is not None:
             torch.manual_seed(self._seed)
@@ -70,14 +70,14 @@ class Walk:
         return self._kept.pop(name)
 
     def forget(self, name: str) -> None:
-        """Keep a value no longer that was not taken."""
+        """Drop a value that was not taken."""
         self._kept.pop(name, None)
 
     def calls(self, names: Collection[str]) -> tuple[Callable[[], Any], ...]:
-        """Run as far as the last of some nodes, and return what runs each of them again.
+        """Run up to the last of some nodes, and return functions that run each of them again.
 
-        Each is given copies of what it was given in the run. Nodes that call nothing are left out.
-        Raises whatever torch raises on the way.
+        Each is given copies of its arguments in the run. Nodes that call nothing are left out.
+        Raises any error of torch on the way.
         """
         interpreter, left = self._interpreter, set(names)
         found: list[Callable[[], Any]] = []
@@ -96,14 +96,14 @@ class Walk:
 
 
 class TorchValues:
-    """Torch's values at nodes, from one walk: each is kept until all that need it have used it.
+    """Torch's values of nodes from one run; each is cached until its last use.
 
     Parameters
     ----------
     graph_module, inputs, seed
         As of `Walk`.
     uses
-        By node, how often its value is going to be used.
+        Number of future uses of a node's value, by node.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class TorchValues:
     def of(self, name: str) -> Any:
         """Return the value of a node.
 
-        Raises whatever torch raises on the way there, and again for each node after that.
+        Raises any error of torch on the way there, and again for each node after that.
         """
         if name not in self._kept:
             if self._failure is not None:
@@ -147,7 +147,7 @@ def _cloned(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.clone()
     if isinstance(value, tuple):
-        # An index that is a tuple means something else than one that is a list.
+        # A tuple and a list differ as indices.
         parts = [_cloned(each) for each in value]
         kind = type(value)
         return kind(*parts) if hasattr(kind, "_make") else kind(parts)

@@ -1,1 +1,1 @@
-"""Export: what Lowerscope shows, as files that work without it."""
+"""Export of Lowerscope's artifacts as files that work without it."""

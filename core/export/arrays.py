@@ -1,4 +1,4 @@
-"""One array as a file."""
+"""Writing an array to a file."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.unfinished import whole_file
+from lowerscope.core.files.atomic_write import atomic_file
 from lowerscope.core.user_paths import user_path
 
 
 def save_array(array: np.ndarray[Any, Any], file: str) -> str:
-    """Write `array` as ``.npy``, in place of what is there; return the file's absolute path.
+    """Write `array` as ``.npy``, replacing an existing file; return its absolute path.
 
     Raises
     ------
@@ -21,7 +21,7 @@ def save_array(array: np.ndarray[Any, Any], file: str) -> str:
     """
     path = user_path(file).absolute()
     try:
-        with whole_file(path) as made, made.open("wb") as stream:
+        with atomic_file(path) as made, made.open("wb") as stream:
             np.save(stream, array, allow_pickle=False)
     except OSError as error:
         raise LowerscopeError(

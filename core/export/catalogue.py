@@ -1,4 +1,4 @@
-"""What can be exported, by name: for the command line, the dialog and the menus.
+"""Catalogue of exports by name: for the command line, the dialog and the menus.
 
 This module imports neither torch nor TVM, so that the window can offer the list at once.
 """
@@ -17,22 +17,23 @@ from lowerscope.resources import SAMPLES
 
 
 class ExportType(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that can be exported.
+    """A kind of export.
 
     Attributes
     ----------
     name
         On the command line.
     group
-        What it stands under in the dialog.
+        Its group in the dialog.
     title
-        What it is, in words.
+        Its description.
     files
-        Its files, as they are called.
+        Names of its files.
     of
-        What may be named behind a colon to have one of several, ``function:dense``; empty for none.
+        The kind of item that may follow a colon to select one of several, ``function:dense``; empty
+        for none.
     hint
-        What it takes, or what is to be known of it.
+        Its requirements, or a remark.
     """
 
     name: str
@@ -130,26 +131,29 @@ EXPORTS = (
         "choices; opens like a model, on any machine.",
     ),
 )
-"""In the order of the dialog."""
+"""All exports, in the order of the dialog."""
 
 DEFAULT = ("module", "builder", "fx", "parameters")
-"""What is written where nothing is named; what a source does not have is left out of it."""
+"""Exports written by default, without those that a source does not have."""
 
 ALL = "all"
-"""Stands for everything that the source has."""
+"""Name that selects all exports that the source has."""
 
-PICTURES = ("svg", "pdf", "png", "dot")
+PAINTED = ("svg", "pdf", "png")
+"""The formats of graphs that need a painter."""
+
+PICTURES = (*PAINTED, "dot", "graphml", "json")
 """The formats of graphs."""
 
 GRAPHS = {"fx-graph": "fx", "relax-graph": "relax"}
-"""The exports that are pictures, with the graph that they show."""
+"""Exports that are pictures, with their graphs."""
 
 EXISTS = "export-exists"
-"""The code of the problem that files are there already; they are its choices."""
+"""Problem code of existing files; they are its choices."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """One export that is asked for.
+    """A requested export.
 
     Attributes
     ----------
@@ -158,7 +162,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     which
         The one of several: see `ExportType.of`; empty for all.
     asked
-        Whether it was named, so that it is told why where it cannot be had.
+        Whether it was named, so that an error is reported if it is not available.
     """
 
     name: str
@@ -167,7 +171,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _STEM = r"(?!\.|__|conftest\b|setup\b)[\w.-]{1,200}"
-"""A name that says nothing to programs which look through a folder for files to run."""
+"""Pattern of file names without a meaning for programs that search a folder for files to run."""
 
 _NAMES = {
     "module": r"module\.(py|npz)",
@@ -186,7 +190,7 @@ _NAMES = {
     "report": r"report\.html",
     "session": r"session\.zip",
 }
-"""How the files of an export are called."""
+"""Patterns of the file names of an export."""
 
 _PART = re.compile(_STEM)
 
@@ -194,15 +198,15 @@ _PART = re.compile(_STEM)
 def announced(
     wanted: Sequence[Wanted], kinds: Sequence[str], registering: Sequence[Path] = ()
 ) -> Callable[[str], bool]:
-    """Return what says of a file's name whether an export writes a file of that name.
+    """Return a predicate of the file names that an export may write.
 
     Parameters
     ----------
     kinds
         Formats of graphs.
     registering
-        The recipe's files that register functions: a library has copies of them, and of what they
-        import from beside them.
+        The recipe's files that register functions: a library has copies of them, and of their
+        imports from the same folder.
     """
     forms = [
         _NAMES[each.name]
@@ -230,9 +234,9 @@ def announced(
 
 
 class ExportRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What an export has written: ``paths``, and what it could not write, with the reason.
+    """Outcome of an export: ``paths``, and the exports left out, with the reasons.
 
-    ``notes`` say what is to be known of the files.
+    ``notes`` are remarks on the files.
     """
 
     paths: tuple[str, ...]
@@ -241,12 +245,12 @@ class ExportRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_wanted(texts: Iterable[str]) -> tuple[Wanted, ...]:
-    """Read ``module,function:dense`` and the like; the default where there is nothing.
+    """Parse ``module,function:dense`` and the like; return the default for no texts.
 
     Raises
     ------
     LowerscopeError
-        If something of it cannot be exported by that name.
+        If there is no export of a name.
     """
     names = [each.strip() for text in texts for each in text.split(",") if each.strip()]
     if not names:

@@ -1,4 +1,4 @@
-"""The compiled library of a recipe, with a loader that needs torch and TVM alone."""
+"""Compiled library of a recipe, with a loader that needs torch and TVM only."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _loader(names: Sequence[str], views: Sequence[str]) -> str:
     names
         Of the modules beside it that register functions.
     views
-        What makes of each array among the arguments one of its dtype.
+        Expressions that convert each array among the arguments to its dtype.
     """
     lines = [
         '"""Loads the library; run by itself, it is called with what lies beside it."""',
@@ -126,7 +126,7 @@ def _check_compiler() -> None:
 
 
 def _registering(stages: Stages) -> list[Path]:
-    """Return the files of the user's that register functions which the model calls."""
+    """Return the user's files that register functions called by the model."""
     called = set(external_functions(stages.completed))
     found: list[Path] = []
     for extension, loaded in stages.extensions:

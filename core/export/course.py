@@ -1,4 +1,4 @@
-"""The example files of the walk through the course, as files of the user's own to change."""
+"""Example files of the course tour, as editable copies."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.resources import HELP, SAMPLES
 
 PARAMETERS = "mlp_params.pkl"
-"""The trained perceptron, as the course has its own: a pickle of ``w0``, ``b0``, ``w1``, ``b1``."""
+"""The trained perceptron in the course's own format: a pickle of ``w0``, ``b0``, ``w1``, ``b1``."""
 
 PICTURE = "boot.png"
-"""A picture of the last class, which was not trained on."""
+"""A picture of the last class, not in the training data."""
 
 _NAMES = {
     "w0": "linear0.weight",
@@ -31,12 +31,12 @@ def write_course(folder: Path, *, force: bool) -> tuple[Path, ...]:
     Parameters
     ----------
     force
-        Overwrite files that are there.
+        Overwrite existing files.
 
     Raises
     ------
     LowerscopeError
-        If a file is there and `force` is not given, or the folder cannot be written.
+        If a file exists and `force` is not given, or the folder cannot be written.
     """
     sources = sorted((HELP / "course").glob("*.py"))
     names = (*(source.name for source in sources), PARAMETERS, PICTURE)

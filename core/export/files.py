@@ -1,4 +1,4 @@
-"""Files that are about to be written, and how they get into a folder: all of one, or nothing."""
+"""Output files, each written to a folder atomically."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import numpy as np
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.catalogue import EXISTS
-from lowerscope.core.unfinished import sweep, whole_file
+from lowerscope.core.files.atomic_write import atomic_file, remove_leftovers
 
 
 @dataclass(frozen=True)
 class File:
-    """A file that is about to be written.
+    """An output file.
 
     Attributes
     ----------
     name
-        With the folders that it is in.
+        Relative path.
     write
-        Writes it to the path that it is given.
+        Writes it to a given path.
     """
 
     name: str
@@ -33,7 +33,7 @@ class File:
 
 
 def text_file(name: str, text: str) -> File:
-    """Return a file with a text."""
+    """Return a text file."""
     return File(name, lambda path: path.write_text(text, encoding="utf-8"))
 
 
@@ -53,13 +53,13 @@ def copied_file(name: str, source: Path) -> File:
 
 
 def file_name(text: str) -> str:
-    """Return a text as the name of a file, or as a part of it, on any system."""
+    """Return a text as a file name, or a part of one, that is valid on any system."""
     plain = _NOT_IN_NAMES.sub("_", text)[:_LONGEST].strip(".") or "_"
     return f"_{plain}" if plain.partition(".")[0].casefold() in _DEVICES else plain
 
 
 def file_names(texts: Iterable[str]) -> dict[str, str]:
-    """Return a name for the file of each text; no two differ in letters' cases alone."""
+    """Return a file name for each text; no two differ by case only."""
     found: dict[str, str] = {}
     taken: set[str] = set()
     for text in dict.fromkeys(texts):
@@ -75,16 +75,16 @@ _LONGEST = 120
 _DEVICES = frozenset(
     ("con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10)))
 )
-"""Names that Windows has for devices, whatever their suffix is."""
+"""Names that Windows reserves for devices, whatever the suffix."""
 
 
 def check_absent(folder: Path, names: Sequence[str], replacing: Sequence[str] = ()) -> None:
-    """Refuse to overwrite files other than those of `replacing`.
+    """Raise if files exist other than those of `replacing`.
 
     Raises
     ------
     LowerscopeError
-        If one is there; with the code `EXISTS`, and those that are.
+        With the code `EXISTS`, and the existing files.
     """
     there = [name for name in names if _is_there(folder / name)]
     if set(there) - set(replacing):
@@ -99,18 +99,18 @@ def check_absent(folder: Path, names: Sequence[str], replacing: Sequence[str] = 
 
 
 def write_files(folder: Path, files: Sequence[File]) -> tuple[Path, ...]:
-    """Write files to a folder, in place of what is there; return their paths.
+    """Write files to a folder, replacing existing ones; return their paths.
 
     Raises
     ------
     LowerscopeError
-        If one cannot be written; it is as it was then.
+        If one cannot be written; an existing one is then unchanged.
     """
-    sweep()
+    remove_leftovers()
     for file in files:
         path = folder / file.name
         try:
-            with whole_file(path, parents=True) as made:
+            with atomic_file(path, parents=True) as made:
                 file.write(made)
         except OSError as error:
             raise _cannot_write(error, path) from error

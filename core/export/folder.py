@@ -1,4 +1,4 @@
-"""Export of what a recipe leads to into a folder."""
+"""Export of a recipe's artifacts into a folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 
 from lowerscope.core.comparing.variant_names import variant_names
-from lowerscope.core.engine.run_params import ExportParams
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.catalogue import (
     EXPORTS,
@@ -41,6 +40,7 @@ from lowerscope.core.export.report import report_html
 from lowerscope.core.export.reproducing import ARRAYS, MODULE, PROGRAM, reproduction
 from lowerscope.core.export.schedule_files import schedule_files
 from lowerscope.core.export.session_zip import session_zip
+from lowerscope.core.model.queries import ExportQuery, RunQuery
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
@@ -48,24 +48,25 @@ from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.variant import Variant
 from lowerscope.core.rendering.fx_table import print_table
 from lowerscope.core.session_files import Layout
+from lowerscope.core.snapshot import fx_nodes_of
 from lowerscope.core.stages import Stages
 from lowerscope.core.user_paths import check_not_read, user_path
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export has written.
+    """Outcome of an export.
 
     Attributes
     ----------
     paths
         The files.
     left_out
-        What could not be written, and why.
+        Exports that could not be written, and why.
     complete
-        Whether nothing that was asked for by name is among these.
+        Whether no export requested by name is among these.
     notes
-        What is to be known of the files.
+        Remarks on the files.
     """
 
     paths: tuple[Path, ...]
@@ -76,7 +77,7 @@ class Exported:
 
 @dataclass(frozen=True, kw_only=True)
 class Pictures:
-    """How graphs are painted: see `pictures.picture_files`."""
+    """Options for painting graphs: see `pictures.picture_files`."""
 
     kinds: tuple[str, ...] = ("svg",)
     level: str = "fit"
@@ -86,7 +87,7 @@ class Pictures:
 
 @dataclass(frozen=True)
 class _Exporting:
-    """What the files are made of."""
+    """The data that the files are made of."""
 
     pipeline: Pipeline
     recipe: Recipe
@@ -112,22 +113,22 @@ def export(
     record: RunRecord | None = None,
     layout: Layout | None = None,
 ) -> Exported:
-    """Write what is wanted; what a source does not have is left out, and the rest written.
+    """Write the requested exports, without those that a source does not have.
 
     Nothing is written before all of it is made.
 
     Parameters
     ----------
     force
-        Overwrite files that are there.
+        Overwrite existing files.
     read
-        Files that are not overwritten all the same, besides those that the model was loaded from.
+        Files that are never overwritten, besides those that the model was loaded from.
     replacing
-        Those that may be overwritten without it.
+        Files that may be overwritten without `force`.
     painted
-        What others will write to the folder, which must not be there either.
+        Files that others will write to the folder, which must not exist either.
     wanted
-        By default what `catalogue.DEFAULT` says.
+        By default `catalogue.DEFAULT`.
     record
         Of a run for the report; without one, it is run.
     layout
@@ -136,12 +137,12 @@ def export(
     Returns
     -------
     Exported
-        The files, and what could not be written with the reason.
+        The files, and the exports left out with the reasons.
 
     Raises
     ------
     LowerscopeError
-        If a file is there and `force` is not given (code `EXISTS`), or is one that was read, or
+        If a file exists and `force` is not given (code `EXISTS`), or is one that was read, or
         the folder cannot be written; if the recipe's steps fail.
     """
     told, wanted = progress or Silent(), wanted or parse_wanted(())
@@ -178,7 +179,7 @@ _NOT_COMPARED = (
 def _not_compared(
     given: _Exporting, wanted: Sequence[Wanted], files: Mapping[str, File]
 ) -> Iterator[str]:
-    """Yield a note if what can be run was asked for, and no run has compared it."""
+    """Yield a note if a runnable export was requested, and no run has compared it."""
     if given.record is not None or "report.html" in files:
         return
     runs = {"module": "module.py", "library": f"{FOLDER}/model.so"}
@@ -189,8 +190,8 @@ def _not_compared(
         yield _NOT_COMPARED.format(" and ".join(names))
 
 
-def export_record(pipeline: Pipeline, params: ExportParams, progress: Progress) -> ExportRecord:
-    """Write what the window asks for: see `export`."""
+def export_record(pipeline: Pipeline, params: ExportQuery, progress: Progress) -> ExportRecord:
+    """Write the files requested by the window: see `export`."""
     written = export(
         pipeline,
         params.recipe,
@@ -199,7 +200,7 @@ def export_record(pipeline: Pipeline, params: ExportParams, progress: Progress) 
         replacing=params.replacing,
         painted=params.painted,
         wanted=params.wanted,
-        pictures=Pictures(kinds=("dot",)),
+        pictures=Pictures(kinds=params.kinds, level=params.level),
         progress=progress,
         record=params.record,
         layout=params.layout,
@@ -210,7 +211,7 @@ def export_record(pipeline: Pipeline, params: ExportParams, progress: Progress) 
 
 
 def _is_absent(name: str, given: _Exporting) -> bool:
-    """Return whether the source does not have what an export shows, so that nobody misses it."""
+    """Return whether the source lacks the content of an export, so that it is left out silently."""
     if name in ("fx", "fx-graph"):
         return given.stages.loaded.model is None
     if name == "schedule":
@@ -219,7 +220,7 @@ def _is_absent(name: str, given: _Exporting) -> bool:
 
 
 def _fx(given: _Exporting, which: str) -> Iterator[File]:
-    yield text_file("fx.txt", print_table(given.pipeline.fx_nodes(given.recipe)) + "\n")
+    yield text_file("fx.txt", print_table(fx_nodes_of(given.pipeline, given.recipe)) + "\n")
 
 
 def _reproduce(given: _Exporting, which: str) -> Iterator[File]:
@@ -241,7 +242,7 @@ def _graph(given: _Exporting, which: str, name: str) -> Iterator[File]:
 
 
 def _report(given: _Exporting, which: str) -> Iterator[File]:
-    record = given.record or given.pipeline.run(given.recipe, given.progress)
+    record = given.record or given.pipeline.answer(RunQuery(given.recipe), given.progress)
     (name,) = variant_names((given.recipe,))
     variant = Variant(name=name, recipe=given.recipe, record=record)
     yield text_file("report.html", report_html((variant,), datetime.now().astimezone()))

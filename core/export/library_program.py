@@ -1,4 +1,4 @@
-"""The library functions of a model as a Python program that needs nothing but torch and TVM."""
+"""Python program of a model's library functions that needs only torch and TVM."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def plain_of(tensor):
 
 
 def standard_imports(program: str) -> list[str]:
-    """Return the lines by which a program imports what it uses of Python's own library."""
+    """Return the import lines for the standard library modules that a program uses."""
     return [f"import {name}" for name in ("base64", "operator", "pickle") if f"{name}." in program]
 
 
@@ -85,12 +85,12 @@ def library_program(library: Mapping[str, LibraryFunction], own: str = "") -> st
     Parameters
     ----------
     own
-        The name of the module of the user's file in the program; empty where it is not there.
+        The name of the module of the user's file in the program; empty if it has none.
 
     Raises
     ------
     LowerscopeError
-        If a function calls, or holds, what cannot be written down; it is named.
+        If a function calls, or contains, a value without an expression; it is named.
     """
     lines = [CLASS, "", "LIBRARY = {"]
     for name, function in library.items():
@@ -106,7 +106,7 @@ def library_program(library: Mapping[str, LibraryFunction], own: str = "") -> st
 
 
 class _NotWritten(Exception):
-    """There is no expression for a value."""
+    """A value has no expression."""
 
 
 def _entry(name: str, function: LibraryFunction, own: str) -> Iterator[str]:
@@ -160,7 +160,7 @@ def function_text(called: Callable[..., Any], own: str = "") -> str:
 
 
 def _named(name: str) -> Any:
-    """Return what a dotted name stands for; ``None`` for nothing."""
+    """Return the object that a dotted name refers to; ``None`` if there is none."""
     value: Any = torch
     for part in name.split(".")[1:]:
         value = getattr(value, part, None)
@@ -168,9 +168,9 @@ def _named(name: str) -> Any:
 
 
 def module_text(module: nn.Module) -> str:
-    """Return an expression that makes a module like this one, without values of its parameters.
+    """Return an expression for a module like this one, without values of its parameters.
 
-    It is the call of its class where that makes the same; otherwise the module is pickled.
+    It is the call of its class if that makes the same; otherwise the module is pickled.
     """
     text = _constructed(module)
     if text:
@@ -208,7 +208,7 @@ def _constructed(module: nn.Module) -> str:
     text = f"{name}({', '.join([*given, *filter(None, [device])])}){evaluated}"
     try:
         made = eval(text, {"torch": torch})
-    except Exception:  # whatever the constructor has against it, it is not this module
+    except Exception:  # whatever the constructor raises, it does not make this module
         return ""
     return text if content_of_module(made) == content_of_module(module) else ""
 
@@ -218,7 +218,7 @@ def _same(value: Any, other: Any) -> bool:
 
 
 def _text(value: Any) -> str:
-    """Return an expression for a value among the arguments of a call."""
+    """Return an expression for an argument of a call."""
     if isinstance(value, Argument):
         tensor = f"t[{value.index}]"
         if "complex" in value.dtype:

@@ -1,4 +1,4 @@
-"""The module of a recipe as files: scripts with and without constants, steps, and differences."""
+"""Files of a recipe's module: scripts with and without constants, steps, and differences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from lowerscope.core.stages import Stages
 from lowerscope.core.texts import builder_of
 
 MOST_INSIDE = 10_000_000
-"""Bytes of constants above which they lie beside the script."""
+"""Size limit of constants in the script, in bytes; larger ones are in a file beside it."""
 
 _INFINITE = re.compile(r'R\.const\("(-?inf|nan)"')
 _IMPORT = re.compile(r"^# (from .* import .*)$", re.MULTILINE)
@@ -39,10 +39,11 @@ _OWN_DTYPES = frozenset("?bBhHiIlLqQefdFD")
 
 
 def script_files(module: tvm.IRModule, name: str = "module") -> Iterator[File]:
-    """Yield the script of a module that can be read back, with its constants.
+    """Yield the loadable script of a module, with its constants.
 
-    Up to `MOST_INSIDE` bytes of constants stand in its metadata, and ``tvm.script.from_source``
-    reads it. Of more, they lie in an ``.npz`` beside it, and the script is a Python file to import.
+    Up to `MOST_INSIDE` bytes of constants are in its metadata, and ``tvm.script.from_source``
+    parses it. Above that, they are in an ``.npz`` beside it, and the script is a Python file to
+    import.
     """
     _check_names(module)
     if constant_bytes(module) <= MOST_INSIDE:
@@ -91,7 +92,7 @@ def script_files(module: tvm.IRModule, name: str = "module") -> Iterator[File]:
     body = _IMPORT.sub("", text).partition("# Metadata")[0].strip()
     given = {"metadata": {"ir.GenericConst": list(constants)}, **_imported(text)}
     if not _reads_back(body, given, module):
-        # In another order than they are printed in: TVM's own metadata knows better.
+        # The order differs from the printed one: fall back to TVM's own metadata.
         yield text_file(f"{name}.py", _readable(module_text(module, show_meta=True).text))
         return
     yield text_file(f"{name}.py", "\n".join([*head, body, ""]))
@@ -104,7 +105,7 @@ def _check_names(module: tvm.IRModule) -> None:
 
 
 def _check_name(name: str) -> None:
-    """Refuse a function whose name would become code: TVM writes it as it is."""
+    """Reject a function whose name would become code: TVM writes it verbatim."""
     if not is_identifier(name):
         raise LowerscopeError(
             f"the name of the function {name!r} cannot stand in a script",
@@ -122,7 +123,7 @@ def _reads_back(text: str, given: Mapping[str, object], module: tvm.IRModule) ->
 
 
 def _imported(text: str) -> dict[str, object]:
-    """Return what the imports of a script bring, by the names that it has there."""
+    """Return the imported values of a script by name."""
     found: dict[str, object] = {"tvm": tvm}
     for line in _IMPORT.findall(text):
         path, _, name = line.removeprefix("from ").partition(" import ")
@@ -140,12 +141,12 @@ def _in_order(text: str, module: tvm.IRModule) -> Iterator[relax.Function]:
 
 
 def _readable(text: str) -> str:
-    # TVM writes these constants as texts, which it does not read back.
+    # TVM writes these constants as strings, which it does not parse.
     return _INFINITE.sub(r'R.const(float("\1")', text)
 
 
 def plain_files(stages: Stages) -> Iterator[File]:
-    """Yield the script of the module without its constants, to be read."""
+    """Yield the script of the module without its constants, for reading."""
     _check_names(stages.completed)
     yield text_file("script.py", module_text(stages.completed).text)
 
@@ -186,7 +187,7 @@ def step_files(stages: Stages, which: str) -> Iterator[File]:
 
 
 def patch_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]:
-    """Yield what each step changed, or what one did, as ``diff -u`` writes it."""
+    """Yield the changes of each step, or of one, as ``diff -u`` writes them."""
     for number, label, name in _steps(stages, which, first=False):
         sides = tuple(
             Side(recipe=recipe, moment=Moment(clock="passes", index=index))
@@ -203,7 +204,7 @@ def _before(stages: Stages, number: int) -> int:
 
 
 def _steps(stages: Stages, which: str, *, first: bool) -> Iterator[tuple[int, str, str]]:
-    """Yield number, label and name of the steps that are wanted."""
+    """Yield number, label and name of the requested steps."""
     runs = stages.transformed.runs
     known = {
         label: (number, run)

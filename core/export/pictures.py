@@ -1,4 +1,4 @@
-"""Graphs as files: who paints them is given, as the core has no painter; DOT is text."""
+"""Graphs as files: pictures by an external painter, and text formats."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Protocol, cast
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.catalogue import GRAPHS, PICTURES
 from lowerscope.core.export.files import File, text_file
+from lowerscope.core.export.graph_formats import TEXT_FORMATS
 from lowerscope.core.graphs import draw_graph
+from lowerscope.core.model.graph import WHOLE, GraphName, GraphRecord
+from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
 from lowerscope.core.progress import Silent
-from lowerscope.core.records.graph import WHOLE, GraphName, GraphRecord
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT, TextMetrics
-from lowerscope.core.rendering.graphs.dot import dot_text
 from lowerscope.core.rendering.graphs.hierarchy import FITTING, Opening
 from lowerscope.core.rendering.graphs.part import openings_to, part_of
 from lowerscope.core.stages import Stages
 
 LEVELS = {"fit": FITTING, "all": Opening(fits=WHOLE), "none": Opening(expanded=())}
-"""How many modules are expanded in a picture: those that fit a pane, all, none."""
+"""Levels of expanded modules in a picture: those that fit a pane, all, none."""
 
 
 class Painter(Protocol):
-    """What paints graphs."""
+    """Interface for painting graphs."""
 
     def metrics(self) -> TextMetrics:
-        """Return the widths of the characters that it paints with."""
+        """Return the widths of the painter's characters."""
         ...
 
     def paint(self, graph: GraphRecord, path: Path, kind: str, title: str) -> None:
@@ -52,12 +52,12 @@ def picture_files(
     level
         Of `LEVELS`.
     part
-        A module or a node, to have what is inside of it, or around it; empty for all.
+        A module, for its content, or a node, for its neighbourhood; empty for all.
 
     Raises
     ------
     LowerscopeError
-        If there is no such graph or part, or nobody to paint it.
+        If there is no such graph or part, or no painter.
     """
     metrics = DEFAULT if painter is None else painter.metrics()
     which = cast(GraphName, GRAPHS[name])
@@ -66,8 +66,8 @@ def picture_files(
     else:
         graph = draw_graph(stages, which, None, metrics, LEVELS[level], Silent().check)
     for kind in kinds:
-        if kind == "dot":
-            yield text_file(f"{which}.dot", dot_text(graph, which))
+        if kind in TEXT_FORMATS:
+            yield text_file(f"{which}.{kind}", TEXT_FORMATS[kind](graph, which))
             continue
         if painter is None:
             raise LowerscopeError(
@@ -104,12 +104,12 @@ def _painted(painter: Painter, graph: GraphRecord, name: str, kind: str, title: 
 
 
 def check_kinds(kinds: Sequence[str]) -> None:
-    """Refuse formats that there are not.
+    """Reject unknown formats.
 
     Raises
     ------
     LowerscopeError
-        With those that there are.
+        With the known ones.
     """
     wrong = next((each for each in kinds if each not in PICTURES), None)
     if wrong is not None:

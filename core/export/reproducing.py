@@ -1,8 +1,8 @@
-"""``reproduce.py``: a program that needs torch and TVM alone, and does what a recipe says.
+"""``reproduce.py``: a program that reproduces a recipe with torch and TVM only.
 
 It builds the model from its source, makes the Relax module with a block builder from the model's
-own parameters, applies the passes and the schedules, builds, runs, and asserts that what comes out
-is what torch computes.
+own parameters, applies the passes and the schedules, builds, runs, and asserts that the outputs
+match torch's.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ARRAYS = "reproduce.npz"
 MODULE = "reproduce.json"
 
 _STANDARD = "base64 copy dataclasses hashlib json linecache operator pickle random sys types"
-"""What the program may use of Python's own library."""
+"""Modules of the standard library that the program may use."""
 
 RESERVED = (
     *("STORED", "bits", "lower", "parameters_of", "torch"),
@@ -58,16 +58,16 @@ RESERVED = (
 
 @dataclass(frozen=True)
 class Reproduction:
-    """The program, with what has to lie beside it.
+    """The program, with the files beside it.
 
     Attributes
     ----------
     program
         Its text.
     arrays
-        For `ARRAYS`; empty where no such file is needed.
+        For `ARRAYS`; empty if no such file is needed.
     module
-        For `MODULE`: the module before the passes where no program can make it; empty for none.
+        For `MODULE`: the module before the passes if no program can make it; empty for none.
     files
         To be copied.
     """
@@ -79,12 +79,12 @@ class Reproduction:
 
 
 def reproduction(stages: Stages, recipe: Recipe) -> Reproduction:
-    """Return the program that reproduces what a recipe makes.
+    """Return the program that reproduces a recipe.
 
     Raises
     ------
     LowerscopeError
-        If a step fails, or something in it cannot be written down; it is named.
+        If a step fails, or a part of it cannot be written as code; it is named.
     """
     if is_in_memory(recipe):
         raise not_in_a_file(recipe.source.spec)
@@ -112,7 +112,7 @@ def reproduction(stages: Stages, recipe: Recipe) -> Reproduction:
 
 
 def _check_functions(stages: Stages) -> None:
-    """Refuse functions that a file of rules registers: it imports Lowerscope."""
+    """Reject functions that a file of rules registers: it imports Lowerscope."""
     called = external_functions(stages.completed)
     for extension, loaded in stages.extensions:
         both = sorted(set(loaded.functions) & set(called))
@@ -131,13 +131,13 @@ def _extension_files(stages: Stages) -> tuple[Path, ...]:
 
 
 def _lowering(stages: Stages, stored: Stored) -> tuple[str, tuple[str, ...], str]:
-    """Return the program of ``lower(model)``, what it imports, and the module if it is a file."""
+    """Return the program of ``lower(model)``, its imports, and the module if it is a file."""
     lines = ["def lower(model):", '    """Make the Relax module."""']
     if stages.lowered is None and stages.loaded.module is not None:
         try:
             built = builder_of(stages, stages.module, RESERVED)
         except LowerscopeError:
-            # It is what the file has, or has been wrapped: that is a module of one call.
+            # The module is the file's own, or a wrapper with a single call.
             return "\n".join([*lines, "    return model", ""]), (), ""
         if any(isinstance(f, relax.Function) for f in stages.module.functions.values()):
             same = f"    if isinstance(model, tvm.IRModule) and {_HAS_RELAX}:"
@@ -159,7 +159,7 @@ _HAS_RELAX = 'any(type(each).__name__ == "Function" for each in model.functions.
 
 
 def _built(built: BuilderText, lines: list[str], stages: Stages, stored: Stored) -> str:
-    """Return the program of a module that a block builder makes of the model's own tensors."""
+    """Return the block builder program of a module, on the model's own tensors."""
     known = _by_content(stages)
     texts = []
     for name, array in built.constants.items():
@@ -182,7 +182,7 @@ _TENSORS = "    tensors = {**dict(model.named_parameters()), **dict(model.named_
 
 
 def _by_content(stages: Stages) -> dict[tuple[str, tuple[int, ...], str], str]:
-    """Return the names of the model's tensors by what is in them."""
+    """Return the names of the model's tensors by content."""
     model = stages.loaded.model
     if model is None:
         return {}
@@ -199,7 +199,7 @@ def _content(array: np.ndarray) -> tuple[str, tuple[int, ...], str]:
 
 
 def _parameters(stages: Stages, stored: Stored) -> str:
-    """Return ``parameters_of``: the arguments of ``main`` that the model has values for."""
+    """Return ``parameters_of``: the arguments of ``main`` that are values of the model."""
     lines = ["def parameters_of(model, inputs):"]
     lines.append('    """The values of arguments of main that are no inputs, by name."""')
     names = [each.name for each in stages.loaded.inputs]

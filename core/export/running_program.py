@@ -1,4 +1,4 @@
-"""The lines of a program that build and run a module, and hold it against its reference."""
+"""Generated code that builds and runs a module, and compares it with its reference."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import inspect
 from pathlib import Path
 
 import msgspec
+import tvm
 
+from lowerscope.core.cancellations import with_cancellations
 from lowerscope.core.comparing.tolerances import Tolerance
 from lowerscope.core.execution.building import without_kills
-from lowerscope.core.execution.cancellations import with_cancellations
 from lowerscope.core.export.report import source_name
 from lowerscope.core.export.source_program import digest_of
 from lowerscope.core.python_text import quoted
@@ -85,14 +86,14 @@ def check(name, actual, expected):
     finite = np.isfinite(ours) & np.isfinite(theirs)
     if not finite.all():
         print(f"{name}: {np.sum(~finite)} of {finite.size} elements are not finite on both sides")
-    return float(np.abs(ours - theirs)[finite].max()) if finite.any() else None
+    return float(np.abs(ours[finite] - theirs[finite]).max()) if finite.any() else None
 '''
 
 
 def running_program(
     stages: Stages, recipe: Recipe, *, library: bool, more: tuple[Path, ...]
 ) -> str:
-    """Return the program with ``main``, which does all of it.
+    """Return the program with ``main``, which runs everything.
 
     Parameters
     ----------
@@ -101,11 +102,9 @@ def running_program(
     more
         Files that register some.
     """
-    built_from = without_kills(stages.completed)
-    frees = built_from is not stages.completed
-    cancels = with_cancellations(built_from) is not built_from
-    compiled = "without_kills(module)" if frees else "module"
-    compiled = f"with_cancellations({compiled})" if cancels else compiled
+    compiled, embedded = _to_compile("module", stages.completed)
+    expected, more_embedded = _expected(stages)
+    embedded |= more_embedded
     lines = ["def main():", '    """Do all of it."""']
     if recipe.threads:
         lines += [
@@ -184,13 +183,22 @@ def running_program(
     ]
     constants = [f"TOLERANCES = {_tolerances(recipe)}", f"RANDOM = {drawn}" * bool(drawn)]
     text = "\n".join(filter(None, constants)) + "\n"
-    freeing = [inspect.getsource(without_kills)] if frees else []
-    freeing += [inspect.getsource(with_cancellations)] if cancels else []
-    return "\n\n".join([text, _RUNTIME, *freeing, _expected(stages), "\n".join(lines)])
+    return "\n\n".join([text, _RUNTIME, *embedded.values(), expected, "\n".join(lines)])
+
+
+def _to_compile(name: str, module: tvm.IRModule) -> tuple[str, dict[str, str]]:
+    """Return the expression of the compiled module, and the functions that it needs."""
+    text, embedded = name, {}
+    for change in (without_kills, with_cancellations):
+        changed = change(module)
+        if changed is not module:
+            text, module = f"{change.__name__}({text})", changed
+            embedded[change.__name__] = inspect.getsource(change)
+    return text, embedded
 
 
 def side_of(stages: Stages) -> str:
-    """Return what the outputs are held against, in words."""
+    """Return the name of the reference that the outputs are compared with."""
     if stages.loaded.model is not None:
         return "torch"
     return "NumPy" if stages.loaded.reference is not None else "the module before its steps"
@@ -205,11 +213,12 @@ def _tolerances(recipe: Recipe) -> str:
     return f"{{{inside}\n}}"
 
 
-def _expected(stages: Stages) -> str:
+def _expected(stages: Stages) -> tuple[str, dict[str, str]]:
+    """Return ``expected_of``, and the functions that it needs."""
     loaded = stages.loaded
     lines = ["def expected_of(model, inputs, source):"]
     if loaded.model is not None:
-        # The modules of exported programs hold specs of trees that warn when they are copied.
+        # Modules of exported programs contain tree specs that warn when they are copied.
         copied = "copy.deepcopy(model)" if loaded.exported is None else "open_model(source)"
         lines += [
             '    """What torch computes, from copies of the model and of its inputs."""',
@@ -219,7 +228,7 @@ def _expected(stages: Stages) -> str:
             "        return list(leaves(call_model(model, inputs, source)))",
             "",
         ]
-        return "\n".join(lines)
+        return "\n".join(lines), {}
     if loaded.reference is not None:
         lines += [
             '    """What NumPy computes, by the function reference of the file."""',
@@ -229,11 +238,12 @@ def _expected(stages: Stages) -> str:
             "    return list(leaves(reference(*(each.numpy() for each in inputs))))",
             "",
         ]
-        return "\n".join(lines)
+        return "\n".join(lines), {}
+    compiled, embedded = _to_compile("lower(model)", stages.module)
     lines += [
         '    """What the module computes before its steps."""',
-        '    run = virtual_machine(tvm.compile(lower(model), "llvm"))["main"]',
+        f'    run = virtual_machine(tvm.compile({compiled}, "llvm"))["main"]',
         "    return list(leaves(run(*(to_tvm(each) for each in inputs))))",
         "",
     ]
-    return "\n".join(lines)
+    return "\n".join(lines), embedded

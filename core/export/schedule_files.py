@@ -1,4 +1,4 @@
-"""The schedules of a recipe as files: JSON to load again, and a Python program for each."""
+"""Files of a recipe's schedules: loadable JSON, and a Python program for each."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from lowerscope.core.stages import Stages
 def schedule_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]:
     """Yield the schedules of all functions, or of one.
 
-    They are those that were applied to the model, by hand or by rules; and those that the recipe
-    has for functions besides. Of the latter, a program fetches blocks by their names.
+    They are those that were applied to the model, by hand or by rules; and the recipe's other
+    schedules. Programs of the latter fetch blocks by name.
 
     Raises
     ------
@@ -54,5 +54,5 @@ def schedule_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]
 
 
 def _kept(recipe: Recipe) -> dict[str, Schedule]:
-    """Return the schedules of a recipe that are on, by function."""
+    """Return the enabled schedules of a recipe, by function."""
     return {each.function: each for each in recipe.schedules if each.on and each.primitives}

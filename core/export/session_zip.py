@@ -1,4 +1,4 @@
-"""The session of a recipe with all files that it needs, as one archive."""
+"""Archive of a recipe's session with all files that it needs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ NAME = "session.zip"
 def session_zip(stages: Stages, recipe: Recipe, layout: Layout) -> Iterator[File]:
     """Yield the archive.
 
-    Schedules that tuning has found on this machine stand in its recipe; that a file may run code
-    when it is opened has to be said again where it is opened.
+    Schedules that tuning has found on this machine are stored in its recipe; trust in files that
+    may run code has to be given again when it is opened.
 
     Raises
     ------
     LowerscopeError
-        If a file that the recipe names is not there, or the model is in none.
+        If a file of the recipe does not exist, or the model is in none.
     """
     source = recipe.source
     if is_in_memory(recipe):
@@ -61,7 +61,7 @@ def session_zip(stages: Stages, recipe: Recipe, layout: Layout) -> Iterator[File
 
 
 def _with_tuned(stages: Stages, recipe: Recipe) -> Recipe:
-    """Return a recipe that holds the schedules that tuning has found, which another machine lacks.
+    """Return a recipe with the schedules found by tuning, which another machine lacks.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def _with_tuned(stages: Stages, recipe: Recipe) -> Recipe:
         if name == APPLY_TUNED
         for applied in step
     ]
-    # A schedule goes before a rule: at the place of tuning's, or with those that are applied.
+    # Schedules precede rules: at the step of tuning, or with the applied ones.
     there = any(step.name == APPLY_SCHEDULES and step.on for step in recipe.steps)
     steps = tuple(
         msgspec.structs.replace(step, name=APPLY_SCHEDULES) if step.name == APPLY_TUNED else step

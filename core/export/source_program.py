@@ -1,4 +1,4 @@
-"""The lines of a program that open a model from its source, and make its inputs, by torch alone."""
+"""Generated code that opens a model from its source, and makes its inputs, with torch only."""
 
 from __future__ import annotations
 
@@ -86,13 +86,13 @@ NAMES = (
 
 @dataclasses.dataclass
 class Stored:
-    """The arrays that a program reads from a file beside it, by name."""
+    """The arrays that a program loads from a file beside it, by name."""
 
     file: str
     arrays: dict[str, np.ndarray[Any, Any]] = dataclasses.field(default_factory=dict)
 
     def add(self, name: str, tensor: torch.Tensor) -> str:
-        """Keep a tensor; return an expression for it."""
+        """Store a tensor; return an expression for it."""
         self.arrays[name] = bits(tensor)
         text = f"torch.from_numpy(STORED[{quoted(name)}])"
         dtype = str(tensor.dtype)
@@ -102,7 +102,7 @@ class Stored:
 
 
 def bits(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-    """Return a tensor as an array; where NumPy lacks its dtype, as whole numbers of the same bits.
+    """Return a tensor as an array; if NumPy lacks its dtype, as integers of the same bits.
 
     `BITS` is the same for the program.
     """
@@ -135,21 +135,21 @@ def source_program(
     Parameters
     ----------
     stored
-        Takes the arrays that cannot be made anew.
+        Receives the arrays that cannot be recomputed.
     embeds
-        Whether the program holds texts of files besides that of a sample.
+        Whether the program contains texts of files besides that of a sample.
 
     Returns
     -------
     program
-        The lines; those of a sample hold its text.
+        The lines; those of a sample contain its text.
     files
-        What has to lie beside the program.
+        Files needed beside the program.
 
     Raises
     ------
     LowerscopeError
-        If the inputs hold what cannot be written down.
+        If the inputs contain a value without an expression.
     """
     loaded = stages.loaded
     opening, files = _opening(loaded, recipe)
@@ -167,7 +167,7 @@ def source_program(
 
 
 def digest_of(path: Path) -> str:
-    """Return what tells a file from another of its name."""
+    """Return a digest of a file's content."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

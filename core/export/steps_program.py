@@ -1,4 +1,4 @@
-"""The lines of a program that apply a recipe's steps: TVM's passes, and schedules as Python."""
+"""Generated code that applies a recipe's steps: TVM's passes, and schedules as Python."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from tvm import tirx
 
 from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.export.source_program import digest_of
-from lowerscope.core.passes import folding, transposed, vector_math
+from lowerscope.core.passes import folding, row_major, transposed, vector_math
 from lowerscope.core.passes.catalogue import MODULES, Pass, find
 from lowerscope.core.passes.context_options import split
 from lowerscope.core.passes.folding import FOLD_BATCH_NORM
 from lowerscope.core.passes.options import arguments_of
+from lowerscope.core.passes.recording import PassRun
+from lowerscope.core.passes.row_major import ATTACH, without_row_major
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED
 from lowerscope.core.python_text import attribute, comment, docstring, quoted, quoted_lines
 from lowerscope.core.recipe import Recipe, Step
@@ -29,7 +31,7 @@ from lowerscope.core.stages import Stages
 
 NAMES = (
     *("TARGET", "transform", "scheduled", "without", "sch", "s_tir"),
-    *("FOLDING", "TRANSPOSED", "VECTOR_MATH"),
+    *("FOLDING", "TRANSPOSED", "VECTOR_MATH", "ROW_MAJOR"),
 )
 """Names that the program defines."""
 
@@ -38,7 +40,10 @@ _OWN_STEPS: Mapping[str, tuple[ModuleType, str]] = {
     SPLIT_TRANSPOSED: (transposed, "split_transposed"),
     VECTOR_MATH: (vector_math, "with_vector_math"),
 }
-"""The steps that are neither TVM's nor the user's: their modules, and what is called."""
+"""Steps that are neither TVM's nor the user's: their modules, and function names."""
+
+_BEFORE_STEPS: Mapping[str, tuple[ModuleType, str]] = {ATTACH: (row_major, "without_row_major")}
+"""Functions applied before a step of TVM's that would otherwise change the module."""
 
 SCHEDULED = '''\
 def scheduled(module, schedules):
@@ -75,7 +80,7 @@ def steps_program(stages: Stages, recipe: Recipe, taken: Identifiers) -> str:
     Parameters
     ----------
     taken
-        The names that the whole program has; those of the schedules are added.
+        Identifiers of the whole program; those of the schedules are added.
     """
     schedules = iter(stages.transformed.schedules)
     parts: list[str] = []
@@ -85,11 +90,10 @@ def steps_program(stages: Stages, recipe: Recipe, taken: Identifiers) -> str:
     ]
     own: dict[Path, str] = {}
     needs_scheduling = False
-    applied = [step for step in recipe.steps if step.on]
-    runs = (run for run in stages.transformed.runs if run.depth == 0 and run.status != "off")
+    applied = _applied(stages, recipe)
     if applied:
         lines.append("    with TARGET:")
-    for step, run in zip(applied, runs, strict=True):
+    for step, run in applied:
         if step.name in SCHEDULING:
             named = {}
             for each in next(schedules, ()):
@@ -99,6 +103,9 @@ def steps_program(stages: Stages, recipe: Recipe, taken: Identifiers) -> str:
             needs_scheduling = needs_scheduling or bool(named)
             lines += _scheduling(step, named)
             continue
+        name = _name(step, stages)
+        if _bares(name, run):
+            lines.append(f"        module = {_embedded_call(_BEFORE_STEPS[name])}")
         lines += (f"        {line}" for line in _pass(step, stages, own, tuple(run.left_out)))
     lines += ["    return module", ""]
     if needs_scheduling:
@@ -152,21 +159,43 @@ def _scheduling(step: Step, named: Mapping[str, str]) -> Iterator[str]:
 
 
 def own_steps(stages: Stages, recipe: Recipe) -> tuple[str, ...]:
-    """Return the steps that are Lowerscope's own: the program holds their text."""
-    named = (find(step.name, stages.passes, step.name) for step in recipe.steps if step.on)
-    return tuple(dict.fromkeys(each.type.name for each in named if each.type.name in _OWN_STEPS))
+    """Return the steps whose modules are embedded in the program."""
+    applied = ((_name(step, stages), run) for step, run in _applied(stages, recipe))
+    return tuple(
+        dict.fromkeys(name for name, run in applied if name in _OWN_STEPS or _bares(name, run))
+    )
+
+
+def _name(step: Step, stages: Stages) -> str:
+    return find(step.name, stages.passes, step.name).type.name
+
+
+def _applied(stages: Stages, recipe: Recipe) -> list[tuple[Step, PassRun]]:
+    """Return the enabled steps, each with its pass run."""
+    runs = (run for run in stages.transformed.runs if run.depth == 0 and run.status != "off")
+    return list(zip((step for step in recipe.steps if step.on), runs, strict=True))
+
+
+def _bares(name: str, run: PassRun) -> bool:
+    """Return whether the program drops layouts before a step, as Lowerscope's version does."""
+    return name in _BEFORE_STEPS and without_row_major(run.before) is not run.before
+
+
+def _embedded_call(found: tuple[ModuleType, str]) -> str:
+    module, function = found
+    return f"{module.__name__.rpartition('.')[2].upper()}.{function}(module)"
 
 
 def _embedded(name: str) -> str:
-    """Return the lines that run the module of one of our own steps, as it is without us."""
-    module, _ = _OWN_STEPS[name]
+    """Return the lines of an own step's module, with its imports of Lowerscope inlined."""
+    module, _ = {**_OWN_STEPS, **_BEFORE_STEPS}[name]
     text = inspect.getsource(module)
     for line, path, names in re.findall(
         r"^(from (lowerscope\S*) import (.+))$", text, re.MULTILINE
     ):
         there = importlib.import_module(path)
         made = [inspect.getsource(getattr(there, each.strip())) for each in names.split(",")]
-        # Where it was imported there is no room for a definition among the imports: below them.
+        # Definitions cannot stand among the imports: move them below.
         text = text.replace(f"{line}\n", "")
         text += "\n\n" + "\n\n".join(made)
     title = module.__name__.rpartition(".")[2]
@@ -178,8 +207,7 @@ def _pass(
 ) -> Iterator[str]:
     found = find(step.name, stages.passes, step.name)
     if found.type.name in _OWN_STEPS:
-        module, function = _OWN_STEPS[found.type.name]
-        yield f"module = {module.__name__.rpartition('.')[2].upper()}.{function}(module)"
+        yield f"module = {_embedded_call(_OWN_STEPS[found.type.name])}"
         return
     arguments, config = split(found.options, arguments_of(found.options, step.options, step.name))
     texts = [f"{name}={_text(value, step, name)}" for name, value in arguments.items()]
@@ -208,7 +236,7 @@ def _made(found: Pass, arguments: list[str], own: dict[Path, str]) -> str:
 
 
 def _is_made(found: Pass) -> bool:
-    """Whether the user's file has the pass itself, and not what makes it."""
+    """Return whether the user's file defines the pass itself, not a function that makes it."""
     return found.make.__module__ == "lowerscope.core.passes.user_passes"
 
 

@@ -1,4 +1,4 @@
-"""A block builder that lowers while it emits, and knows what the current node has made."""
+"""Block builder that legalises on emission and tracks the bindings of the current node."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ _FINAL = frozenset(
         "shape_of",
     )
 )
-"""Operators that are no operators of a model: nothing to legalise."""
+"""Internal operators, which have nothing to legalise."""
 
 
 _FOLDED = frozenset(
     f"relax.{name}"
     for name in ("add", "subtract", "multiply", "divide", "floor_divide", "floor_mod", "mod")
 )
-"""Operators that TVM folds by rules of the real numbers where an argument is 0."""
+"""Operators that TVM simplifies as for real numbers if an argument is 0."""
 
 
 class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
-    """Builds ``main``, one dataflow block, and cuts it at the borders of the FX nodes.
+    """Builder of ``main``, one dataflow block, that splits its bindings by FX node.
 
     Attributes
     ----------
     te
-        Whether a relax operator that is emitted is replaced by its legalisation, a ``call_tir``
-        of a new PrimFunc; otherwise it is emitted as it is. May change from node to node.
+        Whether an emitted relax operator is replaced by its legalisation, a ``call_tir`` of a new
+        PrimFunc; otherwise it is emitted unchanged. May change from node to node.
     dimensions
         The variables of named dimensions.
     constants
@@ -65,7 +65,8 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
         self.dimensions = dimensions
         self.constants = Constants()
         self.not_legalised: set[str] = set()
-        # By the hash of a call, which is where it lies: TVM's expressions compare to expressions.
+        # Keyed by the hash of a call, which is its address: comparing TVM's expressions gives
+        # expressions.
         self._te_calls: dict[int, TeCall] = {}
         self._emitted: list[str] = []
         self._kept: list[Any] = []
@@ -84,9 +85,9 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
         Returns
         -------
         bindings
-            All that was bound since the last node, by this class or by the normaliser.
+            All bindings since the last node, by this class or by the normaliser.
         emitted
-            What was emitted, in the words of the rules: ``topi.nn.dense``, ``R.matmul``, ….
+            Emitted operators, as the rules name them: ``topi.nn.dense``, ``R.matmul``, ….
         """
         bindings = self.keep()
         self._kept = []
@@ -96,14 +97,14 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
         return bindings, emitted
 
     def keep(self) -> list[Any]:
-        """Return what is bound for the current node; `discard_node` leaves it from now on."""
-        # `+=` would leave it to TVM's array, which copies both sides into an array each time.
+        """Return the bindings of the current node so far; a later `discard_node` keeps them."""
+        # `+=` would be handled by TVM's array, which copies both sides into an array each time.
         self._kept.extend(self._end_block().bindings)
         self._begin_dataflow_block()
         return self._kept
 
     def discard_node(self, *, kept: bool = False) -> None:
-        """Drop what has been bound for the current node since `keep`; with `kept`, all of it."""
+        """Drop the bindings of the current node since `keep`; with `kept`, all of it."""
         if kept:
             self._kept = []
         self._end_block()
@@ -113,12 +114,12 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
         self._stayed.clear()
 
     def restore(self, bindings: list[Any]) -> None:
-        """Go back to a node of which `bindings` are kept, as `end_node` returned them."""
+        """Return to a node with its `bindings`, as `end_node` returned them."""
         self._kept = list(bindings)
 
     @property
     def parameters(self) -> set[Any]:
-        """The variables that the function under way takes."""
+        """Parameters of the function under construction."""
         return set(self._func._params)
 
     def finish(self, bindings: list[Any], output: Value) -> None:
@@ -130,7 +131,7 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
         self.emit_func_output(output)
 
     def abandon(self) -> None:
-        """Drop what has been built, for a model that turned out not to be covered."""
+        """Drop everything that was built, for a model with uncovered nodes."""
         self._end_block()
         self.end_scope()
 
@@ -144,10 +145,10 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
         return super().emit(expr, name_hint)
 
     def _kept_from_folding(self, expr: Value) -> Value:
-        """Return an operation of floats that TVM does not compute by rules of the real numbers.
+        """Return an operation on floats that TVM does not simplify as for real numbers.
 
-        It inlines a constant of rank 0 into TensorIR, where ``x * 0`` becomes 0 whatever x is, and
-        ``x / 0`` an error; an element of a constant of rank 1 it does not know.
+        It inlines a constant of rank 0 into TensorIR, where ``x * 0`` becomes 0 even for NaN, and
+        ``x / 0`` an error; an element of a constant of rank 1 is opaque to it.
         """
         if not (isinstance(expr, ir.Call) and isinstance(expr.op, ir.Op)):
             return expr
@@ -171,7 +172,7 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
         return call
 
     def te_calls_of(self, bindings: list[Any]) -> dict[str, TeCall]:
-        """Return what TE did for those of `bindings` that call what it made, by variable."""
+        """Return the TE calls of `bindings`, by variable."""
         found = ((each.var.name, getattr(each, "value", None)) for each in bindings)
         return {
             str(name): self._te_calls[hash(value)]
@@ -187,12 +188,12 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
         return constant
 
     def optional_constant(self, tensor: Any) -> Value:
-        """Return a tensor as a Relax constant, or ``None`` for ``None``."""
+        """Return a tensor as a Relax constant; ``None`` for ``None``."""
         return None if tensor is None else self.constant(tensor)
 
     @contextmanager
     def constants_in_float32(self) -> Iterator[None]:
-        """Give constants of half precision as float32 while a rule computes in it."""
+        """Return half-precision constants as float32 while a rule computes in float32."""
         self._in_float32 = True
         try:
             yield
@@ -254,7 +255,7 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
 
 
 def without_unused(module: tvm.IRModule) -> tvm.IRModule:
-    """Return `module` without PrimFuncs that nothing calls, which discarded nodes leave behind."""
+    """Return `module` without uncalled PrimFuncs, which come from discarded nodes."""
     if len(module.functions) == 1:
         return module
     main = module["main"]
@@ -275,7 +276,7 @@ def functions_of(bindings: list[Any]) -> tuple[str, ...]:
     names: list[str] = []
     for binding in bindings:
         value = getattr(binding, "value", None)
-        # What calls a function has it as its first argument.
+        # The called function is the first argument.
         called = value.args[0] if isinstance(value, ir.Call) and len(value.args) else None
         if isinstance(called, ir.GlobalVar):
             names.append(called.name_hint)
@@ -313,7 +314,7 @@ def _operator_name(operator: Any) -> str:
 
 
 def te_name(func: Callable[..., Any]) -> str:
-    """Return what a TE function is called: ``topi.nn.dense``, or its own name."""
+    """Return the name of a TE function: ``topi.nn.dense``, or its own name."""
     module, name = getattr(func, "__module__", ""), getattr(func, "__name__", "te")
     if not module.startswith("tvm.topi"):
         return str(name)

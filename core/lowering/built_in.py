@@ -1,4 +1,4 @@
-"""How a node is lowered without a rule of the user's: by a built-in one, in parts, or in torch."""
+"""Lowering of a node without a user's rule: by a built-in rule, in parts, or in torch."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from lowerscope.core.lowering.traced_values import as_traced, check_members
 
 
 class BuiltIn:
-    """Lowers the nodes of a graph, one by one.
+    """Lowering of the nodes of a graph, one by one.
 
     Parameters
     ----------
     env
-        The values of the nodes so far, which the translator adds to.
+        The values of the nodes so far; the translator adds to it.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class BuiltIn:
         args, kwargs
             Its arguments, with the values of the nodes among them.
         now
-            What is known of it: takes how it was lowered.
+            Context of the node; updated with the strategy and the rules.
         in_torch
             Whether it can run in torch.
 
@@ -87,7 +87,7 @@ class BuiltIn:
             except Refused as refusal:
                 cause = str(refusal)
             except Exception as error:
-                # TVM refuses what it cannot infer in many types; its word for it is shown.
+                # TVM raises many types for failed inference; its own message is shown.
                 cause = reason_of(error)
         if not in_torch:
             made = self._traced.values[node.name].text
@@ -98,7 +98,7 @@ class BuiltIn:
             try:
                 return self._by_parts(node, args, kwargs, now)
             except Refused as refusal:
-                # As a whole it has no rule either, and that is what is said of it.
+                # No rule covers it as a whole either, which is the reason shown.
                 if str(refusal) == NUMBERS_ONLY:
                     cause = cause or NUMBERS_ONLY
         self._builder.discard_node()
@@ -113,7 +113,7 @@ class BuiltIn:
     def by_rule(
         self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any], now: Current
     ) -> Value:
-        """Return the value that a rule, or TVM's own converter, makes of a node.
+        """Return the value of a node by a rule, or by TVM's own converter.
 
         Raises
         ------

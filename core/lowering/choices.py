@@ -1,4 +1,4 @@
-"""Which strategy each node is lowered by: the default, and what the user overrode."""
+"""Strategy of each node: the default, and the user's overrides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lowerscope.core.lowering.operator_names import bare_name, operator_name
 from lowerscope.core.recipe import Override, Strategy
 
 _NODE = "fx:"
-"""Before the name of one node, as in the ids of nodes."""
+"""Prefix of the name of a node in a pattern, as in the ids of nodes."""
 
 
 class Choices:
@@ -21,9 +21,9 @@ class Choices:
     Parameters
     ----------
     default
-        For nodes that no override names.
+        For nodes without an override.
     overrides
-        In order; see `core.recipe.Override`. Those that are switched off do not count.
+        In order; see `core.recipe.Override`. Disabled ones are ignored.
     paths
         Dotted path of the module that each node comes from, by node name.
     modules
@@ -43,12 +43,12 @@ class Choices:
         self._modules = modules
 
     def strategy_of(self, node: fx.Node) -> Strategy:
-        """Return the strategy that is chosen for a node."""
+        """Return the strategy of a node."""
         override = self.override_of(node)
         return self._default if override is None else override.strategy
 
     def override_of(self, node: fx.Node) -> Override | None:
-        """Return the override that chooses the strategy of a node; ``None`` for the default."""
+        """Return the override of a node; ``None`` for the default."""
         if not self._overrides:
             return None
         found: Override | None = None
@@ -72,11 +72,11 @@ class Choices:
                 yield override
 
     def _names(self, node: fx.Node) -> tuple[str, ...]:
-        """Return all that a pattern may match: node, operator, and modules from inner to outer."""
+        """Return the names that a pattern may match: node, operator, modules, innermost first."""
         operators = (operator_name(node, self._modules), bare_name(node, self._modules))
         parts = self._paths.get(node.name, "").split(".")
         paths = [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
-        # layer1.* means what is directly in layer1 as well.
+        # layer1.* includes nodes directly in layer1.
         return (node.name, *operators, *(name for path in paths if path for name in _forms(path)))
 
 

@@ -1,4 +1,4 @@
-"""From torch's parameters to Relax constants: each tensor once, and uncopied where possible."""
+"""Conversion of torch's parameters to Relax constants: each tensor once, uncopied if possible."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ _ALIGNMENT = 64
 
 
 class Constants:
-    """The constants of one module: the same tensor is the same object wherever it is used.
+    """The constants of one module: equal tensors share one object.
 
-    A tensor is the same under two names, and in two objects over the same elements: tied weights.
+    Two tensors are equal if they are one object under two names, or two objects over the same
+    elements: tied weights.
 
-    The constants share the memory of the model's parameters where TVM can read it as it lies;
-    they are values, and nothing writes to either.
+    The constants share the memory of the model's parameters if TVM supports their layout; they are
+    values, and nothing writes to either.
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,7 @@ class Constants:
 
 
 def memory_of(tensor: torch.Tensor) -> Any:
-    """Return what is equal for tensors over the same elements, as long as one of them lives."""
+    """Return a key that is equal for tensors over the same elements, while one of them is alive."""
     if tensor.layout is not torch.strided or tensor.is_quantized or not tensor.numel():
         return id(tensor)
     signs = (tensor.is_conj(), tensor.is_neg())
@@ -57,7 +58,10 @@ def _to_tvm(tensor: torch.Tensor) -> tvm.runtime.Tensor:
     if data.layout != torch.strided or data.is_quantized:
         data = data.to_dense() if data.layout != torch.strided else data.dequantize()
     data = data.cpu().resolve_conj().resolve_neg().contiguous()
-    if data.numel() == 0 or data.data_ptr() % _ALIGNMENT:
-        # A fresh allocation is aligned as TVM wants it; a view into a larger one need not be.
+    if not data.numel():
+        # TVM may interpret its strides as gaps between elements.
+        return tvm.runtime.empty(tuple(data.shape), str(data.dtype).removeprefix("torch."))
+    if data.data_ptr() % _ALIGNMENT:
+        # A fresh allocation is aligned as TVM requires; a view into a larger one need not be.
         data = data.clone(memory_format=torch.contiguous_format)
     return tvm.runtime.from_dlpack(data)

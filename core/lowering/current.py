@@ -1,4 +1,4 @@
-"""What is known of the node that is being lowered, and the provenance that becomes of it."""
+"""Context of the node that is being lowered, and its provenance."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from lowerscope.core.recipe import Strategy
 
 @dataclass
 class Current:
-    """How the current node is lowered, by whose rule or without whose, and why in torch.
+    """Context of the node being lowered: strategy, rules, and the reason for running in torch.
 
     Attributes
     ----------
     strategy
-        The one that is tried, and in the end the one that it was.
+        The one that is tried, and finally the one that was used.
     rule
         The name of the rule.
     cause
         Why it runs in torch although another strategy was chosen.
     user_rule, without
-        The rule of the user's that lowered it, and what is said of one that failed.
+        The user's rule that lowered it, and the message about one that failed.
     parts, used
         As in `NodeLowering`.
     """
@@ -48,11 +48,11 @@ class Current:
         name: str,
         function: Callable[..., Any],
     ) -> None:
-        """Write down what lowers the node, or has a share in it."""
+        """Record a rule that lowers the node or a part of it."""
         self.used.append(UsedRule(kind, name, function))
 
     def take_user_rule(self, own: UserRule) -> None:
-        """Write down that a rule of the user's has lowered the node."""
+        """Record that a user's rule has lowered the node."""
         self.user_rule = own
         self.used.insert(0, UsedRule("user", own.name, own.function))
 
@@ -66,7 +66,7 @@ class Current:
         *,
         is_random: bool,
     ) -> NodeLowering:
-        """Return the provenance of the node, which is lowered.
+        """Return the provenance of the lowered node.
 
         Parameters
         ----------
@@ -112,5 +112,5 @@ class Current:
 
 
 def shown(own: UserRule) -> str:
-    """Return a rule of the user's as it is shown: ``my_relu, my_rules.py:12``."""
+    """Return the label of a user's rule: ``my_relu, my_rules.py:12``."""
     return f"{own.name}, {PurePath(own.line.file).name}:{own.line.line}"

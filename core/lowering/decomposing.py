@@ -1,8 +1,8 @@
-"""One call of torch's, broken up into ATen operators on tensors that have no memory.
+"""Decomposition of one torch call into ATen operators, on tensors without memory.
 
-An operator, function or module without a rule often has rules for its parts: an LSTM is matrix
-products and elementwise operators. torch's own decompositions are applied until what is left is
-covered by a rule, or cannot be broken up any further.
+An operator, function or module without a rule often has rules for its parts: an LSTM consists of
+matrix products and elementwise operators. torch's own decompositions are applied until the rest is
+covered by rules, or cannot be decomposed further.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lowerscope.core.lowering.library import Argument
 from lowerscope.core.lowering.rule_table import Refused, functional_form
 
 MOST = 2000
-"""Operators that one call may become: an LSTM over a long sequence would compile for minutes."""
+"""Most operators of one call: an LSTM over a long sequence would compile for minutes."""
 
 Type = tuple[Sequence[int], torch.dtype]
 
@@ -47,7 +47,7 @@ def decompose(
     types
         Shape and dtype of each of these tensors.
     covered
-        Whether an operator is to stay as it is.
+        Whether to keep an operator.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def decompose(
     Raises
     ------
     Refused
-        If the call cannot be followed without its tensors' values, or becomes too much.
+        If the call cannot be traced without its tensors' values, or has too many operators.
     """
     recorder = _Recorder(covered)
     fake = FakeTensorMode(allow_non_fake_inputs=True)
@@ -75,20 +75,20 @@ def decompose(
                 result = call(*bound_args, **bound_kwargs)
         except Refused:
             raise
-        except Exception as error:  # whatever a user's module, or a decomposition, comes up with
+        except Exception as error:  # a user's module, or a decomposition, may raise any type
             raise Refused(f"it cannot be broken up: {type(error).__name__}") from error
         return recorder.finish(result)
 
 
 class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Writes the operators that are called into a graph, those that are not covered in parts."""
+    """Mode that records the called operators in a graph, with uncovered ones decomposed."""
 
     def __init__(self, covered: Callable[[OpOverload], bool]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._covered = covered
         self._graph = fx.Graph()
         self._constants: dict[str, torch.Tensor] = {}
-        # By identity; the tensors are kept, so that no other gets their place.
+        # By identity; the tensors are kept, so that their addresses are not reused.
         self._nodes: dict[int, tuple[torch.Tensor, fx.Node]] = {}
         self._stale: set[int] = set()
         self._count = 0
@@ -156,7 +156,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         node.meta["val"] = value
         if changes:
             self._mark_views(args[0])
-            # What is written takes the dtype of what it is written into.
+            # A written value takes the dtype of its destination.
             node.meta["written"] = True
             self._nodes[id(args[0])] = (args[0], node)
         if isinstance(value, torch.Tensor):
@@ -169,7 +169,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 self._nodes[id(item)] = (item, member)
 
     def _mark_views(self, changed: torch.Tensor) -> None:
-        """Write down which other tensors show memory that has been changed in place."""
+        """Record the other tensors that view memory changed in place."""
         storage = changed.untyped_storage()._cdata
         for tensor, _ in self._nodes.values():
             shared = tensor is not changed and tensor.untyped_storage()._cdata == storage
@@ -206,7 +206,7 @@ def _overlap(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 def _places(tensor: torch.Tensor) -> Any:
-    """Return where in their storage the elements of a tensor are."""
+    """Return the storage positions of a tensor's elements."""
     places = np.array(tensor.storage_offset())
     for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
         places = places[..., None] + np.arange(size) * stride
@@ -221,14 +221,14 @@ def _decompositions() -> Mapping[OpOverload, Callable[..., Any]]:
 
 @cache
 def _functional(func: OpOverload) -> OpOverload:
-    """Return the form of `func` that changes nothing; `func` itself where there is none."""
+    """Return the functional form of `func`; `func` itself if there is none."""
     found = functional_form(func)
     return func if found is None else found
 
 
 @contextlib.contextmanager
 def _without_shortcuts() -> Iterator[None]:
-    """Keep torch from whole layers in one operator of its own, which nobody has rules for."""
+    """Disable torch's fused operators for whole layers, which have no rules."""
     fast, onednn = torch.backends.mha.get_fastpath_enabled(), torch._C._get_mkldnn_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     torch._C._set_mkldnn_enabled(False)

@@ -1,4 +1,4 @@
-"""Named dimensions of a module: one variable of TVM's for each name, and what is known of it."""
+"""Named dimensions of a module: one TVM variable for each name, and its bounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tvm import ir, relax, sym, tirx
 from lowerscope.core.lowering.relax_values import Value, extents_of, is_size, numbers_of
 
 Extent = Any
-"""An int, or an expression of TVM's over the variables of the names."""
+"""An int, or a TVM expression over the variables of the names."""
 
 
 class Dimensions:
@@ -33,9 +33,9 @@ class Dimensions:
             self._analyzer.bind(self._variables[name], span)
 
     def extent(self, extent: int | str) -> Extent | None:
-        """Return an extent that is a number, or an expression over names as Python writes it.
+        """Return an extent for a number, or for an expression over names as Python writes it.
 
-        ``None`` where there is another name in it: it is known only when the model runs.
+        ``None`` if it has another name: it is known only at run time.
         """
         if isinstance(extent, int):
             return extent
@@ -46,12 +46,12 @@ class Dimensions:
         return value if isinstance(value, int) else self.simplified(value)
 
     def shape(self, shape: Sequence[int | str]) -> tuple[Extent, ...] | None:
-        """Return extents as `extent` does; ``None`` where one of them is not known."""
+        """Return extents as `extent` does; ``None`` if one of them is unknown."""
         extents = tuple(self.extent(each) for each in shape)
         return None if any(each is None for each in extents) else extents
 
     def simplified(self, extent: Extent) -> Extent:
-        """Return `extent` in a shorter form; an int where it has only one value."""
+        """Return `extent` simplified; an int if it has only one value."""
         if isinstance(extent, int):
             return extent
         short = self._analyzer.simplify(extent)
@@ -80,17 +80,15 @@ class Dimensions:
         """Return whether two extents differ for all sizes, as far as that can be proved."""
         if isinstance(first, int) and isinstance(second, int):
             return first != second
-        if isinstance(first, int) and isinstance(second, int):
-            return first != second
         return bool(self._analyzer.can_prove(tirx.NE(_expression(first), _expression(second))))
 
     def compute(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
-        """Return what a Python function makes of sizes.
+        """Return a Python function's result on sizes.
 
         Raises
         ------
         NotImplementedError
-            If it is no integer for all sizes, or depends on a comparison that is not decided.
+            If it is no integer for all sizes, or depends on an undecidable comparison.
         """
         make = _COMPUTED.get(function)
         if make is None:
@@ -143,7 +141,7 @@ _COMPUTED: Mapping[Any, Callable[..., Any]] = {
 }
 
 SIZE_FUNCTIONS = frozenset(_COMPUTED)
-"""What can be computed of sizes."""
+"""Functions that can be computed on sizes."""
 
 _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -160,7 +158,7 @@ def _evaluated(node: ast.expr, variables: Mapping[str, Any]) -> Any:
     Raises
     ------
     KeyError
-        If a name or an operation is not known.
+        If a name or an operation is unknown.
     """
     match node:
         case ast.Constant(value=int(value)):
@@ -188,7 +186,7 @@ def _evaluated(node: ast.expr, variables: Mapping[str, Any]) -> Any:
 
 
 def holds_size(value: Any) -> bool:
-    """Return whether there is a size that has several values in a nest."""
+    """Return whether a nest contains a size that has several values."""
     if isinstance(value, (tuple, list)):
         return any(holds_size(each) for each in value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The module as it stood after some of the FX nodes."""
+"""Partial modules: the state after some of the FX nodes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from lowerscope.core.lowering.relax_values import Held, Value
 
 
 def module_after(lowered: LoweredModel, graph: fx.Graph, count: int) -> tvm.IRModule:
-    """Return the module as it stood after the first `count` nodes.
+    """Return the partial module after the first `count` nodes.
 
     It has the bindings of these nodes, the functions that they call, and the inputs and parameters
-    that the graph has come to. It returns what the last node stands for: several values as a tuple,
-    and nothing, an empty tuple, before the first.
+    that the graph has reached. It returns the value of the last node: several values as a tuple,
+    and an empty tuple before the first.
 
     Parameters
     ----------
     graph
         The one that was lowered.
     count
-        From 0 to the number of nodes, with which it is the lowered module itself.
+        From 0 to the number of nodes, which gives the lowered module itself.
     """
     if count >= len(graph.nodes):
         return lowered.module
@@ -66,16 +66,16 @@ def leaves_of(value: Value) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class _Part:
-    """What ``main`` has after some of the nodes.
+    """Content of ``main`` after some of the nodes.
 
     Attributes
     ----------
     bindings
-        Number of its bindings, without those that name what it returns.
+        Number of its bindings, without those that name the return value.
     params
         Its parameters.
     returned
-        The expressions that it returns: what the latest node stands for that stands for tensors.
+        The returned expressions: the value of the latest node with tensors.
     """
 
     bindings: int
@@ -93,8 +93,8 @@ def changes_of_nodes(
     Parameters
     ----------
     between
-        Returns the functions that differ between two modules. It is called for the last node alone:
-        of the others it is known what they add.
+        Returns the functions that differ between two modules. It is called for the last node only:
+        the additions of the others are known.
     """
     changes: list[tuple[str, ...]] = []
     seen: set[str] = set()
@@ -113,13 +113,13 @@ def _differs(before: _Part, after: _Part) -> bool:
         return True
     if len(before.returned) != len(after.returned):
         return True
-    # Constants with the same values read the same.
+    # Constants with the same values have the same text.
     pairs = zip(before.returned, after.returned, strict=True)
     return not all(tvm_ffi.structural_equal(one, other) for one, other in pairs)
 
 
 def _parts(lowered: LoweredModel, graph: fx.Graph) -> Iterator[_Part]:
-    """Yield what ``main`` has before the first node, and after each of them."""
+    """Yield the content of ``main`` before the first node, and after each of them."""
     main = lowered.module["main"]
     bindings = _bindings(main)
     stand_ins = _arguments(lowered, main)
@@ -167,7 +167,7 @@ def _function(main: Any, bindings: Sequence[Any], part: _Part) -> Any:
 
 
 def _arguments(lowered: LoweredModel, main: Any) -> Mapping[Any, Any]:
-    """Map the constants that have become arguments of ``main`` to these."""
+    """Return the arguments of ``main`` that were constants, by constant."""
     return {
         lowered.arguments[variable.name].constant: variable
         for variable in main.params

@@ -1,8 +1,8 @@
-"""TensorIR of Relax operators of which TVM's own turns NaN or infinity into a number.
+"""NaN-preserving TensorIR of Relax operators for which TVM's own loses NaN or infinity.
 
-TVM's relu makes 0 of NaN; its largest and smallest forget a NaN that a number follows, and begin at
-the largest finite number. torch keeps NaN, and so do these. They take the place of TVM's wherever
-an operator is legalised, for tensors of floats; the Relax operators themselves stay as they are.
+TVM's relu turns NaN into 0; its max and min lose a NaN that is followed by a number, and start at
+the largest finite number. torch keeps NaN, and so do these. They replace TVM's wherever an operator
+is legalised, for tensors of floats; the Relax operators themselves are unchanged.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tvm import relax, te, tirx, topi
 from lowerscope.core.nan_reducers import extremum, farthest, place
 
 _ABOVE_TVM = 11
-"""The level of what takes the place of TVM's own entries, which have 10."""
+"""Priority above that of TVM's own entries, which is 10."""
 
 Legalise = Callable[[relax.BlockBuilder, Any], Any]
 
 
 class _Reduced:
-    """The axes of a reduction: which are left, and how the input is indexed by them."""
+    """The axes of a reduction: the remaining ones, and the input's index by them."""
 
     def __init__(self, A: te.Tensor, axes: Sequence[int], keepdims: bool) -> None:
         self._rank = len(A.shape)
@@ -56,7 +56,7 @@ def _reduction(largest: bool, stock: Legalise) -> Legalise:
         return te.compute(
             reduced.shape,
             lambda *i: reducer(A(*reduced.index(i)), axis=reduced.over),
-            # As TVM calls it: schedules fit where TVM legalises without us.
+            # TVM's name: schedules also fit modules that TVM legalises.
             name=f"{A.op.name}_red",
         )
 
@@ -84,7 +84,7 @@ def _search(largest: bool, stock: Legalise) -> Legalise:
                 place = place * tirx.Cast("int64", A.shape[axis]) + tirx.Cast("int64", over.var)
             return reducer((place, A(*reduced.index(i))), axis=reduced.over)
 
-        # As TVM calls them.
+        # TVM's names.
         pairs = te.compute(reduced.shape, found, name=f"{A.op.name}_red_temp")
         return te.compute(reduced.shape, lambda *i: pairs[0](*i), name=f"{A.op.name}_red")
 
@@ -113,7 +113,7 @@ def _pooling(dimensions: int, stock: Legalise) -> Legalise:
     ) -> te.Tensor:
         before = padding[:dimensions]
         extents = zip(A.shape[2:], shape[2:], size, strides, before, dilation, strict=True)
-        # What a rounded up output reads beyond the padding is padding as well.
+        # With a rounded-up output size, reads beyond the padding are padding as well.
         after = [
             tirx.max((out - 1) * step + (window - 1) * apart + 1 - extent - first, 0)
             for extent, out, window, step, first, apart in extents
@@ -169,7 +169,7 @@ def _is_float(value: Any) -> bool:
 
 
 def _axes_of(value: Any, chosen: Any) -> list[int]:
-    """Return the axes that are reduced; empty where TVM's own form is right."""
+    """Return the reduced axes; empty if TVM's own form is right."""
     rank = value.ty.ndim
     axes = range(rank) if chosen is None else sorted(int(axis) % rank for axis in chosen)
     extents = value.ty.shape.values if isinstance(value.ty.shape, relax.ShapeExpr) else ()

@@ -1,4 +1,4 @@
-"""Library functions: torch itself, called by the virtual machine on its own memory."""
+"""Library functions: torch, called by the virtual machine on its own memory."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ import tvm
 from torch.utils.dlpack import from_dlpack
 
 from lowerscope.core.lowering.relax_values import held_as, held_from
+from lowerscope.core.model.formatting import shape_text
 
 Call = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Argument:
-    """Stands for a tensor among the arguments of a call.
+    """Placeholder for a tensor among the arguments of a call.
 
     Attributes
     ----------
     index
         Its position among the tensors that the virtual machine passes.
     dtype
-        Of torch's tensor where TVM does not have it, as ``"complex64"``; otherwise empty.
+        Torch's dtype if TVM lacks it, as ``"complex64"``; otherwise empty.
     """
 
     index: int
@@ -35,7 +36,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Size:
-    """Stands for a size of a named dimension among the arguments of a call.
+    """Placeholder for a size of a named dimension among the arguments of a call.
 
     Attributes
     ----------
@@ -48,18 +49,18 @@ class Size:
 
 @dataclass(frozen=True)
 class LibraryFunction:
-    """A call of torch with everything bound to it but its tensors.
+    """A torch call with everything but its tensors bound.
 
-    It is what is registered with TVM. The tensors are read and written where they lie; a torch
-    operator that changes its arguments is given copies, since others may read the same memory.
+    It is registered with TVM. The tensors are read and written in place; a torch operator that
+    changes its arguments is given copies, since others may read the same memory.
 
     Attributes
     ----------
     name
         Under which it is registered: ``torch.conv2d``, or ``torch.conv2d_1`` for the second one
-        of the module that differs in what is bound.
+        of the module that differs in its bound arguments.
     call
-        What is called, as ``call(*args, **kwargs)``.
+        The function, called as ``call(*args, **kwargs)``.
     args, kwargs
         With an `Argument` for each tensor, and a `Size` for each size of a named dimension.
     inputs
@@ -85,7 +86,7 @@ class LibraryFunction:
     def __call__(self, *tensors: Any) -> Any:
         """Run torch on tensors of the virtual machine."""
         with torch.inference_mode(), warnings.catch_warnings():
-            # What torch has to say of the model's calls, it said when the model was traced.
+            # torch's warnings of the model's calls were shown when it was traced.
             warnings.simplefilter("ignore")
             inputs = [from_dlpack(each) for each in tensors[: self.inputs]]
             if self.copies:
@@ -104,17 +105,17 @@ class LibraryFunction:
         return self.call(*args, **kwargs)
 
     def _write(self, place: torch.Tensor, result: torch.Tensor) -> None:
-        # copy_ would spread a smaller result over a larger place.
+        # copy_ would broadcast a smaller result.
         if result.shape != place.shape or result.dtype != place.dtype:
             raise RuntimeError(f"{self.name} gave {_type(result)} where {_type(place)} was traced")
         place.copy_(result)
 
 
 class LibraryFunctions:
-    """The library functions of one module: one for each operator and what is bound to it.
+    """The library functions of one module: one for each operator and its bound arguments.
 
-    The names depend on nothing but the order in which the functions are asked for, so two
-    processes that lower the same recipe have the same names.
+    The names depend only on the order of the queries, so two processes that lower the same recipe
+    use the same names.
     """
 
     def __init__(self) -> None:
@@ -136,16 +137,16 @@ class LibraryFunctions:
         returns: bool = False,
         sized: bool = False,
     ) -> str:
-        """Return the name of the function that makes a call, entered now if there is none yet.
+        """Return the name of the function for a call, adding it if there is none yet.
 
         Parameters
         ----------
         operator
-            What the name is made of.
+            Base of the name.
         key
-            Equal for what may share a function.
+            Equal for calls that may share a function.
         make
-            Returns what is called.
+            Returns the function to call.
         args, kwargs, inputs, copies, returns, sized
             See `LibraryFunction`.
         """
@@ -164,7 +165,7 @@ class LibraryFunctions:
             self._count[operator] += 1
             name = f"torch.{operator}_{number}" if number else f"torch.{operator}"
             self._names[whole] = name
-            # What stands in a key by its id must not make room for another object.
+            # Keep objects alive whose ids are in a key.
             self._kept.append((key, args, kwargs))
             self.by_name[name] = LibraryFunction(
                 name, make(), args, kwargs, inputs, copies, returns, sized
@@ -173,7 +174,7 @@ class LibraryFunctions:
 
 
 def content_of(value: Any) -> str:
-    """Return a text that is equal for equal plain values; other objects are equal to themselves."""
+    """Return a key text: equal for equal plain values; other objects equal only themselves."""
     if isinstance(value, Argument):
         return f"<{value.index}{value.dtype}>"
     if isinstance(value, Size):
@@ -204,7 +205,7 @@ _PLAIN = (
 
 
 def _filled(value: Any, inputs: list[torch.Tensor], sizes: tuple[int, ...]) -> Any:
-    """Return `value` with every `Argument` and `Size` replaced by what it stands for."""
+    """Return `value` with every `Argument` and `Size` replaced by its tensor or number."""
     if isinstance(value, Argument):
         return held_as(inputs[value.index], value.dtype) if value.dtype else inputs[value.index]
     if isinstance(value, Size):
@@ -237,4 +238,4 @@ def _to_tvm(result: torch.Tensor, inputs: list[torch.Tensor]) -> tvm.runtime.Ten
 
 
 def _type(tensor: torch.Tensor) -> str:
-    return f"{'×'.join(map(str, tensor.shape)) or 'scalar'} {str(tensor.dtype)[6:]}"
+    return f"{shape_text(tensor.shape)} {str(tensor.dtype)[6:]}"

@@ -1,4 +1,4 @@
-"""Modules as functions of their inputs and of their parameters."""
+"""Modules as functions of their inputs and parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIZES: dict[type[nn.Module], tuple[str, ...]] = {
     **dict.fromkeys((nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d), ("num_features",)),
     nn.Embedding: ("num_embeddings", "embedding_dim"),
 }
-"""Attributes that the parameters' shapes say as well, and that ``forward`` does not read."""
+"""Attributes that the parameters' shapes imply, and that ``forward`` does not read."""
 
 
 def tensors_of(module: nn.Module) -> dict[str, torch.Tensor]:
@@ -28,10 +28,10 @@ def tensors_of(module: nn.Module) -> dict[str, torch.Tensor]:
 
 
 class ModuleCall:
-    """The ``forward`` of a module whose parameters and buffers are arguments.
+    """The ``forward`` of a module with its parameters and buffers as arguments.
 
-    It holds a copy of the module without weights, so that neither the user's module can change
-    under it nor its memory is kept.
+    It holds a copy of the module without weights, so that it neither changes with the user's module
+    nor keeps its memory.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class ModuleCall:
 
 
 def content_of_module(module: nn.Module) -> tuple[Any, ...]:
-    """Return what is equal for modules whose ``forward`` differs by nothing but its tensors."""
+    """Return a key that is equal for modules whose ``forward`` differs only by its tensors."""
     return tuple(_content(module))
 
 

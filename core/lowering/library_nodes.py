@@ -1,4 +1,4 @@
-"""The library strategy: a node becomes a call of torch."""
+"""The library strategy: lowers a node to a call of torch."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def has_tensors(info: Info) -> bool:
 
 
 def hinders_rules(args: Any, kwargs: Any, dimensions: Dimensions) -> str:
-    """Return why rules cannot take these values, which only torch can; empty if they can."""
+    """Return why only torch can take these values; empty if rules can."""
     for value in _values([args, kwargs]):
         if isinstance(value, Held):
             return f"TVM has no {value.dtype}"
@@ -64,9 +64,9 @@ def hinders_rules(args: Any, kwargs: Any, dimensions: Dimensions) -> str:
 
 
 def unknown_among(node: fx.Node, args: Any, kwargs: Any, dimensions: Dimensions) -> Missing | None:
-    """Return what stands for a number that `node` would make of a shape that depends on data.
+    """Return a placeholder for a number that `node` would compute from a data-dependent shape.
 
-    It is an error where it is read by anything but a check; ``None`` where the number is known.
+    Reading it is an error, except in a check; ``None`` if the number is known.
     """
     for value in _values([args, kwargs]):
         if isinstance(value, Missing):
@@ -83,14 +83,14 @@ class BoundCall:
     Attributes
     ----------
     key
-        Equal for nodes that call the same.
+        Equal for nodes that make the same call.
     make
-        Returns what is called.
+        Returns the function to call.
     args, kwargs
         With an `Argument` for each tensor, parameters of a module included, and a `Size` for each
         size of a named dimension.
     tensors, sizes
-        What these stand for, as expressions of TVM's.
+        Their values, as TVM expressions.
     changes_buffers
         Whether it may write into buffers of the module that it calls.
     """
@@ -105,7 +105,7 @@ class BoundCall:
 
 
 class LibraryNodes:
-    """Lowers nodes of one graph to calls of library functions.
+    """Lowering of one graph's nodes to calls of library functions.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class LibraryNodes:
         Parameters
         ----------
         info
-            What the node's value is; see `gives_tensors`.
+            Description of the node's value; see `gives_tensors`.
         args, kwargs
             The node's arguments, with values in place of nodes.
         mutates
@@ -148,14 +148,14 @@ class LibraryNodes:
         Raises
         ------
         Refused
-            If an argument or a result is nothing that can be passed.
+            If an argument or a result has an unsupported type.
         """
         leaves = [leaf for leaf in _leaves(info) if leaf.shape is not None]
         from_data = self._has_shape_from_data(node, args, kwargs) or any(
             self._builder.dimensions.shape(leaf.shape or ()) is None for leaf in leaves
         )
         bound = self.bind(node, args, kwargs)
-        # Calls that are equal may become one; those of random numbers draw their own each.
+        # Equal calls may share a function; random ones must not.
         key = (bound.key, node.name) if is_random(node, self._modules) else bound.key
         name = self.functions.name_for(
             operator_name(node, self._modules),
@@ -174,12 +174,12 @@ class LibraryNodes:
         return _nest(info, results), name
 
     def bind(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
-        """Return the call that `node` makes, with its tensors apart from everything else.
+        """Return the call that `node` makes, with its tensors separated from other arguments.
 
         Raises
         ------
         Refused
-            If an argument is nothing that can be passed.
+            If an argument has an unsupported type.
         """
         key: Any = node.target
         changes = False
@@ -195,7 +195,7 @@ class LibraryNodes:
         return BoundCall(key, call, bound_args, bound_kwargs, tensors, sizes, changes)
 
     def constant(self, tensor: torch.Tensor) -> Value:
-        """Return one of the model's tensors as a constant, held if TVM lacks its dtype."""
+        """Return one of the model's tensors as a constant, encoded if TVM lacks its dtype."""
         dtype = str(tensor.dtype).removeprefix("torch.")
         if is_dtype(dtype):
             return self._builder.constant(tensor)
@@ -270,7 +270,7 @@ class LibraryNodes:
     def _call_for_data(
         self, node: fx.Node, name: str, tensors: list[Value], leaves: Sequence[Info]
     ) -> Iterator[Value]:
-        """Emit a call that returns new tensors, and give names to their extents."""
+        """Emit a call that returns new tensors, and name their extents."""
         held = [_held_type(leaf) for leaf in leaves]
         types = [relax.TensorType(dtype=dtype, ndim=len(shape)) for shape, dtype in held]
         out = types[0] if len(types) == 1 else relax.TupleType(types)
@@ -281,14 +281,14 @@ class LibraryNodes:
             assert leaf.shape is not None
             prefix = node.name if len(leaves) == 1 else f"{node.name}_{index}"
             extents = [tirx.Var(f"{prefix}_dim{axis}", "int64") for axis in range(len(leaf.shape))]
-            # What a complex number takes is known.
+            # The parts of a complex number have a known extent.
             whole = [*extents, *shape[len(extents) :]]
             matched = self._builder.match_cast(value, relax.TensorType(whole, dtype))
             yield _as_held(matched, leaf)
 
 
 class MethodCall:
-    """Calls the method ``name`` of its first argument."""
+    """Call of the method ``name`` of its first argument."""
 
     def __init__(self, name: str) -> None:
         self.name = name

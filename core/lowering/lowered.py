@@ -1,4 +1,4 @@
-"""What lowering reads, and what it makes."""
+"""Input and output types of lowering."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lowerscope.core.records.snapshot import Note, SourceLine
 
 
 class Info(Protocol):
-    """What a node's value is; see `core.tracing.tracing.NodeInfo`."""
+    """Description of a node's value; see `core.tracing.tracing.NodeInfo`."""
 
     @property
     def shape(self) -> tuple[int | str, ...] | None: ...
@@ -28,7 +28,7 @@ class Info(Protocol):
 
 
 class Traced(Protocol):
-    """What lowering reads of a traced model; see `core.tracing.tracing.TracedModel`."""
+    """Parts of a traced model that lowering reads; see `core.tracing.tracing.TracedModel`."""
 
     @property
     def graph_module(self) -> fx.GraphModule: ...
@@ -46,18 +46,18 @@ class Traced(Protocol):
 
 @dataclass(frozen=True)
 class UsedRule:
-    """What lowered a node, or had a share in it.
+    """A rule that lowered a node, or a part of it.
 
     Attributes
     ----------
     kind
-        ``"user"``: a rule of the user's; ``"built-in"``: one of the table; ``"tvm"``: a converter
-        of TVM's; ``"library"``: torch is called; ``"python"``: no code, a value that is computed
-        while translating.
+        ``"user"``: a user's rule; ``"built-in"``: one of the table; ``"tvm"``: a converter of
+        TVM's; ``"library"``: torch is called; ``"python"``: no code, a value that is computed
+        at lowering.
     name
-        As it is shown; of a library function, the name under which it is registered.
+        Its label; for a library function, its registered name.
     function
-        What was called.
+        The called function.
     """
 
     kind: Literal["user", "built-in", "tvm", "library", "python"]
@@ -67,15 +67,15 @@ class UsedRule:
 
 @dataclass(frozen=True)
 class PartLowering:
-    """One of the operators that an FX node was broken up into.
+    """One of the operators that an FX node was decomposed into.
 
     Attributes
     ----------
     name
         Of the part, unique within its node.
     target, args
-        The operator, and its arguments as they are written: the names of other parts, of the
-        module's parameters, and of the nodes that the node reads.
+        The operator, and the text of its arguments: the names of other parts, of the module's
+        parameters, and of the nodes that the node reads.
     shape, dtype
         Of the value if it is a tensor; otherwise ``None`` and empty.
     rule, bindings, functions
@@ -106,27 +106,27 @@ class NodeLowering:
     strategy
         ``"high-level"``, ``"te"`` or ``"library"``; empty for nodes that make no code.
     rule
-        The rule and what it emitted: ``linear: topi.nn.dense, topi.add``,
+        The rule and the operators it emitted: ``linear: topi.nn.dense, topi.add``,
         ``conv2d: torch.conv2d``; empty for nodes that make no code.
     bindings
         Names of the variables that it bound in ``main``, in order.
     functions
-        Names of the PrimFuncs that these bindings call, as they were translated.
+        Names of the PrimFuncs that these bindings call, at translation.
     reason
         Why it runs in torch although another strategy was chosen: ``no relax operator for
         fft_rfft; runs in torch``; otherwise empty.
     random
-        Whether it draws random numbers, so that what it gives cannot be compared.
+        Whether it draws random numbers, so that its value cannot be compared.
     line
-        Where the rule stands, for one of the user's own.
+        Source line of a user's rule.
     parts
-        The operators that it was broken up into, in order, as no rule covers it as a whole; empty
+        The operators that it was decomposed into, in order, as no rule covers it as a whole; empty
         for other nodes. A binding of theirs is one of the node's.
     used
-        The rules that lowered it, those of the user's first; those of its parts are theirs.
+        The rules that lowered it, the user's first; the rules of its parts are in `parts`.
     value
-        What the node map has for it from then on: a Relax expression, a Python value, or a nest of
-        both; ``None`` for nodes that have none.
+        Its value in the node map: a Relax expression, a Python value, or a nest of both; ``None``
+        for nodes that have none.
     rebound
         Names of the nodes that it writes in place: the map has its value for them from then on.
     """
@@ -152,7 +152,7 @@ class NamedConstant:
     Attributes
     ----------
     name
-        Of the parameter, buffer or tensor of the model that it is: ``linear0.weight``; of others,
+        Of the model's parameter, buffer or tensor: ``linear0.weight``; for others,
         ``constant_N``, counted in the order of ``main``.
     from_model
         Whether it is one of the model's.
@@ -172,7 +172,7 @@ class NamedConstant:
 
 @dataclass(frozen=True)
 class LoweredModel:
-    """A Relax module and where each part of it comes from.
+    """A Relax module, with the provenance of its parts.
 
     Attributes
     ----------
@@ -182,16 +182,16 @@ class LoweredModel:
         Provenance by node name, for every node of the graph. Each binding of ``main`` is in
         exactly one of them.
     notes
-        What the user should know.
+        For the user.
     library
         The functions that the module calls by name, to register before it is built and run.
     random
         For each output, the names of the random operators that it depends on.
     constants
-        The tensors that were made constants, and these.
+        The tensors that were converted to constants, with these.
     arguments
-        The parameters that are arguments of ``main``, by their names there; empty where all of
-        them are constants.
+        The parameters that are arguments of ``main``, by their names there; empty if all of them
+        are constants.
     """
 
     module: tvm.IRModule

@@ -1,4 +1,4 @@
-"""The values of nodes that need no rule: attributes, members of tuples, and Python's own."""
+"""Values of nodes without rules: attributes, members of tuples, and Python values."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from lowerscope.core.lowering.rule_table import RULES, Missing, Refused
 
 
 def attribute(root: Any, path: str) -> Any:
-    """Return what a dotted path leads to."""
+    """Return the object at a dotted path."""
     for name in path.split("."):
         root = getattr(root, name)
     return root
 
 
 def has_tensor(value: Any) -> bool:
-    """Return whether there is a tensor in a nest of values."""
+    """Return whether a nest of values contains a tensor."""
     if isinstance(value, (tuple, list)):
         return any(has_tensor(each) for each in value)
     if isinstance(value, dict):
@@ -39,7 +39,7 @@ def reads_member(node: fx.Node, args: tuple[Any, ...]) -> bool:
 
 
 def check_read_members(node: fx.Node, value: Value) -> None:
-    """Refuse a tuple of which a member is read that the rule did not compute."""
+    """Reject a tuple of which a member is read that the rule did not compute."""
     if not isinstance(value, (tuple, list)):
         return
     missing = {index: each for index, each in enumerate(value) if isinstance(each, Missing)}

@@ -1,4 +1,4 @@
-"""What the user should know of a lowering."""
+"""Notes on a lowering for the user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lowerscope.core.records.snapshot import Note, SourceLine
 
 
 class Notes:
-    """Gathers what is worth a note; nodes with the same reason share one.
+    """Collector of notes; nodes with the same reason share one.
 
     Parameters
     ----------
@@ -29,18 +29,18 @@ class Notes:
         self._unused_rules: list[Note] = []
 
     def runs_in_torch(self, node: fx.Node, cause: str, *, random: bool) -> None:
-        """Note that a node runs in torch because of `cause`; `random` if it draws numbers."""
+        """Add a note that a node runs in torch because of `cause`; `random` if it draws numbers."""
         self._in_torch.setdefault(cause, []).append(node)
         if random:
             self._random.add(cause)
 
     def rule_failed(self, node: fx.Node, rule: UserRule, problem: Problem) -> None:
-        """Note that a rule of the user's is not used for a node, and why."""
+        """Add a note that a user's rule is not used for a node, with the reason."""
         key = (problem.where, f"{rule.name}: {problem.what}")
         self._without_rule.setdefault(key, []).append(node.name)
 
     def unused_rules(self, rules: Iterable[UserRule]) -> None:
-        """Note that no node calls what some rules are for."""
+        """Add a note on rules whose operators no node calls."""
         self._unused_rules += [
             Note(text=f"{rule.name}: no node calls what it is for", where=rule.where)
             for rule in rules

@@ -1,4 +1,4 @@
-"""What the operators of FX nodes are called."""
+"""Names of the operators of FX nodes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from torch.overrides import resolve_name
 from lowerscope.core.lowering.rule_table import find_rule
 
 _NOT_A_NAME = ("constant", "check", "attribute", "identity", "where_method", "type_")
-"""Rules that are named for what they make, where torch has a name for each operator."""
+"""Rules named for their result, where torch has a separate name for each operator."""
 _CONVOLUTIONS = ("conv", "conv_transpose")
 
 
 def operator_name(node: fx.Node, modules: Mapping[str, torch.nn.Module]) -> str:
-    """Return one name for what `node` calls, whichever way it is written.
+    """Return one name for the operator of `node`, in whichever form it is called.
 
     ``conv2d`` stands for ``nn.Conv2d``, ``F.conv2d`` and ``aten.conv2d``, ``add`` for ``+``,
     ``torch.add`` and ``x.add_``.
@@ -36,7 +36,7 @@ def operator_name(node: fx.Node, modules: Mapping[str, torch.nn.Module]) -> str:
 
 
 def bare_name(node: fx.Node, modules: Mapping[str, torch.nn.Module]) -> str:
-    """Return the name of what `node` calls as it is written: ``Conv2d``, ``relu_``, ``T``."""
+    """Return the name of the operator of `node` as written: ``Conv2d``, ``relu_``, ``T``."""
     target = _target(node, modules)
     if target is getattr:
         return str(node.args[1])
@@ -49,7 +49,7 @@ def bare_name(node: fx.Node, modules: Mapping[str, torch.nn.Module]) -> str:
 
 
 def qualified_name(node: fx.Node, modules: Mapping[str, torch.nn.Module]) -> str:
-    """Return the name of what `node` calls with where it is from: ``torch.fft.rfft``."""
+    """Return the qualified name of the operator of `node`: ``torch.fft.rfft``."""
     if node.op == "call_module":
         kind = type(modules[str(node.target)])
         return f"{kind.__module__.split('.')[0]}.nn.{kind.__qualname__}"
@@ -71,7 +71,7 @@ _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def _dimensions(node: fx.Node, name: str) -> int:
-    """Return over how many axes a convolution runs."""
+    """Return the number of spatial axes of a convolution."""
     if name != "convolution":
         return int(name.rstrip("_")[-2])
     strides = node.args[3]

@@ -1,4 +1,4 @@
-"""The outputs of a model, in the order in which torch flattens them."""
+"""Outputs of a model, in the order in which torch flattens them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lowerscope.core.lowering.rule_table import Missing, Refused
 
 
 def output_value(builder: NodeBuilder, graph_module: fx.GraphModule, value: Any) -> Value:
-    """Return what ``main`` returns: a tensor for one tensor, else a flat tuple.
+    """Return the value that ``main`` returns: a tensor for one tensor, else a flat tuple.
 
     Nested tuples, lists and dicts are flattened in order; ``None`` is left out, and numbers become
     tensors of rank 0.
@@ -27,7 +27,7 @@ def output_value(builder: NodeBuilder, graph_module: fx.GraphModule, value: Any)
 
 
 def count_outputs(value: Any) -> int:
-    """Return the number of outputs that a node's value becomes."""
+    """Return the number of outputs in a node's value."""
     if isinstance(value, (tuple, list)):
         return sum(count_outputs(each) for each in value)
     if isinstance(value, dict):

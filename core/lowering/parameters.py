@@ -1,4 +1,4 @@
-"""A model's parameters as arguments of ``main``, to be bound later, instead of as constants."""
+"""Conversion of a model's parameters from constants to arguments of ``main``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def constants_of(function: Any) -> tuple[Any, ...]:
     found: dict[Any, None] = {}
 
     def visit(expression: Any) -> None:
-        # The exact type: TVM's classes are abstract ones to Python, and `isinstance` is slow.
+        # Compare exact types: TVM's classes are abstract in Python, and `isinstance` is slow.
         if type(expression) is ir.GenericConst:
             found[expression] = None
 
@@ -55,7 +55,7 @@ def _names(
     for tensor, constant in constants:
         found: str | None = by_memory.get(memory_of(tensor))
         if found is None and tensor.layout is torch.strided and tensor.numel():
-            # One of a dtype that TVM does not have is held by a view of another.
+            # A dtype that TVM lacks is encoded as a view of another.
             found = by_bytes.get(_bytes_of(tensor))
         if found is not None:
             yield constant, found
@@ -88,8 +88,8 @@ def _unused(name: str, used: set[str]) -> str:
 def with_parameters_as_inputs(lowered: LoweredModel, graph_module: fx.GraphModule) -> LoweredModel:
     """Return the same module with the model's tensors as arguments of ``main``, after its inputs.
 
-    They are named as in the model: ``linear0_weight``. Constants that are none of the model's, such
-    as numbers, stay. A tensor under two names is one argument.
+    They are named as in the model: ``linear0_weight``. Constants that are not the model's, such as
+    numbers, stay. A tensor under two names is one argument.
     """
     main = lowered.module["main"]
     used = {variable.name for variable in main.params}
@@ -106,7 +106,7 @@ def with_parameters_as_inputs(lowered: LoweredModel, graph_module: fx.GraphModul
 
 
 def with_constants(module: tvm.IRModule, constants: Mapping[Any, Any]) -> tvm.IRModule:
-    """Return `module` with constants in place of the free variables of ``main`` that they are."""
+    """Return `module` with free variables of ``main`` replaced by constants."""
     if not constants:
         return module
     made = tvm.IRModule(module.functions, attrs=module.attrs)
@@ -128,7 +128,7 @@ def _replaced(
 
 @relax.expr_functor.mutator
 class _Replacing(relax.PyExprMutator):  # type: ignore[misc]
-    """Puts variables in place of constants, or the reverse; bindings keep their variables."""
+    """Mutator that replaces constants by variables, or the reverse, and keeps bound variables."""
 
     def __init__(
         self, module: tvm.IRModule, variables: Mapping[Any, Any], constants: Mapping[Any, Any]

@@ -1,4 +1,4 @@
-"""Nodes that no rule covers as a whole, lowered operator by operator."""
+"""Lowering by parts of nodes that no rule covers as a whole."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from lowerscope.core.lowering.rule_table import RULES, Refused, Rule, find_rule
 from lowerscope.core.lowering.traced_values import as_traced
 
 _KEPT: WeakKeyDictionary[nn.Module, dict[Any, fx.GraphModule | str]] = WeakKeyDictionary()
-"""What calls of a traced graph become, or why they cannot; another strategy needs it again."""
+"""Cache by traced graph of the decompositions of its calls, or the reasons why they fail."""
 
 
 NUMBERS_ONLY = "no rule covers it as a whole, and it is broken up only where shapes are numbers"
-"""Why a node with named dimensions is not lowered in parts."""
+"""Reason why a node with named dimensions is not lowered in parts."""
 
 
 class Parts:
-    """Lowers nodes of one graph in parts.
+    """Lowering of one graph's nodes in parts.
 
     Parameters
     ----------
@@ -62,19 +62,19 @@ class Parts:
         args, kwargs
             The node's arguments, with values in place of nodes.
         checked
-            Returns the value as the node has it, or refuses it.
+            Returns the value in the form of the node, or rejects it.
 
         Returns
         -------
         value
             A tensor, or a nest of tuples of tensors and ``None``.
         parts
-            What was lowered, in order.
+            The lowered parts, in order.
 
         Raises
         ------
         Refused
-            If it cannot be broken up into operators that are covered by rules.
+            If it cannot be decomposed into operators that are covered by rules.
         """
         builder = self._builder
         stayed = set(builder.not_legalised)
@@ -87,7 +87,7 @@ class Parts:
             value = checked(value)
             builder.restore([*kept, *bindings])
             return value, parts
-        except Exception as error:  # TVM refuses what it cannot infer in many types
+        except Exception as error:  # TVM raises many types for failed inference
             builder.discard_node()
             builder.restore(kept)
             builder.not_legalised = stayed
@@ -96,7 +96,7 @@ class Parts:
             raise Refused(last_line(error)) from error
 
     def _graph_of(self, bound: BoundCall) -> fx.GraphModule:
-        """Return what a call becomes, made once for all calls that are equal."""
+        """Return the decomposition of a call, cached for equal calls."""
         shapes = [shape_of(tensor) for tensor in bound.tensors]
         if bound.sizes or not all(isinstance(extent, int) for each in shapes for extent in each):
             raise Refused(NUMBERS_ONLY)
@@ -187,17 +187,17 @@ def _record(
 
 
 def _names_of(node: fx.Node, call: BoundCall) -> list[str]:
-    """Return what the tensors of a call are called: parameters of its module, and nodes."""
+    """Return the names of a call's tensors: parameters of its module, and nodes."""
     names = list(call.args[0]) if node.op == "call_module" else []
     fx.node.map_arg((node.args, node.kwargs), lambda each: names.append(each.name))
     if len(names) == len(call.tensors):
         return names
-    # A tuple among the arguments stands for several of them.
+    # A tuple argument stands for several tensors.
     return [getattr(tensor, "name", "constant") for tensor in call.tensors]
 
 
 def _arguments(part: fx.Node, names: Mapping[fx.Node, str]) -> str:
-    """Return the arguments of a part as they are shown, without those that change nothing."""
+    """Return the text of a part's arguments, without those that have no effect."""
     named = [
         f"{key}={_text(value, names)}"
         for key, value in part.kwargs.items()

@@ -1,4 +1,4 @@
-"""The error for operators that have no lowering."""
+"""Errors for operators without a lowering."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lowerscope.core.records.snapshot import SourceLine
 
 @dataclass(frozen=True)
 class Uncovered:
-    """One node that has no lowering, and why."""
+    """A node without a lowering, and why."""
 
     operator: str
     node: str
@@ -21,7 +21,7 @@ class Uncovered:
     reason: str
 
     def text(self) -> str:
-        """Return the node as it is shown: operator, node, line and reason."""
+        """Return the description of the node: operator, node, line and reason."""
         place = f", {PurePath(self.line.file).name}:{self.line.line}" if self.line else ""
         return f"{self.operator} (node {self.node}{place}): {self.reason}"
 
@@ -52,15 +52,15 @@ def _todo(uncovered: Sequence[Uncovered], tracer: str) -> str:
 
 
 ONLY_TENSORS = "of data, and only tensors can be computed"
-"""How the reason ends for a node that makes a number of tensors."""
+"""End of the reason for a node that computes a number from tensors."""
 
 
 def reason_of(error: Exception) -> str:
-    """Return in a few words why TVM, or a rule, failed."""
+    """Return a short reason why TVM, or a rule, failed."""
     needs_number = isinstance(error, TypeError) and _EXPRESSION.search(str(error))
     if needs_number or any(sign in str(error) for sign in _NEEDS_NUMBER):
         return "it needs a number where a dimension has any size"
-    # A KeyError puts its message in quotes.
+    # A KeyError quotes its message.
     text = error.args[0] if isinstance(error, KeyError) and error.args else error
     message = str(text).strip().splitlines()
     return message[-1] if message else type(error).__name__
@@ -72,4 +72,4 @@ _NEEDS_NUMBER = (
     "TVM supports multiple types of integer divisions",
 )
 _EXPRESSION = re.compile(r"'Expr'|\b(Var|Add|Sub|Mul|Div|Mod|FloorDiv|FloorMod|Min|Max|Cast)\b")
-"""What Python and TVM say where an expression stands for a size that has several values."""
+"""Pattern of Python's and TVM's errors for an expression of a dynamic size."""

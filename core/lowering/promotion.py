@@ -1,4 +1,4 @@
-"""What depends on the dtypes of operands: how torch promotes them, and where TVM knows no NaN."""
+"""Type promotion as in torch, and NaN-aware comparison."""
 
 from __future__ import annotations
 
@@ -30,7 +30,13 @@ def cast(b: NodeBuilder, value: Value, dtype: str) -> Value:
         return value
     if is_scalar_constant(value):
         return scalar(value.value.numpy().item(), dtype)
+    if is_float(dtype_of(value)) and dtype in _BELOW_32_BITS:
+        # As in C: values out of range keep their lowest bits. LLVM leaves the result undefined.
+        value = b.emit(op.astype(value, "int32"))
     return b.emit(op.astype(value, dtype))
+
+
+_BELOW_32_BITS = ("int8", "uint8", "int16", "uint16")
 
 
 def common_dtype(*values: Value) -> str:
@@ -50,14 +56,14 @@ def to_common_dtype(b: NodeBuilder, *values: Value) -> tuple[Value, ...]:
 
 
 def is_nan(b: NodeBuilder, value: Value) -> Value:
-    """Return whether each element is NaN; TVM knows it of no bfloat16."""
+    """Return whether each element is NaN; TVM's own does not support bfloat16."""
     return b.emit(op.isnan(cast(b, value, "float32") if dtype_of(value) in HALF else value))
 
 
 def differs(b: NodeBuilder, first: Value, second: Value) -> Value:
-    """Return whether two tensors of one dtype differ, NaN from everything.
+    """Return whether two tensors of one dtype differ elementwise; NaN differs from everything.
 
-    TVM's ``not_equal`` is false where a side is NaN.
+    TVM's ``not_equal`` is false if either side is NaN.
     """
     if not is_float(dtype_of(first)):
         return b.emit(op.not_equal(first, second))
@@ -65,12 +71,12 @@ def differs(b: NodeBuilder, first: Value, second: Value) -> Value:
 
 
 def to_float(b: NodeBuilder, value: Value) -> Value:
-    """Return a tensor as it is if it has fractions, otherwise as float32."""
+    """Return a floating-point tensor unchanged, otherwise as float32."""
     return value if is_float(dtype_of(value)) else cast(b, value, "float32")
 
 
 def _stand_in(value: Value) -> Any:
-    """Return something small that torch promotes as it promotes `value`."""
+    """Return a small tensor or number that torch promotes like `value`."""
     if not is_tensor(value):
         return value
     shape = (1,) if rank_of(value) else ()

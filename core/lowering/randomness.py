@@ -1,6 +1,6 @@
-"""Which operators draw random numbers, and which outputs of a model depend on what they draw.
+"""Random operators, and the outputs of a model that depend on them.
 
-What is drawn by TVM and by torch cannot be compared: neither is wrong.
+Random values of TVM and of torch cannot be compared: neither is wrong.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DROPOUTS = frozenset(
         "native_dropout",
     }
 )
-"""They draw nothing where their probability is 0."""
+"""Dropouts, which draw nothing if their probability is 0."""
 
 _RANDOM = _DROPOUTS | {
     "rand",
@@ -57,7 +57,7 @@ _RANDOM = _DROPOUTS | {
 }
 
 _IN_TRAINING = frozenset({"training", "train"})
-"""Names of arguments that switch a random operator on."""
+"""Names of arguments that enable a random operator."""
 
 _WITH_DROPOUT = {
     "scaled_dot_product_attention": ("dropout_p", 4),
@@ -65,7 +65,7 @@ _WITH_DROPOUT = {
     "multi_head_attention_forward": ("dropout_p", 9),
     **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), ("dropout", 5)),
 }
-"""Operators that drop out on the side: name and position of the probability."""
+"""Operators with an internal dropout: name and position of the probability."""
 
 _RANDOM_MODULES = (nn.modules.dropout._DropoutNd, nn.RReLU)
 _ALWAYS_RANDOM_MODULES = (nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)
@@ -80,7 +80,7 @@ _OF_SHAPE_ALONE = frozenset(
 
 
 def is_random(node: fx.Node, modules: Mapping[str, nn.Module]) -> bool:
-    """Return whether what `node` gives is drawn anew each time."""
+    """Return whether the value of `node` is random."""
     if node.op == "call_module":
         return any(_draws(module) for module in modules[str(node.target)].modules())
     if node.op not in ("call_function", "call_method"):
@@ -110,9 +110,9 @@ def random_outputs(
     output
         The graph's output node.
     leaves_of
-        Gives the number of outputs that a node's value becomes.
+        Returns the number of outputs in a node's value.
     gives_tensors
-        Whether a node's value has tensors; a shape does not depend on what is drawn.
+        Whether a node's value has tensors; a shape does not depend on random values.
     mutations
         Names of the nodes whose values each node changes, by its own name.
     """
@@ -121,7 +121,7 @@ def random_outputs(
     sources: dict[fx.Node, dict[str, None]] = {}
     for node in graph_module.graph.nodes:
         if "drawn" in node.meta:
-            # A constant that the fx tracer made of what forward drew without its inputs.
+            # A constant that the fx tracer made of random values drawn in forward.
             sources[node] = {node.meta["drawn"]: None}
         if not node.op.startswith("call") or not (sources or is_random(node, modules)):
             continue
@@ -145,7 +145,7 @@ def random_outputs(
 
 
 def _outputs(value: Any, leaves_of: Callable[[fx.Node], int]) -> Iterator[tuple[Any, int]]:
-    """Yield what stands in an output node, in order, and the number of outputs of each."""
+    """Yield the values of an output node in order, with the number of outputs of each."""
     if isinstance(value, fx.Node):
         yield value, leaves_of(value)
     elif isinstance(value, (tuple, list)):
@@ -181,7 +181,7 @@ def _drops_out(node: fx.Node, name: str) -> bool:
 
 
 def _has_random_branch(node: fx.Node, modules: Mapping[str, nn.Module]) -> bool:
-    """Return whether `node` is a graph of its own, a branch of control flow, that draws."""
+    """Return whether `node` is a subgraph, a branch of control flow, that draws random numbers."""
     branch = modules.get(str(node.target)) if node.op == "get_attr" else None
     if not isinstance(branch, fx.GraphModule):
         return False
@@ -190,7 +190,7 @@ def _has_random_branch(node: fx.Node, modules: Mapping[str, nn.Module]) -> bool:
 
 
 def _switch(node: fx.Node) -> Any:
-    """Return the value of the argument that switches a random function on; ``None`` for none."""
+    """Return the argument that enables a random function; ``None`` for none."""
     target: Any = node.target
     schema = getattr(target, "_schema", None)
     if schema is not None:
@@ -202,7 +202,7 @@ def _switch(node: fx.Node) -> Any:
         try:
             parameters = inspect.signature(target).parameters
         except (TypeError, ValueError):
-            # Functions of torch's C++ side have no signature that Python knows.
+            # torch's C++ functions have no Python signature.
             return None
         names = list(parameters)
         defaults = {name: parameter.default for name, parameter in parameters.items()}

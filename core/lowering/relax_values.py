@@ -1,4 +1,4 @@
-"""What is known of a Relax value: its static shape, its dtype, and constants made of it."""
+"""Accessors of Relax values: shape, dtype, and constants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from tvm import ir, relax, sym, tirx
 
 Value = Any
-"""A value while translating: a Relax expression, a Python value, or a nest of both."""
+"""A value during translation: a Relax expression, a Python value, or a nest of both."""
 
 _TORCH_DTYPES: dict[str, torch.dtype] = {
     str(dtype).removeprefix("torch."): dtype
@@ -34,7 +34,7 @@ _TORCH_DTYPES: dict[str, torch.dtype] = {
 
 
 HALF = ("float16", "bfloat16")
-"""The dtypes of half precision."""
+"""Half-precision dtypes."""
 
 _COMPLEX = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
 _BYTES = frozenset(
@@ -45,7 +45,7 @@ _BYTES = frozenset(
 
 @dataclass(frozen=True)
 class Held:
-    """A tensor of a dtype that TVM does not have, as one that it has.
+    """A tensor of a dtype that TVM lacks, encoded in another one.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class Held:
 
 
 def held_type(shape: tuple[Any, ...], dtype: str) -> tuple[tuple[Any, ...], str] | None:
-    """Return shape and dtype that a tensor is held with; ``None`` if it cannot be."""
+    """Return shape and dtype of the encoding of a tensor; ``None`` if there is none."""
     if dtype in _TORCH_DTYPES:
         return shape, dtype
     if dtype in _COMPLEX:
@@ -69,14 +69,14 @@ def held_type(shape: tuple[Any, ...], dtype: str) -> tuple[tuple[Any, ...], str]
 
 
 def held_as(tensor: torch.Tensor, dtype: str) -> torch.Tensor:
-    """Return what `tensor` holds, a view of it."""
+    """Return the encoding of `tensor`, a view of it."""
     if dtype in _COMPLEX:
         return torch.view_as_complex(tensor)
     return tensor.view(getattr(torch, dtype))
 
 
 def held_from(tensor: torch.Tensor) -> torch.Tensor:
-    """Return `tensor`, or what holds it where TVM does not have its dtype."""
+    """Return `tensor`, or its encoding if TVM lacks its dtype."""
     name = str(tensor.dtype).removeprefix("torch.")
     if tensor.layout != torch.strided:
         tensor = tensor.to_dense()
@@ -87,7 +87,7 @@ def held_from(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def is_size(value: Value) -> bool:
-    """Return whether `value` is a size that is no number: an extent of a named dimension."""
+    """Return whether `value` is a symbolic size: an extent of a named dimension."""
     return isinstance(value, ir.Expr) and isinstance(value.ty, ir.PrimType)
 
 
@@ -104,8 +104,8 @@ def is_scalar_constant(value: Value) -> bool:
 def shape_of(value: Value) -> tuple[Any, ...]:
     """Return the extents of a tensor: ints, and expressions over the named dimensions.
 
-    Where an expression is compared or turned into a number, TVM raises ``ValueError`` or
-    ``TypeError``, which refuses the node; ``==`` alone is answered: whether both are one object.
+    If an expression is compared or converted to a number, TVM raises ``ValueError`` or
+    ``TypeError``, which rejects the node; only ``==`` works, as identity.
     """
     return extents_of(value.ty.shape)
 
@@ -114,14 +114,14 @@ def shape_of(value: Value) -> tuple[Any, ...]:
 def extents_of(shape: Any) -> tuple[Any, ...]:
     """Return the extents of a Relax shape, as `shape_of` does for a tensor.
 
-    They are kept: the rules ask again and again, and going through a shape takes its time.
+    They are cached: rules query them often, and iterating over a shape is slow.
     """
     return tuple(size_of(extent) for extent in shape)
 
 
 @lru_cache(maxsize=1024)
 def numbers_of(shape: Any) -> tuple[int, ...] | None:
-    """Return the extents of a Relax shape where all are numbers; ``None`` otherwise."""
+    """Return the extents of a Relax shape if all are numbers; ``None`` otherwise."""
     if not isinstance(shape, relax.ShapeExpr):
         return None
     extents = extents_of(shape)
@@ -129,14 +129,14 @@ def numbers_of(shape: Any) -> tuple[int, ...] | None:
 
 
 def size_of(extent: Any) -> Any:
-    """Return an extent as an int, or as an expression where it has several values."""
+    """Return an extent as an int, or as an expression if it is dynamic."""
     if isinstance(extent, tirx.IntImm):
         return int(extent)
     return extent if isinstance(extent, ir.Expr) else int(extent)
 
 
 def simplified(extent: Any) -> Any:
-    """Return a size in a shorter form."""
+    """Return a size simplified."""
     return size_of(sym.Analyzer().simplify(extent)) if isinstance(extent, ir.Expr) else extent
 
 
@@ -171,7 +171,7 @@ def is_dtype(dtype: str) -> bool:
 
 
 def is_float(dtype: str) -> bool:
-    """Return whether `dtype` has a fraction."""
+    """Return whether `dtype` is a floating-point type."""
     return dtype.startswith(("float", "bfloat"))
 
 

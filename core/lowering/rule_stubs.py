@@ -1,4 +1,4 @@
-"""A working rule for a node, as text: where a rule of the user's own starts from."""
+"""Generation of a working rule for a node, as a template for a user's rule."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Stub:
     name
         Of its function: ``my_relu``.
     imports
-        Lines that it needs at the top of its file.
+        Import lines for the top of its file.
     """
 
     name: str
@@ -60,19 +60,19 @@ class Stub:
 
 
 def make_stub(traced: Traced, name: str, strategy: Strategy) -> Stub:
-    """Return a rule that lowers a node as it is lowered without it.
+    """Return a rule that lowers a node as it is lowered without the rule.
 
     Parameters
     ----------
     name
         Of the node.
     strategy
-        What the rule is for; ``"library"`` for both of the others.
+        Strategy of the rule; ``"library"`` for both of the others.
 
     Raises
     ------
     LowerscopeError
-        If there is no such node, or none that a rule can be for.
+        If there is no such node, or rules do not apply to it.
     """
     node = _find(traced, name)
     modules = dict(traced.graph_module.named_modules())
@@ -133,7 +133,7 @@ def _is_foreign(node: fx.Node, traced: Traced) -> bool:
 
 
 def _is_unary(node: fx.Node, traced: Traced, info: Info) -> bool:
-    """Return whether a node takes one tensor of floats and makes one, and takes nothing else."""
+    """Return whether a node maps one tensor of floats to one tensor, without other arguments."""
     if len(node.args) != 1 or not isinstance(node.args[0], fx.Node):
         return False
     given = traced.values[node.args[0].name]
@@ -146,7 +146,7 @@ def _is_unary(node: fx.Node, traced: Traced, info: Info) -> bool:
 
 
 def _parameters(node: fx.Node, *, written_out: bool) -> tuple[tuple[str, ...], str]:
-    """Return the parameters of the rule after builder and node, and how it calls the built-in."""
+    """Return the parameters of the rule after builder and node, and its call of the built-in."""
     if written_out:
         return (_ARGUMENT_OF_FORMULA, *(f"{name}=False" for name in node.kwargs)), ""
     first: tuple[str, ...] = ()
@@ -156,7 +156,7 @@ def _parameters(node: fx.Node, *, written_out: bool) -> tuple[tuple[str, ...], s
 
 
 def _key(node: fx.Node, module: nn.Module | None) -> tuple[str, str]:
-    """Return what a node calls as an expression, and the import that it needs besides torch.
+    """Return an expression for the target of a node, and its import besides torch.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def _names(target: Any) -> Iterator[str]:
 
 
 def _value_of(expression: str) -> Any:
-    """Return what a dotted name stands for once its first module is imported; else ``None``."""
+    """Return the object of a dotted name, importing its first module; ``None`` if there is none."""
     top, *parts = expression.split(".")
     namespace: Mapping[str, Any] = {"torch": torch, "operator": operator, "builtins": builtins}
     try:

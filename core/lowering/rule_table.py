@@ -1,8 +1,7 @@
-"""The table of lowering rules: one entry for each operator, looked up by what a node calls.
+"""Table of lowering rules: one entry for each operator, by the target of a node.
 
-A rule is a function whose parameters are named as torch names them, so that Python itself
-matches positional and keyword arguments, and an argument that the rule does not know is refused
-instead of ignored.
+A rule is a function whose parameters have torch's names, so that Python itself matches positional
+and keyword arguments, and an unknown argument is rejected instead of ignored.
 """
 
 from __future__ import annotations
@@ -25,31 +24,31 @@ Found = TypeVar("Found")
 
 
 class Refused(Exception):
-    """A rule's word that it does not cover what it is given, with the reason."""
+    """Rejection of arguments that a rule does not cover, with the reason."""
 
 
 @dataclass(frozen=True)
 class Missing:
-    """A member of an operator's result that TVM does not compute; an error once it is read."""
+    """A member of an operator's result that TVM does not compute; reading it is an error."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How one operator is lowered.
+    """Lowering rule of one operator.
 
     Attributes
     ----------
     name
-        As it is shown.
+        Its label.
     lower
         Called with the builder, the module for a ``call_module`` node, and the node's arguments.
     exact
-        Whether it gives exact results in half precision too, since it moves elements or rounds
+        Whether its results are exact in half precision too, since it moves elements or rounds
         once. The others compute in float32 there, as torch does, and round at the end.
     rounds_as_input
-        Whether the result has the dtype of `input` where other arguments have another one.
+        Whether the result has the dtype of `input` if other arguments have another one.
     """
 
     name: str
@@ -63,7 +62,7 @@ class Rule:
         Raises
         ------
         Refused
-            If the rule does not take these arguments, or refuses their values.
+            If the rule does not have these parameters, or rejects their values.
         """
         kwargs = {_SYNONYMS.get(key, key): value for key, value in kwargs.items()}
         for key in _WITHOUT_EFFECT:
@@ -92,7 +91,7 @@ class Rule:
 
 
 def _half_dtype(value: Any) -> str:
-    """Return the dtype of half precision that all fractions among arguments have; else empty."""
+    """Return the half-precision dtype of all floating-point arguments; else empty."""
     dtypes = {dtype for dtype in map(dtype_of, _tensors(value)) if is_float(dtype)}
     only = dtypes.pop() if len(dtypes) == 1 else ""
     return only if only in HALF else ""
@@ -109,7 +108,7 @@ def _in_float32(builder: NodeBuilder, value: Any) -> Any:
 
 
 def _rounded(builder: NodeBuilder, value: Value, half: str) -> Value:
-    """Return what was computed in float32 in half precision."""
+    """Round a value computed in float32 to half precision."""
     if isinstance(value, ir.Expr) and isinstance(value.ty, relax.TupleType):
         members = range(len(value.ty.fields))
         return tuple(_rounded(builder, builder.emit(value[each]), half) for each in members)
@@ -132,7 +131,7 @@ def _tensors(value: Any) -> Iterator[Value]:
 
 @dataclass(frozen=True)
 class _Signature:
-    """What a rule takes: how many positional arguments after the builder, ``*rest`` by its name."""
+    """Signature of a rule: positional arguments after the builder, and name of ``*rest``."""
 
     whole: inspect.Signature
     fewest: int
@@ -156,15 +155,15 @@ def _signature_of(lower: Lower) -> _Signature:
 
 
 def find_rule(target: Any) -> Rule | None:
-    """Return the rule for what a node calls, or ``None``."""
+    """Return the rule for the target of a node, or ``None``."""
     return find_in(RULES, target)
 
 
 def find_in(table: Mapping[Any, Found], target: Any) -> Found | None:
-    """Return the entry for what a node calls, or ``None``.
+    """Return the entry for the target of a node, or ``None``.
 
     A method or operator that ends in an underscore is the in-place form of the one without; the
-    tracer has followed what it changes.
+    tracer has already tracked its mutations.
     """
     found = table.get(target)
     if found is None and isinstance(target, str) and not target.endswith("__"):
@@ -175,9 +174,9 @@ def find_in(table: Mapping[Any, Found], target: Any) -> Found | None:
 
 
 def functional_form(target: torch._ops.OpOverload) -> torch._ops.OpOverload | None:
-    """Return what ``aten.relu_`` computes without changing its argument: ``aten.relu``.
+    """Return the functional form of an in-place operator: ``aten.relu`` for ``aten.relu_``.
 
-    ``None`` where `target` changes nothing, or has no such form.
+    ``None`` if `target` changes nothing, or has no such form.
     """
     name = target._schema.name.rpartition("::")[2]
     if not target._schema.is_mutable or not name.endswith("_"):
@@ -191,19 +190,19 @@ RULES: dict[Any, Rule] = {}
 """Rules by module type, function object, method name or ATen overload."""
 
 _SYNONYMS = {"axis": "dim", "keepdims": "keepdim", "self": "input"}
-"""Names that torch takes from NumPy, and ATen's own name for the first argument."""
+"""NumPy-style names that torch accepts, and ATen's own name of the first argument."""
 
 _WITHOUT_EFFECT = ("layout", "device", "pin_memory", "memory_format", "requires_grad", "inplace")
-"""Arguments that change neither a value nor a shape; in-place changes the tracer has followed."""
+"""Arguments without an effect on value or shape; mutations are tracked by the tracer."""
 
 
 def rule(*keys: Any, name: str = "", rounds_as_input: bool = False) -> Callable[[Lower], Lower]:
-    """Enter the decorated function as the rule for each of `keys`; see `Rule`."""
+    """Register the decorated function as the rule for each of `keys`; see `Rule`."""
     return _entering(keys, name, rounds_as_input=rounds_as_input)
 
 
 def exact(*keys: Any, name: str = "") -> Callable[[Lower], Lower]:
-    """Enter the decorated function as `rule` does; see `Rule.exact`."""
+    """Register the decorated function as `rule` does; see `Rule.exact`."""
     return _entering(keys, name, is_exact=True)
 
 

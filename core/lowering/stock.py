@@ -1,7 +1,7 @@
-"""TVM's own converters, as a library for operators that have no rule of ours.
+"""TVM's own converters, for operators without a rule of ours.
 
-The stock importers are wrong in silence for a number of operators and arguments. So what is used of
-them is a list, each entry of which is tested against torch; the rest is refused.
+The stock importers are silently wrong for a number of operators and arguments. So the ones used are
+a list, each entry of which is tested against torch; others are rejected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FX: frozenset[Any] = frozenset(
         torch.bucketize,
     }
 )
-"""Functions and methods that `TorchFXImporter` converts rightly."""
+"""Functions and methods that `TorchFXImporter` converts correctly."""
 
 _EXPORT: frozenset[str] = frozenset(
     {
@@ -34,7 +34,7 @@ _EXPORT: frozenset[str] = frozenset(
         "bucketize.Tensor",
     }
 )
-"""ATen overloads that `ExportedProgramImporter` converts rightly."""
+"""ATen overloads that `ExportedProgramImporter` converts correctly."""
 
 
 class StockConverters:
@@ -64,7 +64,7 @@ class StockConverters:
         return importer
 
     def find(self, node: fx.Node) -> partial[Value] | None:
-        """Return what converts `node`, a call of `_convert` with its converter, or ``None``."""
+        """Return `_convert` bound to the converter of `node`, or ``None``."""
         target: Any = node.target
         if isinstance(target, torch._ops.OpOverload):
             name = target.__name__
@@ -78,13 +78,13 @@ class StockConverters:
 
     @staticmethod
     def name(node: fx.Node) -> str:
-        """Return how the conversion of `node` is shown as a rule."""
+        """Return the label of the conversion of `node` as a rule."""
         target: Any = node.target
         return f"TVM: {target if isinstance(target, str) else target.__name__}"
 
 
 class _Parameters(dict[torch.Tensor, Value]):
-    """Finds every parameter, where the importers expect those that they entered themselves."""
+    """Mapping that finds every parameter; the importers expect those they added themselves."""
 
     def __init__(self, builder: NodeBuilder) -> None:
         super().__init__()
@@ -101,5 +101,5 @@ def _convert(converter: Callable[[fx.Node], Value], node: fx.Node) -> Value:
     try:
         return converter(node)
     except (AssertionError, KeyError, NotImplementedError, TypeError, ValueError) as error:
-        # What the importers raise for arguments that they do not cover.
+        # The importers raise these for unsupported arguments.
         raise Refused(f"TVM's converter does not take it: {error}") from error

@@ -1,7 +1,7 @@
-"""TVM's own importers as the translator: what ``from_fx`` and ``from_exported_program`` make.
+"""TVM's own importers as the translator: ``from_fx`` and ``from_exported_program``.
 
 Their converters run node by node on a builder of ours, in the order and on the values of the stock
-methods, so that each binding is known to be a node's. Nothing of what they do wrong is mended.
+methods, so that each binding is known to be a node's. Their errors are not corrected.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _OWN = "choose Lowerscope's own translator (--importer lowerscope)"
 
 
 _SHOWN = 4
-"""So many nodes are named that an importer does not cover."""
+"""Most uncovered nodes that are named."""
 
 
 def tracer_of(recipe: Recipe, *, exported: bool) -> TracerName:
-    """Return the tracer that a recipe comes to.
+    """Return the tracer that a recipe selects.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def tracer_of(recipe: Recipe, *, exported: bool) -> TracerName:
     Raises
     ------
     LowerscopeError
-        If the recipe's importer takes no graphs of that tracer.
+        If the recipe's importer does not support graphs of that tracer.
     """
     chosen: TracerName = "export" if exported else recipe.tracer
     if recipe.translator not in IMPORTERS:
@@ -86,7 +86,7 @@ def lower_by_importer(
     recipe: Recipe,
     ranges: dict[str, tuple[int, int]],
 ) -> LoweredModel:
-    """Lower a traced model by the importer of TVM's that a recipe names.
+    """Lower a traced model with the TVM importer that a recipe names.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def lower_by_importer(
     Raises
     ------
     LowerscopeError
-        If the recipe wants what no importer does, or the importer does not cover a node.
+        If the recipe has options that no importer supports, or the importer does not cover a node.
     """
     name = IMPORTERS[recipe.translator][0]
     _check(recipe, name)
@@ -164,7 +164,7 @@ class _Import:
         self._importer: Any = _FxImporter() if self._of_fx else ExportedProgramImporter()
         self._importer.block_builder = self._builder
         self._importer.named_modules = self._modules
-        # An exported program's tensors are variables while they are converted.
+        # An exported program's tensors are variables during conversion.
         self._tensors: dict[Any, tuple[torch.Tensor, Any]] = {}
 
     def run(self, inputs: Sequence[InputSpec]) -> LoweredModel:
@@ -207,7 +207,7 @@ class _Import:
         )
 
     def _check_covered(self) -> None:
-        """Refuse nodes without a converter, all in one line."""
+        """Reject nodes without a converter, all in one line."""
         uncovered = [
             self._uncovered(node, "it has no converter for it")
             for node in self._graph_module.graph.nodes
@@ -304,6 +304,6 @@ class _Import:
 
 
 def _reason(error: Exception) -> str:
-    """Return in a few words why a converter failed."""
+    """Return a short reason why a converter failed."""
     text = reason_of(error)
     return text if isinstance(error, Refused) else f"{type(error).__name__}: {text}"

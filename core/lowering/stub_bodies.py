@@ -1,4 +1,4 @@
-"""The bodies of rules that are written out where the formula is short; others call the built-in."""
+"""Bodies of generated rules: explicit for short formulas; others call the built-in."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Body:
-    """What a rule does, with ``x`` for its first argument.
+    """Body of a rule, with ``x`` for its first argument.
 
     Attributes
     ----------
     imports
-        Lines that it needs besides those of every rule file.
+        Import lines besides those of every rule file.
     lines
         Of the function, without indentation.
     parameters
@@ -26,7 +26,7 @@ class Body:
 
 
 BUILT_IN = Body((), ("return node.built_in({call})",))
-"""For all others: as if there were no rule."""
+"""Body of all other rules, which call the built-in."""
 
 _TE = "from tvm import te"
 _RELAX = "from tvm import relax"
@@ -70,7 +70,7 @@ _OPERATORS: Mapping[str, str] = {
     "silu": "nn.silu",
     "gelu": "nn.gelu",
 }
-"""Relax operators of one argument, by operator."""
+"""Unary Relax operators, by operator."""
 
 _LINEAR_TE = Body(
     (_TE,),

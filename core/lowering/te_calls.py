@@ -1,4 +1,4 @@
-"""What ``emit_te`` did: the tensors that a TE function was given, and those that it made."""
+"""Records of ``emit_te``: the input and output tensors of a TE function."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class TeCall:
     Attributes
     ----------
     call
-        The call, as it was made.
+        The call as it was made.
     function
-        The TE function; ``None`` where an operator was legalised, as TVM then calls one of its own
-        that it does not tell.
+        The TE function; ``None`` if an operator was legalised, as TVM does not expose the one it
+        calls.
     operator
         The operator that was legalised, as ``R.matmul``; empty for a TE function.
     args, kwargs
-        What the function was given: tensors that stand for the arguments of `call`, and numbers.
+        The arguments of the function: tensors that stand for the arguments of `call`, and numbers.
     outputs
         The tensors that the function made.
     """
@@ -44,12 +44,12 @@ class TeCall:
 
 
 class Listening:
-    """Stands in for a TE function, and remembers what goes in and out when TVM calls it."""
+    """Wrapper of a TE function that records its inputs and outputs when TVM calls it."""
 
     def __init__(self, function: Function) -> None:
         self._function = function
         if hasattr(function, "__name__"):
-            # TVM names the PrimFunc by it, where it is given no other name.
+            # TVM names the PrimFunc by it, unless given another name.
             self.__name__ = function.__name__
         self._args: tuple[Any, ...] = ()
         self._kwargs: tuple[tuple[str, Any], ...] = ()

@@ -1,4 +1,4 @@
-"""Tensor expressions written out, as the course writes them."""
+"""Tensor expressions in the form used by the course."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch's operators do that a graph does not show: make a shape of data, name members."""
+"""Traits of torch's operators that a graph does not show: data-dependent shapes, member names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def has_shape_from_data(
     is_mask: Callable[[Any], bool],
     is_tensor: Callable[[Any], bool],
 ) -> bool:
-    """Return whether the shape that `node` gives depends on the values of its inputs.
+    """Return whether the shape of a node's value depends on the values of its inputs.
 
     Parameters
     ----------
@@ -60,11 +60,11 @@ def has_shape_from_data(
 
 
 def has_unknown_extents(value: Any) -> bool:
-    """Return whether ``torch.export`` did not know an extent of a value, or of one in a tuple."""
+    """Return whether a value, or one in a tuple, has an extent unknown to ``torch.export``."""
     if isinstance(value, torch.Tensor):
         if not any(isinstance(size, torch.SymInt) for size in value.shape):
             return False
-        # It brings SymPy along, which most models need not wait for.
+        # Imported here since it loads SymPy, which most models do not need.
         from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
         return bool(free_unbacked_symbols(value))
@@ -72,9 +72,9 @@ def has_unknown_extents(value: Any) -> bool:
 
 
 def member_index(node: fx.Node, modules: Mapping[str, nn.Module]) -> int | None:
-    """Return the position of the member that a ``getattr`` reads of a result with named members.
+    """Return the position of the named member that a ``getattr`` reads from a result.
 
-    ``None`` where torch does not name it.
+    ``None`` if torch does not name it.
     """
     producer, field = node.args[0], node.args[1]
     assert isinstance(producer, fx.Node)

@@ -1,4 +1,4 @@
-"""Whether what a rule made is what torch computed."""
+"""Checks of a rule's results against the traced shapes and dtypes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from lowerscope.core.lowering.relax_values import (
     size_of,
 )
 from lowerscope.core.lowering.rule_table import Refused
+from lowerscope.core.model.formatting import shape_text
 
 
 def as_traced(
@@ -30,7 +31,7 @@ def as_traced(
     *,
     written: bool,
 ) -> Value:
-    """Return `value`, which has the shape and dtype that torch computed.
+    """Return `value`, checked to have the shape and dtype that torch computed.
 
     Parameters
     ----------
@@ -60,12 +61,12 @@ def as_traced(
         raise Refused(f"it would be {text} where torch has {_text(shape, dtype)}")
     if all(map(dimensions.same, made, traced)):
         return value
-    # What is not proved is checked when it runs.
+    # Checked at run time if it cannot be proved.
     return builder.match_cast(value, relax.TensorType(traced, dtype))
 
 
 def check_members(value: Value, info: Info, dimensions: Dimensions) -> None:
-    """Refuse a tuple with a member of another shape or dtype than torch's."""
+    """Reject a tuple with a member of another shape or dtype than torch's."""
     if isinstance(value, (tuple, list)) and len(value) == len(info.items):
         for each, item in zip(value, info.items, strict=True):
             _check(each.ty if is_tensor(each) else None, item, dimensions)
@@ -91,4 +92,4 @@ def _check(field: Any, item: Info, dimensions: Dimensions) -> None:
 
 
 def _text(shape: Sequence[object], dtype: str) -> str:
-    return f"{'×'.join(map(str, shape)) or 'scalar'} {dtype}"
+    return f"{shape_text(shape)} {dtype}"

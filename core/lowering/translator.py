@@ -1,4 +1,4 @@
-"""The lowering stage: an FX graph becomes a Relax module, with the provenance of each binding."""
+"""The lowering stage: converts an FX graph to a Relax module, with provenance by binding."""
 
 from __future__ import annotations
 
@@ -71,26 +71,26 @@ def lower(
     Parameters
     ----------
     traced
-        The FX graph with what is known of its nodes.
+        The FX graph with the descriptions of its nodes.
     inputs
         Name, shape and dtype for each placeholder, in order; a shape may have names in it.
     strategy
         ``"high-level"`` for relax operators, ``"te"`` for a ``call_tir`` of a PrimFunc each,
-        ``"library"`` for calls of torch. What the first two do not cover runs in torch as well.
+        ``"library"`` for calls of torch. Nodes that the first two do not cover run in torch as
+        well.
     overrides
         Other strategies for some of the nodes.
     rules
-        The user's own, in order; they go before those that are built in.
+        The user's own, in order; they take precedence over built-in ones.
     ranges
         Smallest and largest size of each name in the shapes.
     begins
-        Called before each node with the override that it is lowered by, and at the end with none;
-        may raise to cancel.
+        Called before each node with its override, and at the end with none; may raise to cancel.
 
     Raises
     ------
     LowerscopeError
-        If a node computes something else than tensors from data; it lists all of them.
+        If a node computes something other than tensors from data; it lists all of them.
     """
     with warnings.catch_warnings():
         # TVM warns of its own deprecations while it builds.
@@ -102,7 +102,7 @@ def lower(
 def input_variable(
     dimensions: Dimensions, name: str, shape: tuple[int | str, ...], dtype: str
 ) -> Value:
-    """Return the argument of ``main`` that an input is.
+    """Return the argument of ``main`` for an input.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def input_variable(
 
 
 class _Translation:
-    """One run of the translator: the node map, and what has been bound so far."""
+    """One run of the translator: the node map, and the bindings so far."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class _Translation:
         self._library = LibraryNodes(self._builder, self._modules)
         self._user_rules = UserRules(rules)
         self._uncovered: list[Uncovered] = []
-        # Nodes without a value; what cannot be lowered because of them is no news.
+        # Nodes without a value; do not report nodes that depend on them.
         self._failed: set[fx.Node] = set()
         self._used: dict[fx.Node, Strategy] = {}
         self._now = Current(strategy)
@@ -203,7 +203,7 @@ class _Translation:
         self._builder.te = self._now.strategy == "te"
 
     def _translate(self, node: fx.Node) -> Value:
-        """Return the value of `node`, or ``None``, so that all that is not covered is found."""
+        """Return the value of `node`, or ``None``, so that all uncovered nodes are found."""
         if any(each in self._failed for each in node.all_input_nodes):
             self._failed.add(node)
             return None
@@ -226,7 +226,7 @@ class _Translation:
         args = self._values_of(node.args)
         kwargs = self._values_of(node.kwargs)
         if reads_member(node, args):
-            # A member belongs to what made the tuple.
+            # A member belongs to the node that made the tuple.
             self._now.strategy = self._used.get(node.all_input_nodes[0], self._now.strategy)
             index = member_index(node, self._modules) if node.target is getattr else None
             if index is not None:
@@ -253,12 +253,12 @@ class _Translation:
     def _by_user_rule(
         self, own: UserRule, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Value:
-        """Return what a rule of the user's makes.
+        """Return the value of a user's rule.
 
         Raises
         ------
         LowerscopeError
-            If it fails; what it has emitted is still there.
+            If it fails; its emitted bindings are still there.
         """
 
         hindrance = hinders_rules(args, kwargs, self._dimensions)
@@ -266,7 +266,7 @@ class _Translation:
             raise LowerscopeError(hindrance, where=own.where)
 
         def built_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
-            # What the rule has emitted itself stays if a built-in one gives up half-way.
+            # Keep the rule's own bindings if a built-in one fails half-way.
             self._builder.keep()
             return self._built_in.lower(node, args, kwargs, self._now)
 
@@ -292,14 +292,14 @@ class _Translation:
         return value
 
     def _leave_user_rule(self, own: UserRule, node: fx.Node, failure: LowerscopeError) -> None:
-        """Go back to the start of the node, and write down why its rule is not used."""
+        """Return to the start of the node, and record why its rule is not used."""
         self._builder.discard_node(kept=True)
         self._start(node)
         self._notes.rule_failed(node, own, failure.problem)
         self._now.without = f"; without {shown(own)}: {failure.problem.what}"
 
     def _callee(self, node: fx.Node) -> Any:
-        """Return what rules are looked up by."""
+        """Return the key for looking up rules."""
         return type(self._modules[str(node.target)]) if node.op == "call_module" else node.target
 
     def _values_of(self, argument: Any) -> Any:
@@ -318,7 +318,7 @@ class _Translation:
         return argument
 
     def _refuse(self, node: fx.Node, reason: str) -> Value:
-        """Write down that `node` is not covered."""
+        """Record that `node` is not covered."""
         line = self._traced.lines.get(node.name)
         name = "output" if node.op == "output" else qualified_name(node, self._modules)
         self._uncovered.append(Uncovered(name, node.name, line, reason))

@@ -1,4 +1,4 @@
-"""Rules of the user's own: what the decorator gathers, and how one is applied and checked."""
+"""User rules: registration by the decorator, application and checks."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.lowered import Info
 from lowerscope.core.lowering.relax_values import Held, Value, dtype_of, held_type, is_tensor
 from lowerscope.core.lowering.rule_table import Missing, Refused, find_in
+from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.recipe import Strategy
 from lowerscope.core.records.snapshot import SourceLine
 
 Function = Callable[..., Any]
 Running = Callable[[str], contextlib.AbstractContextManager[None]]
-"""Makes the context in which a file's code runs; takes what is being done, for messages."""
+"""Function that returns the context of a file's code; takes the operation, for messages."""
 
 STRATEGIES: tuple[Strategy, ...] = ("high-level", "te")
-"""The strategies that a rule can be for: the library runs torch itself."""
+"""Strategies that a rule can be for: the library strategy runs torch itself."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +87,13 @@ class UserRule:
     keys
         Module classes, functions, names of methods, ATen overloads.
     strategies
-        What it is for.
+        That it is for.
     function
         Called with the builder, a `RuleNode`, and the arguments of the node's call.
     line
-        Where the function stands.
+        Of the function.
     running
-        The context in which the file's code runs. What fails in it is a `LowerscopeError` that
+        The context in which the file's code runs. Its exceptions become a `LowerscopeError` that
         points at the file's own line.
     """
 
@@ -105,13 +106,13 @@ class UserRule:
 
     @property
     def where(self) -> str:
-        """The line as problems give it: ``/home/me/my_rules.py:12``."""
+        """The line in the form used by problems: ``/home/me/my_rules.py:12``."""
         return f"{self.line.file}:{self.line.line}"
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """What the decorator was put on, before it is known in which context the file runs."""
+    """A decorated function, before the file's context is known."""
 
     keys: tuple[Any, ...]
     strategies: tuple[Strategy, ...]
@@ -130,18 +131,18 @@ def rule(
     Parameters
     ----------
     keys
-        What nodes call: classes of modules (``torch.nn.GELU``), functions
+        Targets of nodes: classes of modules (``torch.nn.GELU``), functions
         (``torch.nn.functional.gelu``, ``operator.add``), names of methods (``"relu"``), and
         overloads of ATen (``torch.ops.aten.gelu.default``).
     strategy
         ``"high-level"``, ``"te"``, or both, which is the default.
     name
-        As it is shown; the function's own by default.
+        Its label; the function's own name by default.
 
     Raises
     ------
     TypeError, ValueError
-        If a key can never be what a node calls, or there is no such strategy.
+        If a key cannot be the target of a node, or there is no such strategy.
     """
     strategies = (strategy,) if isinstance(strategy, str) else tuple(strategy)
     for each in strategies:
@@ -162,7 +163,7 @@ def rule(
         if not callable(function):
             raise TypeError(f"a rule is a function, not a {type(function).__name__}")
         gathered = _gathering.get()
-        # A file that is imported outside of Lowerscope has its functions, and no more.
+        # A file imported outside of Lowerscope only gets its functions.
         if gathered is not None:
             shown = name or getattr(function, "__name__", type(function).__name__)
             gathered.append(Gathered(keys, strategies, shown, function))
@@ -173,7 +174,7 @@ def rule(
 
 @contextlib.contextmanager
 def gathering() -> Iterator[list[Gathered]]:
-    """Gather what the decorator is put on in the body, in order."""
+    """Collect the functions decorated in the body, in order."""
     gathered: list[Gathered] = []
     token = _gathering.set(gathered)
     try:
@@ -183,7 +184,7 @@ def gathering() -> Iterator[list[Gathered]]:
 
 
 class UserRules:
-    """The rules of all files, looked up by what a node calls; a later one wins.
+    """The rules of all files, by the target of a node; a later one takes precedence.
 
     Parameters
     ----------
@@ -201,12 +202,12 @@ class UserRules:
         }
 
     def find(self, target: Any, strategy: Strategy) -> UserRule | None:
-        """Return the rule for what a node calls, or ``None``."""
+        """Return the rule for the target of a node, or ``None``."""
         table = self._tables.get(strategy)
         return find_in(table, target) if table else None
 
     def without_node(self, targets: Sequence[Any]) -> Iterator[UserRule]:
-        """Yield the rules whose operators are none of those that nodes call."""
+        """Yield the rules whose operators no node calls."""
         for each in self._rules:
             table = dict.fromkeys(each.keys, each)
             if not any(find_in(table, target) for target in targets):
@@ -214,19 +215,19 @@ class UserRules:
 
 
 def apply_rule(found: UserRule, builder: NodeBuilder, node: RuleNode, info: Info) -> Value:
-    """Let a rule lower a node, and return the value, bound.
+    """Lower a node with a rule, and return the value, bound.
 
     Parameters
     ----------
     builder
-        What the rule emits with; on an error, what it has emitted is still there.
+        Used by the rule; on an error, its emitted bindings are still there.
     info
-        What torch computes for the node, which the rule has to make.
+        Description of torch's value of the node, which the rule's must match.
 
     Raises
     ------
     LowerscopeError
-        If the rule fails, refuses, or makes something else; it points at the file's line.
+        If the rule fails, rejects the node, or makes something else; it points at the file's line.
     """
     _check_arguments(found, node)
     with found.running("lowers the node"), _lent(builder):
@@ -239,7 +240,7 @@ def apply_rule(found: UserRule, builder: NodeBuilder, node: RuleNode, info: Info
     try:
         value = _bound(builder, value)
     except TVM_ERRORS as error:
-        # The expression that was returned is inferred only when it is bound.
+        # The type of the returned expression is inferred only when it is bound.
         raise LowerscopeError(
             f"what it returned cannot be bound: {last_line(error)}", where=found.where
         ) from None
@@ -259,7 +260,7 @@ def _check_arguments(found: UserRule, node: RuleNode) -> None:
             where=found.where,
         ) from None
     except ValueError:
-        # A callable that Python knows no signature of: the call itself says what is wrong.
+        # A callable without a Python signature: the call itself reports the error.
         return
 
 
@@ -274,12 +275,12 @@ _OWN = (
     "get",
     "testing_scope",
 )
-"""Methods of a builder that begin or end a function or a block: not for a rule."""
+"""Builder methods that begin or end a function or a block, which rules must not call."""
 
 
 @contextlib.contextmanager
 def _lent(builder: NodeBuilder) -> Iterator[None]:
-    """Keep a rule from ending the function that its node is a part of."""
+    """Prevent a rule from ending the function that its node is a part of."""
 
     def refusing(name: str) -> Function:
         def refuse(*_: Any, **__: Any) -> Any:
@@ -298,7 +299,7 @@ def _lent(builder: NodeBuilder) -> Iterator[None]:
 
 
 def _bound(builder: NodeBuilder, value: Any) -> Any:
-    """Return what a rule returned with every expression in it bound to a variable."""
+    """Return a rule's result with every expression in it bound to a variable."""
     if isinstance(value, (tuple, list)):
         return tuple(_bound(builder, each) for each in value)
     if isinstance(value, ir.Expr) and not isinstance(value, ir.Var | ir.GenericConst):
@@ -307,7 +308,7 @@ def _bound(builder: NodeBuilder, value: Any) -> Any:
 
 
 def _difference(value: Any, info: Info) -> str:
-    """Return what is wrong with `value`, where torch makes `info`; empty if nothing is."""
+    """Return the mismatch of `value` with torch's `info`; empty for none."""
     if isinstance(value, Missing):
         return ""
     if info.shape is None and info.items:
@@ -334,7 +335,7 @@ def _difference(value: Any, info: Info) -> str:
 
 
 def _fits(tensor: Value, shape: Sequence[int | str]) -> bool:
-    """Return whether the extents that are numbers on both sides are the same."""
+    """Return whether the extents that are numbers on both sides are equal."""
     made = tensor.ty.shape
     if not isinstance(made, relax.ShapeExpr):
         return int(tensor.ty.ndim) in (-1, len(shape))
@@ -350,7 +351,7 @@ def _in_words(value: Any) -> str:
         made = value.ty.shape
         extents = made.values if isinstance(made, relax.ShapeExpr) else ["?"]
         extents = [getattr(extent, "value", extent) for extent in extents]
-        return f"{'×'.join(map(str, extents)) or 'scalar'} {dtype_of(value)}"
+        return f"{shape_text(extents)} {dtype_of(value)}"
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
     if isinstance(value, ir.Expr) and isinstance(value.ty, relax.TupleType):
@@ -359,7 +360,7 @@ def _in_words(value: Any) -> str:
 
 
 def _foreign(builder: NodeBuilder, node: RuleNode, value: Any) -> str:
-    """Return which variable of another function a rule has used; empty if none."""
+    """Return the variable of another function that a rule has used; empty for none."""
     bindings = list(builder.keep())
     known = {var for each in (node.args, dict(node.kwargs)) for var in _variables(each)}
     known |= {binding.var for binding in bindings} | builder.parameters

@@ -1,1 +1,1 @@
-"""Models that are built in Python or in a notebook: explored there, or in a window."""
+"""Exploration of models built in Python or in a notebook, inline or in a window."""

@@ -1,6 +1,6 @@
-"""``explore(model, inputs)``: what Lowerscope shows of a model that is in memory.
+"""``explore(model, inputs)``: Lowerscope's views of a model in memory.
 
-Importing this module is cheap: torch and TVM are imported when something is asked for.
+Importing this module is cheap: torch and TVM are imported on the first query.
 """
 
 from __future__ import annotations
@@ -13,32 +13,31 @@ from typing import TYPE_CHECKING, Any
 from lowerscope.core.command_line.recipe_from_options import recipe_from
 from lowerscope.core.command_line.recipe_options import OneLineParser, add_recipe_options
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.queries import GraphQuery, RunQuery, SnapshotQuery
 from lowerscope.core.notebook.window import open_window
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.sources.handed_over import Parcel, pack
 
 if TYPE_CHECKING:
+    from lowerscope.core.model.graph import GraphName, GraphRecord
     from lowerscope.core.pipeline import Pipeline
-    from lowerscope.core.records.graph import GraphName, GraphRecord
     from lowerscope.core.records.run import RunRecord
     from lowerscope.core.records.snapshot import FxNode, Snapshot
 
 _NOT_HERE = frozenset(("source", "args", "params", "trust"))
-"""Choices of a file's that a model in memory does not have."""
+"""Options for files that do not apply to a model in memory."""
 
 
 class Exploration:
-    """A model in memory, and how it is lowered; made by `explore`.
+    """A model in memory, and its recipe; made by `explore`.
 
-    It is the model as it was when `explore` was called. What is asked of it is computed in this
-    process, and kept; records are plain, frozen values. In a notebook it shows itself: the graph
-    and the scripts.
+    It is a snapshot of the model at the call of `explore`. Results are computed in this process and
+    cached; records are plain, frozen values. A notebook displays the graph and the scripts.
 
     Attributes
     ----------
     title
-        What it is called.
+        The model's title.
     recipe
         All choices; see `core.recipe`.
     """
@@ -54,20 +53,20 @@ class Exploration:
         return Exploration(self._parcel, self.title, self._choices | choices)
 
     def open(self) -> None:
-        """Open a window on it, a process of its own, and return once it is there.
+        """Open a window on it, a process of its own, and return once it is shown.
 
         Raises
         ------
         LowerscopeError
-            If it does not come, with what it said.
+            If it does not start, with its output.
         """
         open_window(self._parcel, self.recipe)
 
     def snapshot(self) -> Snapshot:
         """Return all records that the window shows: model, nodes, functions, passes, links."""
-        from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
+        from lowerscope.core.model.text_metrics import DEFAULT
 
-        return _pipeline().snapshot(self.recipe, DEFAULT, Silent())
+        return _pipeline().answer(SnapshotQuery(self.recipe, DEFAULT))
 
     def fx(self) -> tuple[FxNode, ...]:
         """Return the FX nodes, each with its shape, line, rule, bindings and functions."""
@@ -75,12 +74,12 @@ class Exploration:
 
     def graph(self, name: GraphName = "fx") -> GraphRecord:
         """Return the graph ``"fx"`` or ``"relax"``, laid out."""
-        from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
+        from lowerscope.core.model.text_metrics import DEFAULT
 
-        return _pipeline().graph(self.recipe, DEFAULT, Silent(), name)
+        return _pipeline().answer(GraphQuery(self.recipe, DEFAULT, name))
 
     def relax(self) -> str:
-        """Return the script of the module as it was lowered."""
+        """Return the script of the module before its passes."""
         from lowerscope.core.command_line.showing import show_relax
 
         return show_relax(_pipeline(), self.recipe, "", as_json=False)
@@ -93,9 +92,9 @@ class Exploration:
 
     def run(self) -> RunRecord:
         """Build and run it, compare with torch, and time both."""
-        return _pipeline().run(self.recipe, Silent())
+        return _pipeline().answer(RunQuery(self.recipe))
 
-    # What a notebook shows
+    # Display in a notebook
 
     def __repr__(self) -> str:
         words = ", ".join(f"{name}={value!r}" for name, value in self._choices.items())
@@ -115,7 +114,7 @@ def explore(
     window: bool | None = None,
     **choices: Any,
 ) -> Exploration:
-    """Look at a model that is in memory, in a window, or in a notebook right there.
+    """Explore a model in memory, in a window or inline in a notebook.
 
     Parameters
     ----------
@@ -125,9 +124,9 @@ def explore(
         As a file's ``example_inputs``: a tensor; a tuple of them, by position; a dict, by
         keyword; left out, the model's own ``example_inputs``.
     title
-        What it is called; left out, the name of its class.
+        The model's title; left out, the name of its class.
     window
-        Whether a window is opened; left out, it is everywhere but in Jupyter.
+        Whether a window is opened; left out, one is opened everywhere but in Jupyter.
     **choices
         The options of the command line, with ``_`` for ``-``: ``lowering="te"``,
         ``pipeline="fuse"``, ``schedule="rules"``, ``target="native"``, ``override=["relu=te"]``.
@@ -135,7 +134,7 @@ def explore(
     Raises
     ------
     LowerscopeError
-        If the model cannot be handed over, a choice is none, or the window does not come.
+        If the model cannot be pickled, a choice does not exist, or the window does not start.
     """
     name = title or type(model).__name__
     explored = Exploration(pack(model, inputs, name), name, choices)

@@ -1,13 +1,13 @@
-"""A graph that is laid out as SVG within a page: its colours are those of the page's style."""
+"""SVG of a laid-out graph for embedding in a page, coloured by the page's style."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
 
-from lowerscope.core.records.graph import TITLE_BAR, Box, Edge, GraphRecord, Port, Region
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT, cut_to
-from lowerscope.core.strategy_names import STRATEGY_LETTERS
+from lowerscope.core.model.graph import TITLE_BAR, Box, Edge, GraphRecord, Port, Region
+from lowerscope.core.model.labels import STRATEGY_LETTERS
+from lowerscope.core.model.text_metrics import DEFAULT, cut_to
 
 _MARGIN = 12
 

@@ -1,4 +1,4 @@
-"""What a notebook shows of a model: the graph and the scripts, in light and in dark."""
+"""HTML display of a model in a notebook: graph and scripts, for light and dark themes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.notebook.graph_svg import graph_svg
 from lowerscope.resources import NOTEBOOK
 
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
     from lowerscope.core.notebook.exploring import Exploration
 
 MOST_LINES = 2000
-"""So many lines of a script are shown; the functions of the exploration return all."""
+"""Bound on the lines shown of a script; the methods of the exploration return all."""
 
 
 def page(explored: Exploration) -> str:
-    """Return the HTML: nothing in it is fetched, and nothing runs."""
+    """Return the HTML, without scripts and external resources."""
     try:
         parts = _parts(explored)
     except LowerscopeError as error:
@@ -34,8 +35,7 @@ def _parts(explored: Exploration) -> list[str]:
     snapshot = explored.snapshot()
     recipe = explored.recipe
     inputs = ", ".join(
-        f"{each.name} {'×'.join(map(str, each.shape))} {each.dtype}"
-        for each in snapshot.model.inputs
+        f"{each.name} {shape_text(each.shape)} {each.dtype}" for each in snapshot.model.inputs
     )
     steps = ", ".join(step.name for step in recipe.steps if step.on) or "no passes"
     facts = " · ".join(filter(None, (inputs, recipe.lowering, steps, recipe.target)))

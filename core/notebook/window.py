@@ -1,4 +1,4 @@
-"""A window on a model in memory: a process of its own, which outlives the one that opened it."""
+"""Window on a model in memory: a separate process, which outlives the one that opened it."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from lowerscope.core.sources.handed_over import Order, Parcel, private_file
 from lowerscope.core.sources.spec import source_label
 
 OPTION = "--handed-over"
-"""What the window is started with: its order comes through stdin."""
+"""Command-line option of the window; its order is read from stdin."""
 
 TAKEN, SHOWN = b"taken\n", b"shown\n"
-"""What it answers on stdout: the file is gone, and it was painted."""
+"""The window's answers on stdout: the file has been taken, and the window was painted."""
 
 PATIENCE_S = 120.0
-"""So long a window may take to come, on a machine that has much else to do."""
+"""Time limit of the window's start, in seconds; the machine may be busy."""
 
 
 def open_window(parcel: Parcel, recipe: Recipe) -> None:
-    """Open a window on a model, and return once it is there.
+    """Open a window on a model, and return once it is shown.
 
     Raises
     ------
     LowerscopeError
-        If it does not come.
+        If it does not start.
     """
-    # -P: the folder that Python was started in must not shadow packages.
+    # -P: the current folder must not shadow packages.
     command = (sys.executable, "-P", "-m", "lowerscope.app", OPTION)
     title = source_label(parcel.spec)
     with tempfile.TemporaryFile() as log:
@@ -46,7 +46,7 @@ def open_window(parcel: Parcel, recipe: Recipe) -> None:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
-                    # An interrupt of the notebook is not meant for it.
+                    # An interrupt of the notebook must not reach the window.
                     start_new_session=True,
                 )
                 try:
@@ -64,13 +64,13 @@ def open_window(parcel: Parcel, recipe: Recipe) -> None:
             ) from None
     assert process.stdout is not None
     process.stdout.close()
-    # Somebody has to ask how it ended, once it has.
+    # Reap the process once it has ended.
     threading.Thread(target=process.wait, name="lowerscope window", daemon=True).start()
 
 
 def _give(process: subprocess.Popen[bytes], order: bytes) -> None:
     assert process.stdin is not None
-    # Where it has ended already, its own words are in the log.
+    # If it has already ended, its output is in the log.
     with contextlib.suppress(BrokenPipeError):
         process.stdin.write(order)
         process.stdin.close()
@@ -82,7 +82,7 @@ def _wait_for(answer: bytes, process: subprocess.Popen[bytes], log: IO[bytes], t
     Raises
     ------
     LowerscopeError
-        If something else comes, or nothing.
+        If it sends anything else, or ends.
     """
     assert process.stdout is not None
     with selectors.DefaultSelector() as selector:

@@ -1,1 +1,1 @@
-"""Passes: what can be applied to a module, and what they did to it."""
+"""Passes: the catalogue, their application to a module, and their effects."""

@@ -1,8 +1,8 @@
-"""What becomes of the bindings of Relax functions in a pass.
+"""Matching of the bindings of Relax functions before and after a pass.
 
-Passes of TVM keep the variable of each binding that they keep, and make new ones for what is new:
-identity comes first. What has a new variable and computes the same value, such as the output of a
-group that ``FuseOps`` makes, is found by that value. What has neither is found by name and place.
+Passes of TVM keep the variable of each binding that they keep, and create new ones for new
+bindings: identity comes first. A binding that has a new variable and computes the same value, such
+as the output of a group made by ``FuseOps``, is matched by that value; the rest, by name and place.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Matches = Mapping[str, tuple[str, ...]]
 def match_bindings(
     before: tvm.IRModule, after: tvm.IRModule, walked: Bindings | None = None
 ) -> Matches:
-    """Say which bindings of `after` each binding of `before` became.
+    """Return the descendants of each binding of `before` in `after`.
 
-    What a pass makes besides for a binding that it keeps, such as the memory of its value, belongs
+    Bindings that a pass adds for a binding that it keeps, such as the memory of its value, belong
     to that binding. In a function that a pass makes of some bindings, both the binding there and
-    the call of the function belong to each. A binding that is gone is mapped to nothing.
+    the call of the function belong to each. A binding that was removed has no descendants.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def match_bindings(
     helpers = _helpers(new, pairs.taken)
     for index, leaf in enumerate(old):
         for place in pairs.found.get(index, ()):
-            # The bindings of a group belong to the function that it has become.
+            # The bindings of a group belong to its function.
             members = _members(before, leaf.callee) if leaf.callee in fused else ()
             for entity in (*leaf.ids, *members):
                 made = (*helpers.get(place, ()), new[place])
@@ -57,9 +57,9 @@ def match_bindings(
 def bindings_by_name(
     before: tvm.IRModule, after: tvm.IRModule, walked: Bindings | None = None
 ) -> frozenset[str]:
-    """Return the bindings of `before` that have nothing but name and type in common with theirs.
+    """Return the bindings of `before` that match their descendants by name and type only.
 
-    The pass has neither kept their variable nor their value: it may well be another one.
+    The pass has kept neither variable nor value: the descendant may be unrelated.
     """
     walked = walked or Bindings()
     if before.same_as(after) or _variables(walked.of(before)) == _variables(walked.of(after)):
@@ -91,7 +91,7 @@ def _variables(bounds: Sequence[Bound]) -> list[tuple[str, int]]:
 def fused_groups(before: tvm.IRModule, after: tvm.IRModule) -> frozenset[str]:
     """Return the names of the groups that are TensorIR functions after the pass.
 
-    Groups that do the same become one function, under the name of one of them.
+    Equal groups become one function, named after one of them.
     """
     old, kept = dict(relax_functions(before)), {name for name, _ in relax_functions(after)}
     if old.keys() <= kept:
@@ -143,7 +143,7 @@ class _Pairs:
                 self._add(index, same.pop(0))
 
     def by_value(self) -> None:
-        """Pair those with the same value in order; what is left over has become one of them."""
+        """Pair those with the same value in order; unmatched ones were merged into one of them."""
         left = self._left()
         if not left:
             return
@@ -161,7 +161,7 @@ class _Pairs:
                 self._add(index, anywhere[number])
 
     def by_name(self) -> None:
-        """Pair those of the same name and type that stand between the same neighbours."""
+        """Pair those of the same name and type between the same neighbours."""
         left = self._left()
         if not left:
             return
@@ -191,9 +191,10 @@ def _same_type(one: Leaf, other: Leaf) -> bool:
 
 
 def _helpers(new: Sequence[Leaf], taken: set[int]) -> Mapping[int, tuple[Leaf, ...]]:
-    """Return, by place, what a pass has made for a binding that it keeps: what that reads.
+    """Return the helper bindings of each kept binding that reads them, by position.
 
-    A call that returns nothing writes into one of its arguments: it belongs to what reads these.
+    A call that returns nothing writes into one of its arguments: it belongs to the readers of
+    these.
     """
     helpers: dict[int, tuple[Leaf, ...]] = {}
     waiting: list[Leaf] = []

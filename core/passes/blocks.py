@@ -1,10 +1,10 @@
-"""Which bindings the blocks of a TensorIR function compute, where it was made of several functions.
+"""Origins of the blocks of a TensorIR function that was fused from several functions.
 
-``FuseTIR`` writes the bodies of a group's functions one below the other, in the order in which the
-group calls them. Each block is held against the one that it should be: they are equal but for the
-names of buffers, and the buffers are handed on as the group hands its values on. Where later
-passes change such a function, a block is known by its content, or by the buffer that it writes,
-which passes keep. What is known by neither belongs to nobody.
+``FuseTIR`` concatenates the bodies of a group's functions in the order of the group's calls. Each
+block is compared with the expected one: they are equal but for the names of buffers, and the
+buffers are connected as the values of the group are. If later passes change such a function, a
+block is identified by its content, or by its output buffer, which passes keep. Other blocks have no
+owner.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lowerscope.core.relax_bindings import Bound, bound_in, callee_of, relax_fun
 from lowerscope.core.tensorir_parts import parts_of
 
 Owner = tuple[str, ...] | None
-"""Ids of the bindings, before the first pass, that a block computes; ``None`` if not known."""
+"""Ids of the bindings, before the first pass, that a block computes; ``None`` if unknown."""
 
 _Given = Sequence[tuple[Any, Owner]]
 """Blocks with their owners."""
@@ -29,14 +29,14 @@ _Given = Sequence[tuple[Any, Owner]]
 
 @dataclass(frozen=True)
 class Composed:
-    """The blocks of a TensorIR function that was made of several.
+    """The blocks of a TensorIR function that was fused from several.
 
     Attributes
     ----------
     owners
-        Of each block, in the order of the text.
+        Of each block, in text order.
     reason
-        Why some are not known, or some bindings have no block; empty where all is known.
+        Why some are unknown, or some bindings have no block; empty if all are known.
     """
 
     owners: tuple[Owner, ...]
@@ -51,18 +51,18 @@ def blocks_after(
     known: Mapping[str, Composed],
     name: str,
 ) -> Mapping[str, Composed]:
-    """Return the functions of `after` that are made of several, by name.
+    """Return the functions of `after` that were fused from several, by name.
 
     Parameters
     ----------
     before, after
-        The module that a pass was given, and what it made.
+        The module before and after a pass.
     matches
-        What the bindings of `before` became in `after`.
+        The descendants in `after` of the bindings of `before`.
     origins
         The bindings before the first pass that became those of `before`.
     known
-        The functions of `before` that are made of several.
+        The fused functions of `before`.
     name
         Of the pass.
     """
@@ -76,7 +76,7 @@ def blocks_after(
 
 
 class _Pass:
-    """What a pass made of the functions that it was given."""
+    """Effect of a pass on the blocks of functions."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class _Pass:
     def _called_before(
         self, after: IRModule, matches: Matches
     ) -> Mapping[str, Mapping[str, Sequence[str]]]:
-        """Return, for each function after, those that its calls called before, and their calls."""
+        """Return, for each function after, the functions and the calls that its calls come from."""
         callees = {
             bound.id: callee
             for name, function in relax_functions(after)
@@ -108,7 +108,7 @@ class _Pass:
         }
         found: dict[str, dict[str, list[str]]] = {}
         for name, function in self._relax.items():
-            # What is in a group is found by the group's call.
+            # Bindings in a group are found by the group's call.
             for bound in () if name in self._groups else bound_in(name, function):
                 callee = _callee(bound)
                 for each in matches.get(bound.id, ()) if callee else ():
@@ -117,7 +117,7 @@ class _Pass:
         return found
 
     def composed(self) -> Iterator[tuple[str, Composed]]:
-        """Yield the functions that are made of several."""
+        """Yield the functions that were fused from several."""
         for name, function in self._new.items():
             callers = self._callers.get(name) or ({name: ()} if name in self._old else {})
             kept = name in self._known and function.same_as(self._old[name])
@@ -147,7 +147,7 @@ class _Pass:
         return Composed(tuple(owners or [None] * len(blocks)), reason)
 
     def _given(self, source: str, calls: Sequence[str]) -> tuple[_Given, str]:
-        """Return the blocks of a function before the pass, and why some are not known."""
+        """Return the blocks of a function before the pass, and why some are unknown."""
         blocks = blocks_of(source, self._old[source])
         known = self._known.get(source)
         if known is not None:
@@ -156,14 +156,14 @@ class _Pass:
         return [(block, owner) for block in blocks], ""
 
     def _of_group(self, group: str, function: Any, blocks: Sequence[Any]) -> list[Owner]:
-        """Return the owners of the blocks of the function that a group has become."""
+        """Return the owners of the blocks of a group's function."""
         wiring = _Wiring(self._relax[group], function)
         owners: list[Owner] = []
         for bound in bound_in(group, self._relax[group]):
             callee = _callee(bound)
             origins = self._origins.get(bound.id, ())
             if callee not in self._old:
-                # It computes nothing: an item of a tuple, or another name.
+                # It computes nothing: an item of a tuple, or an alias.
                 wiring.alias(bound)
                 continue
             whole = tuple(dict.fromkeys((*origins, *self._items_of(group, bound))))
@@ -182,8 +182,8 @@ class _Pass:
         known = self._known.get(member)
         if known is None:
             return [(block, origins) for block in blocks]
-        # Of a function that was made of several before, each block has owners of its own, as far as
-        # they are in this group.
+        # In a function that was already fused, each block has owners of its own, as far as they are
+        # in this group.
         return [
             (block, None if owner is None else tuple(each for each in owner if each in origins))
             if origins
@@ -192,7 +192,7 @@ class _Pass:
         ]
 
     def _items_of(self, group: str, bound: Bound) -> Iterator[str]:
-        """Yield what became the items that are taken of a tuple: no function computes these."""
+        """Yield the descendants of items taken from a tuple, which no function computes."""
         variable = bound.binding.var
         for each in bound_in(group, self._relax[group]):
             value = getattr(each.binding, "value", None)
@@ -201,19 +201,19 @@ class _Pass:
 
 
 class _Wiring:
-    """Which buffer of a function has the value of each variable of the group that it was."""
+    """Buffers of a function for the variables of its group."""
 
     def __init__(self, group: Any, function: Any) -> None:
         self._buffers: dict[tuple[int, int], Any] = {}
         self._aliases: dict[int, tuple[int, int]] = {}
         inputs = list(function.params)[: len(group.params)]
-        # A tuple is several parameters; then they are found where they are read first.
+        # A tuple is several parameters, which are found at their first read.
         if all(isinstance(each.ty, relax.TensorType) for each in group.params):
             for parameter, buffer in zip(group.params, inputs, strict=False):
                 self._buffers[hash(parameter), 0] = buffer
 
     def alias(self, bound: Bound) -> None:
-        """Note a binding that names an item of a tuple, or a value."""
+        """Record a binding that names an item of a tuple, or a value."""
         value = getattr(bound.binding, "value", None)
         if isinstance(value, relax.TupleGetItem):
             self._aliases[hash(bound.binding.var)] = hash(value.tuple_value), int(value.index)
@@ -221,7 +221,7 @@ class _Wiring:
             self._aliases[hash(bound.binding.var)] = self._place(value)
 
     def accepts(self, bound: Bound, member: Any, given: _Given, made: Sequence[Any]) -> bool:
-        """Say whether the blocks of a call read and write what the call does, and note it."""
+        """Return whether the blocks of a call read and write the call's values, and record it."""
         buffers: dict[int, Any] = {}
         for (one, _), other in zip(given, made, strict=True):
             for old, new in zip(_touched(one), _touched(other), strict=True):
@@ -249,12 +249,12 @@ class _Wiring:
 
 
 def blocks_of(name: str, function: Any) -> list[Any]:
-    """Return the blocks of a TensorIR function in the order of the text, without the root."""
+    """Return the blocks of a TensorIR function in text order, without the root."""
     return [part.statement for part in parts_of(name, function) if part.kind == "block"]
 
 
 def _matched(given: _Given, blocks: Sequence[Any]) -> list[Owner]:
-    """Return the owners of blocks that a pass has made of those that were `given`."""
+    """Return the owners of the blocks that a pass has made of `given`."""
     if len(given) == len(blocks) and all(
         _equal(one, other) for (one, _), other in zip(given, blocks, strict=True)
     ):
@@ -269,7 +269,7 @@ def _matched(given: _Given, blocks: Sequence[Any]) -> list[Owner]:
     ]
     wanted = {each for _, owner in given for each in owner or ()}
     if wanted - {each for owner in found for each in owner or ()}:
-        # What has no block any more may have become a part of any block that was changed.
+        # A block that was removed may be a part of any changed one.
         return same
     return found
 
@@ -290,7 +290,7 @@ def _by_content(block: Any, given: _Given, blocks: Sequence[Any]) -> Owner:
 
 
 def _by_buffers(block: Any, written: Mapping[int, Sequence[Owner]]) -> Owner:
-    """Return the one owner of all blocks that wrote into what a block writes into."""
+    """Return the common owner of all blocks that wrote to a block's output buffer."""
     owners = {
         owner for region in block.writes for owner in written.get(hash(region.source), (None,))
     }
@@ -303,7 +303,7 @@ def _touched(block: Any) -> Iterator[Any]:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Say whether two blocks do the same, on whatever buffers."""
+    """Return whether two blocks do the same, on whatever buffers."""
     return one.same_as(other) or bool(tvm_ffi.structural_equal(one, other, map_free_vars=True))
 
 

@@ -1,4 +1,4 @@
-"""The passes that a step of a recipe can name: those of the TVM that is installed."""
+"""Catalogue of passes that a step of a recipe can name, from the installed TVM."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lowerscope.core.recipe import BIND_PARAMS
 from lowerscope.core.records.passes import PassType
 
 Values = Mapping[str, Any]
-"""Tensors that are known for arguments of ``main``, by name."""
+"""Known tensors of arguments of ``main``, by name."""
 
 MODULES = (
     ("relax", "tvm.relax.transform"),
@@ -33,7 +33,7 @@ MODULES = (
     ("tirx", "tvm.tirx.transform"),
     ("s_tir", "tvm.s_tir.transform"),
 )
-"""Where TVM has its passes, with the dialect."""
+"""TVM's modules of passes, with their dialects."""
 
 _BASES = (
     tvm.transform.Pass,
@@ -45,10 +45,10 @@ _BASES = (
 )
 
 _RUN_CODE = ("MetaScheduleTuneIRMod", "MetaScheduleTuneTIR")
-"""They measure what they make; the process that applies passes never runs generated code."""
+"""Passes that measure candidates: the process that applies passes never runs generated code."""
 
 Running = Callable[[str], AbstractContextManager[None]]
-"""The context in which code of a user's file runs; takes what it is doing, for messages."""
+"""Function that returns the context of a user's code; takes the operation, for messages."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,13 @@ class Pass:
     make
         Takes the options, and returns TVM's pass.
     options
-        Those that it has.
+        Its options.
     given
         A parameter of `make` that takes a part of the recipe: ``"params"`` for the parameters,
-        ``"schedule"`` for what applies its schedules to a module, ``"rules"`` for what schedules
-        the others by rules, ``"tuned"`` for what does so as tuning has found, ``"check"`` for what
-        stops it, ``"leave_out"`` for what is told which functions it leaves out; empty for none.
+        ``"schedule"`` for the function that applies its schedules to a module, ``"rules"`` for
+        that which schedules the others by rules, ``"tuned"`` for that which does so by tuning
+        results, ``"check"`` for the cancellation check, ``"leave_out"`` for the callback for
+        functions left out; empty for none.
     running
         The context in which it is made and applied.
     """
@@ -105,7 +106,7 @@ def _makes_a_pass(value: Any) -> bool:
 
 
 def is_pass_class(value: Any) -> bool:
-    """Return whether a value is a class that one of TVM's decorators has made a pass of."""
+    """Return whether a value is a class decorated as a pass by TVM."""
     return isinstance(value, type) and issubclass(value, tvm.transform.Pass) and value not in _BASES
 
 
@@ -153,8 +154,8 @@ def _apply_database(make: Callable[..., Any], work_dir: str | None = None, **giv
 def find(name: str, passes: Catalogue, where: str) -> Pass:
     """Return the pass that a step names.
 
-    A pass of Relax may be named with its dialect, and others without it where one alone has the
-    name.
+    A Relax pass may be named with its dialect; others may be named without it if the name is
+    unique.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a pass compiles, it compiles once: FoldConstant of a model of many layers.
+"""Cached compilation within a pass: speeds up FoldConstant on models of many layers.
 
 TVM's FoldConstant compiles a function for each call that it folds, which takes 50 ms of the
 processor, and runs it once. Layers of one shape call one function.
@@ -16,10 +16,12 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
+from lowerscope.core.cancellations import with_cancellations
+
 Build = Callable[..., Any]
 
 _BUILD = "tirx.build"
-"""The name under which TVM calls, from C++, what compiles a function."""
+"""Name of the function by which TVM compiles a function from C++."""
 
 _TVM: Build = tvm.get_global_func(_BUILD)
 
@@ -28,12 +30,12 @@ _build: ContextVar[Build] = ContextVar("build", default=_TVM)
 
 @contextmanager
 def compiled_once(check: Callable[[], None]) -> Iterator[None]:
-    """Compile, in the body, functions that are alike once.
+    """Compile equal functions only once in the body.
 
     Parameters
     ----------
     check
-        Called before each function that is to be compiled; may raise to cancel.
+        Called before each compilation; may raise to cancel.
     """
     before = _build.set(_BuiltOnce(check))
     try:
@@ -43,7 +45,7 @@ def compiled_once(check: Callable[[], None]) -> Iterator[None]:
 
 
 class _BuiltOnce:
-    """Compiles functions, and keeps what it has compiled."""
+    """Compiler of functions with a cache."""
 
     def __init__(self, check: Callable[[], None]) -> None:
         self._check = check
@@ -57,10 +59,11 @@ class _BuiltOnce:
             if under.same_as(context) and tvm_ffi.structural_equal(known, function):
                 return built
         if _may_divide_by_zero(function):
-            # It would be called at once, and end the process. Whoever folds leaves the call as it
-            # is, and the run says which call divides by zero.
+            # It would be called at once, and kill the process. The pass then leaves the call
+            # unfolded, and the run reports which call divides by zero.
             raise RuntimeError("an integer is divided by what may be zero")
-        built = _TVM(function, target, *others)
+        kept = with_cancellations(tvm.IRModule.from_expr(function))
+        built = _TVM(kept, target, *others)
         alike.append((function, context, built))
         return built
 

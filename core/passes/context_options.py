@@ -1,8 +1,8 @@
-"""Options that passes read from TVM's ``PassContext``, where they stand under the pass's own name.
+"""Options that passes read from TVM's ``PassContext`` under the pass's own name.
 
-``tirx.UnrollLoop`` has an object with fields there, ``relax.FuseOps`` a value,
-``relax.FuseOps.max_depth``. What stands there under other names is for several passes, or for the
-build: it is nobody's option.
+For ``tirx.UnrollLoop`` it has an object with fields, for ``relax.FuseOps`` a value,
+``relax.FuseOps.max_depth``. Entries under other names are for several passes, or for the build, and
+belong to no pass.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def context_options(name: str, dialect: str) -> Iterator[Option]:
-    """Yield the options of a pass that stand in the context.
+    """Yield the options of a pass in the context.
 
     Parameters
     ----------
     name
-        Of the pass, as the catalogue has it.
+        Of the pass in the catalogue.
     """
     title = name.rpartition(".")[2]
     names = {f"{dialect}.{title}", f"{dialect}.{_WORD.sub('_', title).lower()}"}
@@ -66,13 +66,13 @@ def split(options: Sequence[Option], arguments: Mapping[str, Any]) -> tuple[Any,
 
 @cache
 def _configurations() -> Mapping[str, str]:
-    """Return the keys that the context knows, with their types."""
+    """Return the keys of the context with their types."""
     known = tvm.transform.PassContext.list_configs()
     return {str(key): str(about["type"]) for key, about in sorted(known.items())}
 
 
 def _fields(key: str) -> Iterator[Option]:
-    """Yield the options of an object in the context, by what TVM says of its fields."""
+    """Yield the options of an object in the context, from TVM's description of its fields."""
     made = tvm.transform.PassContext(config={key: {}}).config[key]
     for field in type(made).__tvm_ffi_type_info__.fields:
         schema = json.loads((field.metadata or {}).get("type_schema", "{}"))

@@ -1,8 +1,7 @@
-"""Databases of TVM's own tuning, which a step of a pipeline can apply.
+"""Databases of TVM's own tuning that a step of a pipeline can apply.
 
-They hold whole functions and libraries as TVM writes them, so that one from elsewhere is code. TVM
-makes the folder and its files where they are missing, which no step is to do. This module imports
-neither torch nor TVM.
+They contain whole functions and libraries in TVM's format, so that one from elsewhere is code. TVM
+creates missing folders and files, which no step may do. This module imports neither torch nor TVM.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ _FILES = ("database_workload.json", "database_tuning_record.json")
 
 
 def database_files(recipe: Recipe) -> tuple[str, ...]:
-    """Return the files of the databases that a recipe's steps apply, absolute; those that exist."""
+    """Return the existing database files that a recipe's steps apply, as absolute paths."""
     folders = (_folder(step) for step in recipe.steps if step.on)
     files = (_files(each) for each in folders if each and "\0" not in each)
     return tuple(str(file) for each in files for file in each if file.is_file())
 
 
 def with_database(step: Step, change: Callable[[str], str]) -> Step:
-    """Return a step with the path of the database that it applies changed, if it applies one."""
+    """Return a step with the path of its database changed, if it applies one."""
     folder = _folder(step)
     if not folder:
         return step
@@ -45,7 +44,7 @@ def _folder(step: Step) -> str:
 
 
 def check_database(folder: str | None) -> None:
-    """Raise a `LowerscopeError` unless a database is in a folder."""
+    """Raise a `LowerscopeError` unless a folder contains a database."""
     missing = [file for file in _files(folder or "") if not file.is_file()]
     if not folder or missing:
         raise LowerscopeError(

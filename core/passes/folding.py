@@ -44,7 +44,7 @@ def fold_batch_norm(module: tvm.IRModule) -> tvm.IRModule:
 
 @dataclass(frozen=True)
 class _Folded:
-    """A convolution with what follows it.
+    """A convolution with the operators folded into it.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class _Folded:
     axis
         Of the channels in `result`.
     scale, shift
-        What each channel is multiplied by, and what is added then.
+        Factor and offset of each channel.
     """
 
     convolution: relax.VarBinding
@@ -69,7 +69,7 @@ class _Folded:
 
 
 class _Folding:
-    """One function: what its variables are bound to, and who reads them."""
+    """One function, with the bindings and readers of its variables."""
 
     def __init__(self, function: relax.Function) -> None:
         self._function = function
@@ -99,7 +99,7 @@ class _Folding:
             self._reads[expression] = self._reads.get(expression, 0) + 1
 
     def folded(self) -> relax.Function | None:
-        """Return the function with its norms folded; ``None`` where there is none to fold."""
+        """Return the function with its norms folded; ``None`` if there is none to fold."""
         found = [fold for each in self._bindings.values() if (fold := self._fold(each)) is not None]
         if not found:
             return None
@@ -130,7 +130,7 @@ class _Folding:
         return relax.Function(old.params, body, old.ret_ty, old.is_pure, old.attrs)
 
     def _fold(self, binding: relax.VarBinding) -> _Folded | None:
-        """Return what a binding of the first result of a norm folds; ``None`` for others."""
+        """Return the folding of a binding of a norm's first result; ``None`` for others."""
         item = binding.value
         if not isinstance(item, relax.TupleGetItem) or item.index != 0:
             return None
@@ -173,7 +173,7 @@ class _Folding:
         return binding if _operator(binding.value) in operators else None
 
     def _array(self, value: Any) -> _Array | None:
-        """Return a constant as an array, as it is or in another shape."""
+        """Return a constant as an array, possibly reshaped; ``None`` for other values."""
         if isinstance(value, relax.Var) and value in self._bindings:
             value = self._bindings[value].value
         if _operator(value) == "relax.reshape":
@@ -201,7 +201,7 @@ def _is_per_channel(bias: _Array, axis: int, rank: int) -> bool:
 
 
 def _scaled(call: Any, scale: _Array) -> Any:
-    """Return a convolution whose weights have a scale for each output channel."""
+    """Return a convolution with its weights scaled by output channel."""
     weight = _data(call.args[1].value)
     shape = [1] * weight.ndim
     shape[str(call.attrs.kernel_layout).index("O")] = -1

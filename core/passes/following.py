@@ -1,4 +1,4 @@
-"""What becomes of bindings from step to step: where each of them is, or which step took it away."""
+"""Tracking of bindings from step to step: their descendants, or the step that removed them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _FOLDS = frozenset(("FoldConstant", "FoldBatchNorm"))
 
 @dataclass(frozen=True)
 class Followed:
-    """The bindings before the first step, after some steps.
+    """Descendants after some steps of the bindings before the first step.
 
     Attributes
     ----------
     became
-        From their ids to the ids of those that they became.
+        From their ids to those of their descendants.
     fates
-        What happened to those that are gone, or are in a function of several.
+        The effects on those that were removed, or are in a function of several.
     in_main
-        As `became`, as far as that is in ``main`` at every step: of a group that is there several
-        times as one function, the one call that a binding belongs to.
+        As `became`, limited to descendants in ``main`` at every step: for equal groups that share
+        a function, the one call that a binding belongs to.
     step
         From the ids before the last of the steps to those after it.
     """
@@ -48,8 +48,8 @@ class Followed:
             old: tuple(each for each in found if _function_of(each) != "main")
             for old, found in matches.items()
         }
-        # What is inside of a function belongs to all of its calls, where it is put into these, and
-        # what became that, to the one call that it became as well.
+        # Bindings inside a function belong to all of its calls, if they were moved into it, and
+        # their descendants, to the one call that they became as well.
         became = {}
         for entity, olds in self.became.items():
             own = in_main[entity]
@@ -59,21 +59,21 @@ class Followed:
 
 
 def unchanged(bindings: Matches) -> Followed:
-    """Return where bindings are before the first step, each of them mapped to itself."""
+    """Return the state before the first step, with each binding mapped to itself."""
     return Followed(bindings, {}, _in_main(bindings), bindings)
 
 
 def follow(
     runs: Sequence[PassRun], start: Followed, walked: Bindings | None = None
 ) -> Iterator[Followed]:
-    """Yield where the bindings are after each step.
+    """Yield the descendants of bindings after each step.
 
     Parameters
     ----------
     runs
         Of the steps that were applied, without the passes inside of them.
     start
-        Where they are before the first of these.
+        The state before the first of these.
     walked
         Bindings that are known.
     """
@@ -95,12 +95,12 @@ def follow(
 def _fates_in(
     run: PassRun, before: Matches, after: Matches, known: Collection[str]
 ) -> Mapping[str, Fate]:
-    """Return what a step has done to the bindings that it took away or put into a function.
+    """Return the effects of a step on the bindings that it removed or moved into a function.
 
     Parameters
     ----------
     before, after
-        What bindings had become before the step, and after it.
+        Descendants of bindings before the step, and after it.
     known
         Names of the functions before it.
     """
@@ -117,12 +117,12 @@ def _fates_in(
 
 
 def compose(one: Matches, other: Matches) -> Matches:
-    """Return what ids became by one mapping, and then by another, each once."""
+    """Return the composition of two mappings, without repeated ids."""
     return {entity: _once(_each(olds, other)) for entity, olds in one.items()}
 
 
 def inverse(matches: Matches) -> Matches:
-    """Return, for what ids became, the ids that became it."""
+    """Return the inverse of a mapping."""
     origins: dict[str, list[str]] = {}
     for entity, found in matches.items():
         for each in found:
@@ -131,7 +131,7 @@ def inverse(matches: Matches) -> Matches:
 
 
 def _each(olds: Sequence[str], matches: Matches) -> Iterator[str]:
-    """Yield what each of some ids became."""
+    """Yield the descendants of each of some ids."""
     return (new for old in olds for new in matches.get(old, ()))
 
 

@@ -1,6 +1,7 @@
-"""Changes of functions: a function has changed if it reads differently or has other constants.
+"""Changes of functions: a function has changed if its text or its constants differ.
 
-The number of changed functions, the marked lines of a step and its difference all follow this.
+The number of changed functions, the marked lines of a step and its difference all use this
+definition.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from tvm_ffi import Tensor
 from lowerscope.core.relax_constants import elements_of
 
 _AT_ONCE = 1 << 20
-"""Values that are compared at a time, so that a large constant takes no memory."""
+"""Number of values compared at once, to bound the memory for a large constant."""
 
 
 def is_same(one: Any, other: Any, script: Callable[[Any], str]) -> bool:
-    """Return whether two functions of one name read the same and have the same constants.
+    """Return whether two functions of one name have the same text and the same constants.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ def is_same(one: Any, other: Any, script: Callable[[Any], str]) -> bool:
 
 
 def constant_tensors(function: Any) -> list[Any]:
-    """Return the tensors of constants; dtypes and shapes are constants as well, and are printed."""
+    """Return the tensors of constants; dtypes and shapes are also constants, but are printed."""
     found: list[Any] = []
 
     def visit(expression: Any) -> None:
@@ -46,7 +47,7 @@ def constant_tensors(function: Any) -> list[Any]:
 
 
 def compared_values(old: np.ndarray, new: np.ndarray) -> tuple[int, float | None]:
-    """Return how many values differ, and by how much at most, as far as that is a number."""
+    """Return the number of values that differ, and the largest difference, if it is a number."""
     one, other = old.reshape(-1), new.reshape(-1)
     wide = np.complex128 if np.iscomplexobj(old) else np.float64
     different, largest = 0, None
@@ -69,7 +70,7 @@ def paired_constants(one: Sequence[Any], other: Sequence[Any]) -> list[tuple[int
     """Return the number, from 1, and both tensors of constants that may have other values.
 
     They are paired in order, as the script numbers them. Those over the same memory are the same;
-    those of another shape or dtype have no values to compare, and what uses them reads differently.
+    those of another shape or dtype cannot be compared, and change the text of their users.
     """
     found: list[tuple[int, Any, Any]] = []
     for number, (a, b) in enumerate(zip(one, other, strict=False), start=1):

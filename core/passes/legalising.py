@@ -1,8 +1,8 @@
-"""LegalizeOps of a large model: calls that are alike are legalised once, and it can be stopped.
+"""LegalizeOps with a cache for equal calls, and cancellation, for large models.
 
-TVM makes a function for each call of an operator, and throws it away where the module has an equal
-one: 4 ms of the processor for a layer of six calls. A call of the same operator with the same
-attributes on tensors of the same types has the function that the first had: 0.5 ms.
+TVM makes a function for each call of an operator, and drops it if the module has an equal one: 4 ms
+of the processor for a layer of six calls. A call of the same operator with the same attributes on
+tensors of the same types has the function of the first one: 0.5 ms.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def legalise_operators(make: Callable[..., Any], check: Callable[[], None], **gi
 
 @dataclass(frozen=True)
 class _Known:
-    """What a call has become: the attributes and the type that it had, and which arguments go."""
+    """Legalised form of a call: its attributes and type, and the arguments passed."""
 
     attrs: Any
     type: Any
@@ -55,14 +55,14 @@ class _Known:
 
 
 class _Legalised:
-    """What calls have become in one module."""
+    """Legalised calls in one module."""
 
     def __init__(self, check: Callable[[], None]) -> None:
         self._check = check
         self._known: dict[Hashable, list[_Known]] = {}
 
     def form(self, name: str, stock: Legalise) -> Legalise:
-        """Return how an operator is legalised: by `stock`, and only the first of equal calls."""
+        """Return the legalisation of an operator: `stock`, for the first of equal calls only."""
 
         def legalise(builder: relax.BlockBuilder, call: Any) -> Any:
             self._check()
@@ -81,13 +81,13 @@ class _Legalised:
 
 
 def _key(name: str, call: Any) -> Hashable | None:
-    """Return what the function of a call depends on beside attributes; ``None`` if not known."""
+    """Return the key of a call's function besides attributes; ``None`` if unknown."""
     parts = []
     for number, each in enumerate(call.args):
         part = _part(each)
         if part is None:
             return None
-        # A tensor that is given twice is one argument of the function.
+        # A tensor passed twice is one argument of the function.
         same = next(place for place, other in enumerate(call.args) if each.same_as(other))
         parts.append((part, number if same == number else same))
     return (name, *parts)
@@ -115,7 +115,7 @@ def _numbers(shape: relax.ShapeExpr) -> tuple[int, ...] | None:
 
 
 def _places(result: Any, call: Any) -> tuple[int, ...] | None:
-    """Return which arguments of a call its function takes; ``None`` if it is more than a call."""
+    """Return the arguments that a call's function takes; ``None`` if it is more than a call."""
     if not isinstance(result, tvm.ir.Call) or not _CALL_TIR.same_as(result.op):
         return None
     if len(result.args) != 2 or not isinstance(result.args[1], relax.Tuple):
@@ -130,7 +130,7 @@ def _places(result: Any, call: Any) -> tuple[int, ...] | None:
 
 
 def _again(known: _Known, call: Any) -> Any:
-    """Return the call of the same function with the arguments of another call."""
+    """Return the call of the same function with another call's arguments."""
     given = relax.Tuple([call.args[place] for place in known.places])
     result = known.result
     return relax.Call(_CALL_TIR, [result.args[0], given], result.attrs, result.ty_args)

@@ -1,4 +1,4 @@
-"""The options of passes: what fields they have by their signatures, and the values of these."""
+"""Options of passes: their fields by signature, and conversion of values."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ CHOICES: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("TopologicalSort", "direction"): ("from-inputs", "from-outputs"),
     ("s_tir.HoistIfThenElse", "variant"): ("basic",),
 }
-"""What a docstring says in prose: the values that an option can have."""
+"""Allowed values of options whose docstrings give them in prose."""
 
 DEFAULTS: Mapping[str, str] = {"func_name": "main"}
-"""Options that TVM has no default for, and that nearly always have this value."""
+"""Values of options without a default in TVM that nearly always have this value."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """An option: its record, and what makes of a value what the pass takes.
+    """An option: its record, and the conversion of a value for the pass.
 
-    ``context_key`` is where it stands in TVM's ``PassContext``; empty for a parameter.
+    ``context_key`` is its key in TVM's ``PassContext``; empty for a parameter.
     """
 
     record: PassOption
@@ -47,13 +47,13 @@ class Option:
 
 
 class NoField(Exception):
-    """A parameter has no default, and takes what no field can hold."""
+    """A parameter without a default has a type that no field supports."""
 
 
 def options_of(name: str, function: Callable[..., Any], given: str = "") -> tuple[Option, ...]:
     """Return the options of a function that makes a pass.
 
-    A parameter that has a default, and takes what no field can hold, is no option.
+    A parameter that has a default, and a type that no field supports, is no option.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def options_of(name: str, function: Callable[..., Any], given: str = "") -> tupl
     Raises
     ------
     NoField
-        If another parameter takes what no field can hold.
+        If another parameter has a type that no field supports.
     """
     docs = dict(_documented(inspect.getdoc(function) or ""))
     return tuple(
@@ -78,11 +78,11 @@ def options_of(name: str, function: Callable[..., Any], given: str = "") -> tupl
 
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    """Return a signature whose annotations are evaluated where they can be."""
+    """Return a signature with its annotations evaluated where possible."""
     try:
         return inspect.signature(function, eval_str=True)
     except NameError:
-        # Names that are imported for type checkers alone.
+        # Names imported for type checkers only.
         return inspect.signature(function)
 
 
@@ -117,7 +117,7 @@ def _option(name: str, parameter: inspect.Parameter, type_text: str, doc: str) -
 
 
 def _field(annotation: Any) -> tuple[OptionKind, Convert, bool] | None:
-    """Return kind, conversion, and whether it can be ``None``; or ``None`` for no field."""
+    """Return kind, conversion, and whether ``None`` is allowed; or ``None`` for no field."""
     if isinstance(annotation, str):
         return _field_of_text(annotation)
     plain = _PLAIN.get(annotation)
@@ -149,7 +149,7 @@ def _field(annotation: Any) -> tuple[OptionKind, Convert, bool] | None:
 
 
 def _field_of_text(text: str) -> tuple[OptionKind, Convert, bool] | None:
-    """Read the type of a parameter as a docstring has it, such as ``Optional[String]``."""
+    """Parse the type of a parameter in a docstring, such as ``Optional[String]``."""
     nullable = "Optional" in text or "None" in text
     bare = re.sub(r"Optional\[(.*)\]", r"\1", text.split(",")[0]).strip().lower()
     kinds: Mapping[str, OptionKind] = {
@@ -187,7 +187,7 @@ def _extents(value: Any) -> dict[str, Any]:
 
 
 def _documented(doc: str) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield name, type and text of each parameter that a numpydoc docstring has."""
+    """Yield name, type and text of each parameter in a numpydoc docstring."""
     lines = doc.splitlines()
     at = next(
         (
@@ -283,7 +283,7 @@ def _fits(option: PassOption, value: OptionValue) -> bool:
 
 
 def _described(option: PassOption) -> str:
-    """Return what an option takes, in words."""
+    """Describe the accepted values of an option."""
     words = {
         "bool": "true or false",
         "int": "a whole number",

@@ -1,4 +1,4 @@
-"""The passes of Lowerscope's own, beside those of TVM."""
+"""Lowerscope's own passes, besides those of TVM."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from lowerscope.core.records.schedule import RULE_SECONDS
 from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES, APPLY_TUNED, VECTOR_MATH
 
 Change = Callable[..., tvm.IRModule]
-"""Returns a module as it is to be; takes the options of the pass by their names."""
+"""Function that returns the transformed module; takes the options of the pass by name."""
 
 
 @dataclass(frozen=True)
 class OwnPass:
-    """One of them.
+    """One of Lowerscope's passes.
 
     Attributes
     ----------
     type
         Its record.
     change
-        What it does; ``None`` where a part of the recipe says that.
+        Its implementation; ``None`` if a part of the recipe provides it.
     given
-        As in `catalogue.Pass`: what does it, or what it takes beside the module; empty for none.
+        As in `catalogue.Pass`: its implementation, or an argument beside the module; empty for
+        none.
     options
-        Those that it has.
+        Its options.
     """
 
     type: PassType
@@ -42,7 +43,7 @@ class OwnPass:
     options: tuple[Option, ...] = ()
 
     def make(self, **given: Any) -> Any:
-        """Return TVM's pass, which does what is given where it does nothing by itself."""
+        """Return TVM's pass, which calls the given function if there is no `change`."""
         change = given.pop(self.given) if self.change is None else self.change
 
         def apply(module: tvm.IRModule, context: Any) -> tvm.IRModule:
@@ -141,4 +142,4 @@ OWN_PASSES = (
     OwnPass(_TRANSPOSED, split_transposed),
     OwnPass(_VECTOR_MATH, with_vector_math, given="leave_out"),
 )
-"""In the order in which the catalogue lists them."""
+"""Lowerscope's passes, in the order of the catalogue."""

@@ -1,4 +1,4 @@
-"""Pipelines with names: those that come with Lowerscope, and files of the user's own.
+"""Named pipelines: those that come with Lowerscope, and the user's own files.
 
 This module imports neither torch nor TVM, so that the window can offer the presets at once.
 """
@@ -35,7 +35,7 @@ def _preset(name: str, title: str, *steps: str) -> Preset:
     return Preset(name=name, title=title, steps=tuple(Step(name=each) for each in steps))
 
 
-# Those of TVM are those of tvm/relax/pipeline.py and tvm/relax/backend/cpu_generic/pipeline.py.
+# TVM's are from tvm/relax/pipeline.py and tvm/relax/backend/cpu_generic/pipeline.py.
 PRESETS = (
     _preset("none", "No passes"),
     _preset("legalise", "Legalise", "LegalizeOps"),
@@ -86,19 +86,19 @@ def with_pipeline(recipe: Recipe, steps: tuple[Step, ...]) -> Recipe:
 
 
 def preset_of(recipe: Recipe) -> Preset | None:
-    """Return the preset that a recipe's steps are, apart from the one that binds parameters."""
+    """Return the preset of a recipe's steps, ignoring the one that binds parameters."""
     steps = tuple(step for step in recipe.steps if step.name != BIND_PARAMS)
     return next((preset for preset in PRESETS if preset.steps == steps), None)
 
 
 def longest_preset(steps: tuple[Step, ...]) -> Preset:
-    """Return the longest preset that steps begin with; at least the one without any does."""
+    """Return the longest preset that is a prefix of `steps`; the empty one always is."""
     begun = (each for each in PRESETS if steps[: len(each.steps)] == each.steps)
     return max(begun, key=lambda each: len(each.steps))
 
 
 def pipeline_title(recipe: Recipe) -> str:
-    """Return the name of a recipe's pipeline in a few words."""
+    """Return a short name of a recipe's pipeline."""
     preset = preset_of(recipe)
     if preset is not None:
         return preset.title
@@ -107,7 +107,7 @@ def pipeline_title(recipe: Recipe) -> str:
 
 
 def find_pipeline(text: str) -> Preset:
-    """Return the preset that `text` names, or that of a file of this name.
+    """Return the preset named `text`, or that of a file of this name.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def find_pipeline(text: str) -> Preset:
 
 
 def save_preset(preset: Preset, file: str) -> Path:
-    """Write a list of steps to a file, in place of what is there; return the file's path.
+    """Write a list of steps to a file, replacing an existing one; return the file's path.
 
     Raises
     ------
@@ -138,17 +138,17 @@ def save_preset(preset: Preset, file: str) -> Path:
 
 
 def load_preset(file: str) -> Preset:
-    """Read what `save_preset` wrote.
+    """Read a file of `save_preset`.
 
     Raises
     ------
     LowerscopeError
-        If the file cannot be read, or is no list of steps, with the field that is wrong.
+        If the file cannot be read, or is no list of steps, with the invalid field.
     """
     path = user_path(file).absolute()
     todo = "Choose a file that was saved as a pipeline"
     with reading(path, "it is no saved pipeline", todo) as content:
         preset = msgspec.json.decode(content, type=Preset)
-        # The window and its children exchange no numbers of more than 64 bits.
+        # Messages between the window and its children cannot contain integers of more than 64 bits.
         msgspec.msgpack.encode(preset)
     return preset

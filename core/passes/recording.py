@@ -1,4 +1,4 @@
-"""What passes do, noted while they run: by reference, so that it costs next to nothing."""
+"""Recording of passes while they run: by reference, so that it costs next to nothing."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ class PassRun:
     name, depth, parent, step, milliseconds, status, error
         As in `PassRecord`.
     before, after
-        The module that it was given, and what it made of it; ``after`` is ``None`` where it made
-        nothing.
+        The module before and after it; ``after`` is ``None`` if it produced nothing.
     left_out
-        Names of the functions that it has left as they were, since it cannot handle them, with the
+        Names of the functions that it has left unchanged, since it cannot handle them, with the
         reasons.
     """
 
@@ -46,15 +45,15 @@ class PassRun:
     _started: float = field(default_factory=time.perf_counter)
 
     def end(self, after: tvm.IRModule | None) -> None:
-        """Note what it made, and the time that it took."""
+        """Record its result, and the time that it took."""
         self.after = after
         self.milliseconds = (time.perf_counter() - self._started) * 1000
 
 
 class Recorder:
-    """Notes each pass that runs in a ``PassContext`` with its `instrument`.
+    """Recorder of the passes that run in a ``PassContext`` with its `instrument`.
 
-    The references that it keeps make TVM copy what it would change in place: functions, one by one.
+    Its references make TVM copy functions that it would change in place, one by one.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ class Recorder:
     runs
         The passes in the order in which they began.
     stopped
-        What `check` has raised.
+        The exception that `check` has raised.
     instrument
         For the ``instruments`` of a ``PassContext``.
     """
@@ -75,26 +74,26 @@ class Recorder:
         self._check = check
         self.stopped: BaseException | None = None
         self.runs: list[PassRun] = []
-        # Those that run at the moment: places in the list from 1, or 0 for one that is not listed.
+        # Running passes: positions in the list from 1, or 0 for one that is not listed.
         self._open: list[int] = []
         self._begun = False
         self.instrument: PassInstrument = _Instrument(self)
 
     def begin(self, name: str, module: tvm.IRModule, step: int) -> PassRun:
-        """List the pass that is about to run on `module` as `step`, under a name of its own."""
+        """Add the pass that is about to run on `module` as `step`, under a name of its own."""
         self._open.clear()
         self._begun = True
         return self._add(name, module, step)
 
     def again(self) -> None:
-        """Forget the passes inside of the step that runs: it begins anew."""
+        """Drop the passes inside the running step, which starts again."""
         number = max(place for place, run in enumerate(self.runs, start=1) if run.depth == 0)
         del self.runs[number:]
         self._open = [number]
         self._begun = True
 
     def enter(self, name: str, module: tvm.IRModule) -> None:
-        """Note that a pass begins, unless it is not to."""
+        """Record that a pass begins, unless it is not to be listed."""
         self.check()
         if self._begun:
             self._begun = False
@@ -103,22 +102,22 @@ class Recorder:
             self._add(name, module, self.runs[-1].step if self._open else 0)
 
     def check(self) -> None:
-        """Raise what is to stop the pass that runs."""
+        """Raise the error that cancels the running pass."""
         try:
             self._check()
         except BaseException as error:
-            # FoldConstant goes on without what could not be compiled, whatever the reason.
+            # FoldConstant continues after a failed compilation, whatever the reason.
             self.stopped = error
             raise
 
     def leave(self, module: tvm.IRModule) -> None:
-        """Note that the pass that began last ends."""
+        """Record that the pass that began last ends."""
         number = self._open.pop()
         if number:
             self.runs[number - 1].end(module)
 
     def fail(self, error: str) -> None:
-        """Note that the passes that run have failed."""
+        """Record that the running passes have failed."""
         for number in filter(None, self._open):
             run = self.runs[number - 1]
             run.end(None)
@@ -135,7 +134,7 @@ class Recorder:
 
 @pass_instrument
 class _Instrument:
-    """What TVM calls around each pass."""
+    """Pass instrument called by TVM around each pass."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -185,7 +184,7 @@ class FunctionChanges:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[tvm.IRModule, Mapping[str, Any]]] = {}
-        # A function is kept with its script, so that no other one gets its address.
+        # Keep a function with its script, so that its address is not reused.
         self._scripts: dict[tuple[int, str], tuple[Any, str]] = {}
 
     def between_modules(self, before: tvm.IRModule, after: tvm.IRModule | None) -> tuple[str, ...]:
@@ -211,7 +210,7 @@ class FunctionChanges:
         return self._scripts[key][1]
 
     def _of(self, module: tvm.IRModule) -> Mapping[str, Any]:
-        # The module is kept with its functions, so that no other one gets its address.
+        # Keep the module with its functions, so that its address is not reused.
         address = module.__chandle__()
         if address not in self._known:
             items = {str(each.name_hint): function for each, function in module.functions_items()}

@@ -1,8 +1,7 @@
-"""AttachAttrLayoutFreeBuffers of functions of any size that state the layout of their buffers.
+"""AttachAttrLayoutFreeBuffers for functions with dynamic shapes and explicit buffer layouts.
 
-TVM copies a function there with other variables for its extents, and leaves the old ones in the
-layouts of its buffers, which then nothing defines. The functions of ``topi``'s scans have such
-layouts.
+TVM copies a function there with other variables for its extents, and leaves the old ones, now
+undefined, in the layouts of its buffers. The functions of ``topi``'s scans have such layouts.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _FIELDS = (
     *("dtype", "storage_scope", "shape", "strides", "elem_offset"),
     *("data_alignment", "offset_factor", "layout", "allocated_addr"),
 )
-"""Of the type of a buffer."""
+"""Fields of a buffer's type."""
 
 
 def attach_layout_free_buffers(make: Callable[..., Any], **given: Any) -> Any:
@@ -31,7 +30,7 @@ def attach_layout_free_buffers(make: Callable[..., Any], **given: Any) -> Any:
 
     @tvm.transform.module_pass(opt_level=0, name=ATTACH)  # type: ignore[untyped-decorator]
     def apply(module: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRModule:
-        # In a context of its own: the two are one pass for those who watch.
+        # In a context of its own: instruments should see one pass.
         with tvm.transform.PassContext(opt_level=3):
             return attach(without_row_major(module))
 

@@ -1,4 +1,4 @@
-"""The option ``--pass NAME[:OPTION=VALUE,…]``, without torch or TVM."""
+"""Syntax of ``--pass NAME[:OPTION=VALUE,…]``, without torch or TVM."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lowerscope.core.recipe import OptionValue, Step
 
 
 def parse_step(text: str) -> Step:
-    """Read ``NAME[:OPTION=VALUE,…]``; which options there are is said when it is applied.
+    """Parse ``NAME[:OPTION=VALUE,…]``; options are checked when the pass is applied.
 
-    Values are written as in JSON, texts without quotes as well; ``[a,b]`` is a list of texts.
+    Values are written as in JSON, or as texts without quotes; ``[a,b]`` is a list of texts.
 
     Raises
     ------
     LowerscopeError
-        If there is no name, or something else than ``OPTION=VALUE`` after it.
+        If there is no name, or the text after it is not of the form ``OPTION=VALUE``.
     """
     name, _, rest = text.partition(":")
     options: dict[str, OptionValue] = {}

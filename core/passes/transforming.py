@@ -1,4 +1,4 @@
-"""The transform stage: a recipe's steps, applied to a lowered module."""
+"""The transform stage: applies a recipe's steps to a lowered module."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from lowerscope.core.schedules import Applied
 
 @dataclass(frozen=True)
 class TransformedModel:
-    """A module after a recipe's steps, or after those of them before one that failed.
+    """A module after a recipe's steps, or after those before one that failed.
 
     Attributes
     ----------
@@ -44,11 +44,11 @@ class TransformedModel:
     problem
         Why a step failed.
     start
-        What it was made of, after the first of the steps.
+        The result after the first of the steps, which was reused.
     notes
-        What the user should know of it.
+        For the user.
     schedules
-        Of each step that scheduled functions, in order: what it did so by.
+        The schedules applied by each scheduling step, in order.
     """
 
     module: tvm.IRModule
@@ -60,22 +60,22 @@ class TransformedModel:
 
     @property
     def bindings(self) -> Matches:
-        """From ids of bindings before the first step to ids of those that they became."""
+        """From ids of bindings before the first step to ids of their descendants."""
         return self._followed[-1].became
 
     @property
     def bindings_in_main(self) -> Matches:
-        """As `bindings`, within ``main`` alone: see `Followed.in_main`."""
+        """As `bindings`, within ``main`` only: see `Followed.in_main`."""
         return self._followed[-1].in_main
 
     @property
     def composed(self) -> Mapping[str, Composed]:
-        """The functions after the last step that are made of several: whose each block is."""
+        """The fused functions after the last step, with the owners of their blocks."""
         return self._composed[-1]
 
     @property
     def fates(self) -> Mapping[str, Fate]:
-        """What happened to the bindings before the first step that are no more by themselves."""
+        """Effects on the bindings before the first step that are not separate any more."""
         return self._followed[-1].fates
 
     @cached_property
@@ -97,10 +97,10 @@ class TransformedModel:
         return tuple(run for run in self.runs if run.depth == 0 and run.after is not None)
 
     def origins(self, number: int) -> Matches:
-        """Return, for bindings after a pass of `runs`, those before the first that became them.
+        """Return the origins before the first pass of the bindings after a pass of `runs`.
 
-        Bindings that came from none, and those of a module of its own, as a pass inside of
-        ``FoldConstant`` has it, are not among them.
+        Bindings without origins, and those of a separate module, such as one inside
+        ``FoldConstant``, are absent.
         """
         run = self.runs[number - 1] if number else None
         if run is not None and run.depth > 0 and run.after is not None:
@@ -108,14 +108,14 @@ class TransformedModel:
         return inverse(self._followed[self._applied(number)].became)
 
     def origins_before(self, number: int) -> Matches:
-        """Return the same for the bindings of the module that a pass was given."""
+        """Return the same for the bindings of a pass's input module."""
         run = self.runs[number - 1]
         if run.depth > 0:
             return inverse(self._became_inside(number, run.before))
         return inverse(self._followed[self._applied(number - 1)].became)
 
     def composed_at(self, number: int) -> Mapping[str, Composed]:
-        """Return the functions after a pass of `runs` that are made of several."""
+        """Return the fused functions after a pass of `runs`."""
         run = self.runs[number - 1] if number else None
         if run is None or run.depth == 0 or run.after is None:
             return self._composed[self._applied(number)]
@@ -132,7 +132,7 @@ class TransformedModel:
 
     @cached_property
     def _composed(self) -> tuple[Mapping[str, Composed], ...]:
-        """After none of the steps, and after each of them."""
+        """Fused functions before the first step, and after each step."""
         found: list[Mapping[str, Composed]] = list(self.start._composed) if self.start else [{}]
         done = len(found) - 1
         for run, (before, after) in zip(
@@ -149,11 +149,11 @@ class TransformedModel:
         return max(place for place, run in enumerate(self.runs[:number], start=1) if run.depth == 0)
 
     def _applied(self, number: int) -> int:
-        """Return how many steps have been applied after some of the passes of `runs`."""
+        """Return the number of steps that have been applied after `number` passes of `runs`."""
         return sum(run.depth == 0 and run.after is not None for run in self.runs[:number])
 
     def _became_inside(self, number: int, module: tvm.IRModule) -> Matches:
-        """Return what bindings became in a module inside of a step, at a pass of `runs`."""
+        """Return the descendants of bindings in a module inside a step, at a pass of `runs`."""
         step = self._step_around(number)
         became, _ = self._followed[self._applied(step - 1)].after(
             self._matches_inside(step, module)
@@ -161,8 +161,8 @@ class TransformedModel:
         return became
 
     def _matches_inside(self, step: int, module: tvm.IRModule) -> Matches:
-        """Return what the bindings before a step became in a module inside of it."""
-        # The text, the functions and the graph at a moment each ask for it.
+        """Return the descendants of the bindings before a step in a module inside it."""
+        # The text, the functions and the graph at a moment each query it.
         place = step, module.__chandle__()
         known = self._inside.get(place)
         if known is None:
@@ -172,11 +172,11 @@ class TransformedModel:
 
     @cached_property
     def _inside(self) -> dict[tuple[int, int], Matches]:
-        """Kept by step and module, both of which `runs` keeps."""
+        """Cache by step and module, both of which `runs` keeps alive."""
         return {}
 
     def check(self) -> None:
-        """Raise what a step failed with, if one did."""
+        """Raise the error of a failed step, if any."""
         if self.problem is not None:
             raise error_of(self.problem)
 
@@ -205,7 +205,7 @@ class TransformedModel:
         return run.after
 
     def module_before(self, number: int) -> tvm.IRModule:
-        """Return the module that a pass of `runs`, counted from 1, was given."""
+        """Return the input module of a pass of `runs`, counted from 1."""
         self.module_after(number)
         return self.runs[number - 1].before
 
@@ -236,15 +236,15 @@ def transform(
     target
         The target that they are applied for; none by default.
     start
-        What the first of the steps have made of the module already.
+        The result of the first of the steps, for reuse.
     schedule
         Applies the recipe's schedules.
     rules
         Schedules the other functions by rules.
     tuned
-        Does so by what tuning has found.
+        Schedules them by tuning results.
     begins
-        Called before each step with how it is written down, and with ``""`` after all.
+        Called before each step with its text, and with ``""`` after all.
     """
     passes = catalogue() if passes is None else passes
     given = {"params": dict(values), "schedule": schedule, "rules": rules, "tuned": tuned}
@@ -284,7 +284,7 @@ def transform(
 
 
 def _leave_out(run: PassRun, notes: list[Note], step: str, function: str, why: str) -> None:
-    """Note that a step leaves a function as it is."""
+    """Record that a step leaves a function unchanged."""
     run.left_out = {**run.left_out, function: why}
     notes.append(Note(text=f"{step} leaves it out: {why}", where=function))
 
@@ -294,7 +294,7 @@ def _where(step: Step, number: int) -> str:
 
 
 def _of_step(problem: Problem, step: Step, number: int) -> Problem:
-    """Return a problem that says which step it is of, if its place is a line of a file."""
+    """Return a problem with the name of its step, if its place is a line of a file."""
     where = _where(step, number)
     if problem.where == where:
         return problem
@@ -302,7 +302,7 @@ def _of_step(problem: Problem, step: Step, number: int) -> Problem:
 
 
 def _not_applied(step: Step, module: tvm.IRModule, number: int) -> PassRun:
-    """Return what is listed of a step that is switched off, or comes after one that failed."""
+    """Return the entry of a step that is switched off, or comes after one that failed."""
     if step.on:
         return PassRun(step.name, module, step=number, status="skipped")
     return PassRun(step.name, module, step=number, after=module, status="off")

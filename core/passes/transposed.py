@@ -35,15 +35,15 @@ class _Axis:
     Attributes
     ----------
     taps
-        How many elements of the input reach an element of the output.
+        Number of input elements that contribute to an output element.
     phases
-        The stride: elements of the output that are so far apart are one convolution.
+        The stride: output elements at this distance are one convolution.
     before, after
-        How much the input is padded for that.
+        Padding of the input.
     steps
-        How many elements of the output each of the convolutions has.
+        Number of output elements of each convolution.
     first, last
-        What of the woven results is the output.
+        Range of the output in the interleaved results.
     """
 
     taps: int
@@ -96,7 +96,7 @@ def _split_function(function: relax.Function) -> relax.Function | None:
 
 
 def _emitting(builder: relax.BlockBuilder, old: relax.Var, to: list[Any]) -> Emit:
-    """Return what binds a value, beside that of a variable, and returns a variable of its kind."""
+    """Return a function that binds a value and returns the variable, of the kind of `old`."""
     numbers = itertools.count()
 
     def emit(value: Any) -> relax.Var:

@@ -1,4 +1,4 @@
-"""Passes of the user's own: what a Python file defines under names of its own."""
+"""Passes defined in the user's Python files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 def user_passes(module: ModuleType, path: Path, running: Running) -> Iterator[Pass]:
     """Yield the passes that a file defines, which was run as `module`.
 
-    They are what it gives public names at its top: passes of TVM, such as functions decorated by
+    They are the public names at its top level: passes of TVM, such as functions decorated by
     ``tvm.transform.module_pass``; classes decorated so; and functions whose return annotation is a
     pass, whose parameters are the options.
 
@@ -32,7 +32,7 @@ def user_passes(module: ModuleType, path: Path, running: Running) -> Iterator[Pa
     running
         The context in which the file's code runs.
     """
-    # As Python has read it: the file may say that it is in another encoding.
+    # Decoded as by Python: the file may declare another encoding.
     lines = importlib.util.decode_source(path.read_bytes()).split("\n")
     for node in ast.parse("\n".join(lines)).body:
         for name in _names(node):
@@ -60,7 +60,7 @@ def _is_pass(value: Any) -> bool:
         return False
     made = signature_of(value).return_annotation
     if isinstance(made, str):
-        # A name that is imported for type checkers alone.
+        # A name imported for type checkers only.
         return made.rpartition(".")[2].endswith("Pass")
     return isinstance(made, type) and issubclass(made, tvm.transform.Pass)
 

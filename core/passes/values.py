@@ -1,4 +1,4 @@
-"""The bindings of a module with the values that they compute, numbered: equal ones are equal."""
+"""Value numbering of a module's bindings: equal values have equal numbers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _CALL_TIR = "relax.call_tir"
 
 @dataclass(slots=True, eq=False)
 class Leaf:
-    """A binding that computes something, as it is reached from a function that nothing calls.
+    """A binding that computes something, as reached from a function that nothing calls.
 
     Attributes
     ----------
     ids
-        Of the bindings that call the function that it is in, the outermost first, and its own.
+        Of the bindings that call its function, outermost first, and its own.
     bound
         The binding.
     number
@@ -42,19 +42,19 @@ class Leaf:
 
     @property
     def address(self) -> int:
-        """Of its variable."""
+        """Address of its variable."""
         return hash(self.bound.binding.var)
 
 
 @dataclass
 class Numbers:
-    """Numbers of values: the same operator on values of the same numbers has the same number."""
+    """Value numbers: the same operator on values of the same numbers has the same number."""
 
     _known: dict[tuple[Any, ...], int] = field(default_factory=dict)
     _tuples: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def of(self, key: tuple[Any, ...]) -> int:
-        """Return the number of what `key` describes."""
+        """Return the number of a key."""
         return self._known.setdefault(key, len(self._known))
 
     def of_tuple(self, fields: tuple[int, ...]) -> int:
@@ -70,16 +70,16 @@ class Numbers:
 
 
 class Unfolded:
-    """The bindings of a module in the order in which they are computed, through its calls.
+    """The bindings of a module in execution order, through its calls.
 
     Parameters
     ----------
     numbers
         Shared by modules whose values are compared.
     whole
-        Names of functions that are not looked into where they are called.
+        Names of functions that are not expanded at their calls.
     anchors
-        Numbers that are known for variables, by address. The first binding of each has that.
+        Known numbers of variables, by address. The first binding of each gets it.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Unfolded:
                 known[address] = self._unfold(called, passed, ids, (*inside, called))
                 continue
             number = self._number(value, known, reads)
-            # One function may be called from several places: the variable is that of the first.
+            # A function may be called from several places: the variable is that of the first.
             number = self._anchors.pop(address, number)
             known[address] = number
             self.leaves.append(Leaf(ids, bound, number, frozenset(reads), called))
@@ -153,7 +153,7 @@ class Unfolded:
             attributes = 0 if value.attrs is None else tvm_ffi.structural_hash(value.attrs)
             key = ("call", _operator(value), attributes, *passed)
             if _makes_memory(value.op):
-                # Each call returns memory of its own: they are equal by their order alone.
+                # Each call returns new memory: they are equal by order only.
                 self._seen[key] += 1
                 key = (*key, f"#{self._seen[key]}")
             return self._numbers.of(key)
@@ -171,12 +171,12 @@ def _makes_memory(operator: Any) -> bool:
 
 
 def _constant(value: Any) -> tuple[object, ...]:
-    # Passes wrap constants anew, around the same elements.
+    # Passes re-wrap constants around the same elements.
     return elements_of(value) if isinstance(value, tvm_ffi.Tensor) else (str(value),)
 
 
 def _operator(call: Any) -> str:
-    """Return what is called: a function of the module has one name, however it is called."""
+    """Return the callee: a function of the module has one name, however it is called."""
     callee = callee_of(call)
     if isinstance(callee, ir.GlobalVar):
         return f"@{callee.name_hint}"
@@ -188,7 +188,7 @@ def _operator(call: Any) -> str:
 
 
 def _passed(call: Any) -> list[Any]:
-    """Return the arguments that a call passes, those of ``call_tir`` one by one."""
+    """Return the arguments that a call passes, those of ``call_tir`` flattened."""
     arguments = list(call.args)
     if isinstance(call.op, ir.Op) and call.op.name == _CALL_TIR:
         _, given, *more = arguments

@@ -1,8 +1,8 @@
-"""Exponential functions and their like as arithmetic, which vector registers can do at once.
+"""Exponential functions and the like as arithmetic, which can be vectorized.
 
 LLVM has no vector form of ``exp``, ``erf`` and ``tanh``: it calls a function of the C library for
-each element. These are within a few units in the last place of float32 of what that returns; NaN
-stays NaN, and infinities have their limits. What is smaller than 2**-125 is 0.
+each element. These are within a few units in the last place of float32 of its results; NaN stays
+NaN, and infinities have their limits. Results smaller than 2**-125 are 0.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import tvm_ffi
 from tvm import tirx
 
 _EMULATED = ("bfloat16", "float8", "float6", "float4")
-"""Beginnings of dtypes that TVM computes in float32 after it has vectorized loops. Its rewriting
-skips the value that a ``Let`` binds, and writes a ``Let`` in what is rounded twice."""
+"""Prefixes of dtypes that TVM computes in float32 after it has vectorized loops.
+
+Its rewriting skips the value that a ``Let`` binds, and writes a ``Let`` in doubly rounded values.
+"""
 
 
 def with_vector_math(
@@ -59,7 +61,7 @@ def _emulated(function: tirx.PrimFunc) -> str:
 
 
 def vector_math(function: tirx.PrimFunc) -> tirx.PrimFunc:
-    """Return a function with arithmetic for the calls that it has for float32 and float16."""
+    """Return a function with its supported float32 and float16 calls replaced by arithmetic."""
 
     def expanded(call: Any) -> Any:
         form = _FORMS.get(str(getattr(call.op, "name", "")))
@@ -80,13 +82,13 @@ def _number(value: float) -> Any:
 
 
 def _bound(name: str, value: Any, then: Callable[[Any], Any]) -> Any:
-    """Return an expression of a value that is computed once, whatever stands in it."""
+    """Return an expression of a value that is computed once."""
     var = tirx.Var(name, "float32")
     return tirx.Let(var, value, then(var))
 
 
 def _within(x: Any, low: float, high: float) -> Any:
-    """Return `x`, or the bound that it is beyond; NaN where it is NaN, which ``max`` would lose."""
+    """Clamp `x` to bounds; NaN stays NaN, which ``max`` would lose."""
     above = tirx.Select(x < _number(low), _number(low), x)
     return tirx.Select(x > _number(high), _number(high), above)
 
@@ -101,7 +103,7 @@ def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
 _ROUNDING = 12582912.0
 """1.5 * 2**23: added to a float32, it leaves its integer in the lowest bits."""
 
-# Cephes, expf: for the rest of a division by ln(2), which is taken in two parts.
+# Cephes, expf: for the remainder of a division by ln(2), which is subtracted in two parts.
 _LN_2 = (0.693359375, -2.12194440e-4)
 _EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 0.5)
 
@@ -163,4 +165,4 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "tirx.erf": _odd(4.0, _ERF, _ERF_BELOW),
     "tirx.sigmoid": _sigmoid,
 }
-"""By the name of the operator."""
+"""Arithmetic forms, by operator name."""

@@ -1,1 +1,1 @@
-"""What is told of each stage: plain, frozen values. Nothing here imports torch or TVM."""
+"""Records of each stage: plain, frozen values. Nothing here imports torch or TVM."""

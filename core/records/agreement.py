@@ -1,4 +1,4 @@
-"""What runs on a set of inputs have shown: how far both sides agree over all of them.
+"""Results of the runs on a set of inputs: agreement of both sides over all of them.
 
 This module imports neither torch nor TVM.
 """
@@ -19,7 +19,7 @@ class SampleRun(msgspec.Struct, frozen=True, kw_only=True):
     title
         ``"shoe.png"``, or ``"sample 3"``.
     inputs
-        What makes it the model's input.
+        The settings by which it is the model's input.
     verdict, reason, max_abs_error, max_rel_error, not_finite_count
         As in `core.records.run.RunRecord`.
     tvm, torch
@@ -49,17 +49,18 @@ class AgreementRecord(msgspec.Struct, frozen=True, kw_only=True):
     path
         The file or the folder.
     count, ran
-        How many samples there are, and how many of them could be read and were run.
+        Number of samples, and of those that could be read and were run.
     matching, compared
-        How many outputs are within the tolerance, and how many there was something to compare of.
+        Number of outputs within the tolerance, and of those that could be compared.
     inconclusive
-        How many have an output without a finite value on both sides.
+        Number of samples with an output without a finite value on both sides.
     not_finite
-        How many of those within the tolerance have elements that are NaN or infinite.
+        Number of those within the tolerance with elements that are NaN or infinite.
     same_class, classed
-        Of how many samples both sides give the same class, and how many have one on both sides.
+        Number of samples with the same class on both sides, and of those with a class on both
+        sides.
     labelled, tvm_correct, torch_correct
-        How many have a label, and how many of these each side gives that class.
+        Number of samples with a label, and of those to which each side gives that class.
     max_abs_error, max_rel_error
         The largest of all; ``None`` where nothing was compared.
     worst
@@ -68,7 +69,7 @@ class AgreementRecord(msgspec.Struct, frozen=True, kw_only=True):
     unread
         Samples that could not be run, with the reason; the first few.
     reference
-        What it was compared with: ``torch`` or ``NumPy``.
+        The reference of the comparison: ``torch`` or ``NumPy``.
     """
 
     path: str
@@ -91,5 +92,5 @@ class AgreementRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def differing(self) -> int:
-        """How many outputs are out of the tolerance."""
+        """Number of outputs out of the tolerance."""
         return self.compared - self.matching

@@ -16,7 +16,7 @@ Saved = Literal["tvm", "torch", "difference"]
 
 
 class TensorPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose value it is, in the last run of a recipe.
+    """Place of a tensor in the last run of a recipe.
 
     Attributes
     ----------
@@ -25,11 +25,11 @@ class TensorPlace(msgspec.Struct, frozen=True, kw_only=True):
     call
         and the index of a call in `RunRecord.calls`.
     item
-        Which tensor of the value, or of what the call has read or written.
+        Index among the tensors of the value, or among those that the call has read or written.
     side
         Of a call.
     own
-        Of a node: what it gives alone, on torch's values at its inputs.
+        Of a node: its value alone, on torch's values at its inputs.
     """
 
     entity: str = ""
@@ -40,7 +40,7 @@ class TensorPlace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TensorStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """The values of a tensor in figures; of a complex one, of their magnitudes.
+    """Statistics of a tensor; of a complex one, of its magnitudes.
 
     ``low``, ``high``, ``mean`` and ``deviation`` (of the whole population) are of the finite
     values, and ``None`` where there are none.
@@ -57,12 +57,12 @@ class TensorStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """One tensor of a run beside torch's.
+    """Comparison of one tensor of a run with torch's.
 
     Attributes
     ----------
     items
-        How many tensors there are at this place; ``place.item`` is one of them.
+        Number of tensors at this place; ``place.item`` is one of them.
     shape, dtype
         Of ours; empty where it is not known.
     torch_shape, torch_dtype
@@ -76,12 +76,11 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     matches
         Whether it matches; ``None`` for other verdicts.
     reason
-        What differs, what is not finite first; or why there is nothing to compare, or why the
-        values are not kept.
+        Description of the difference, values that are not finite first; or the reason why there is
+        nothing to compare, or why the values are not kept.
     not_finite
-        ``"3 NaN, 1 infinity"``: how many of our elements are not finite where torch's are, or are
-        so in another way; how many are so in the reference alone, and on both sides. Empty for
-        none.
+        ``"3 NaN, 1 infinity"``: the number of our elements that are not finite where torch's are,
+        or are so in another way, in the reference alone, and on both sides. Empty for none.
     not_finite_at
         Index of the first that is not the same on both sides; empty for none.
     max_abs_error, max_abs_at, max_rel_error, max_rel_at
@@ -94,7 +93,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         Of the angle between both as vectors, of the elements that are finite on both sides;
         ``None`` where one of them is zero.
     edges, counts
-        Histogram of ours - torch, of what is finite: one edge more than counts. Of complex values,
+        Histogram of ours - torch, of finite values: one edge more than counts. Of complex values,
         of the magnitudes of the differences.
     rtol, atol
         The tolerances that were used: 0 for integers and booleans, which have to be equal.
@@ -131,9 +130,9 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     """A piece of a tensor as a matrix, for a heat map and for a table of values.
 
     Rows are the last dimension but one, columns the last one; a tensor of rank 1 has one row, one
-    of rank 0 one element. A piece that is larger than the cells that were asked for is reduced:
-    each cell has the values of that of its elements at which |ours - torch| is largest (without
-    torch's, |ours|), where a difference that is not finite counts as the largest.
+    of rank 0 one element. A piece that is larger than the requested cells is reduced: each cell has
+    the values of that of its elements at which |ours - torch| is largest (without torch's, |ours|),
+    where a difference that is not finite counts as the largest.
 
     Attributes
     ----------

@@ -9,21 +9,22 @@ from typing import Literal
 
 import msgspec
 
+from lowerscope.core.model.formatting import error_text
+from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records.graph import GraphRecord
 from lowerscope.core.records.steps import Moment
 
 Status = Literal["same", "changed", "added", "removed"]
-"""Of a function, a binding or a line: seen from the old side to the new one."""
+"""Status of a function, a binding or a line, from the old side to the new one."""
 
 STATUSES: tuple[Status, ...] = ("changed", "added", "removed", "same")
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """One side of a comparison: the module of a recipe at a moment, or after all of its steps.
+    """One side of a comparison: the module of a recipe at a step, or after all of its steps.
 
-    ``before`` stands for the module that the step was given which the moment is after. That is not
-    always the one at the moment before: a pass has others inside of it.
+    ``before`` stands for the input of that step. That is not always the module after the step
+    before: a pass may contain others.
     """
 
     recipe: Recipe
@@ -32,12 +33,12 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True):
-    """Lines that stand below one another and have the same status.
+    """Consecutive lines with the same status.
 
     Attributes
     ----------
     status
-        ``"changed"`` lines stand on both sides, each one beside what it became.
+        ``"changed"`` lines are on both sides, each one beside its counterpart.
     old, new
         The first line on either side, from 1; of lines that a side does not have, the one before
         which they would stand.
@@ -66,7 +67,7 @@ class ConstantDifference(msgspec.Struct, frozen=True, kw_only=True):
 
     def line(self) -> str:
         """Return it in words."""
-        apart = "" if self.largest is None else f", by {self.largest:.2g} at most"
+        apart = "" if self.largest is None else f", by {error_text(self.largest)} at most"
         return f"values of {self.name}: {self.different:,} of {self.count:,} differ{apart}"
 
 
@@ -108,7 +109,7 @@ class FunctionDifference(msgspec.Struct, frozen=True, kw_only=True):
 class DifferenceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The difference of two modules, function by function, in the order of the new one.
 
-    ``old_label`` and ``new_label`` say what each side is; ``language`` is that of the texts.
+    ``old_label`` and ``new_label`` describe the sides; ``language`` is that of the texts.
     """
 
     old_label: str
@@ -142,7 +143,7 @@ class NodeDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GraphDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """Both graphs in one drawing: what is the same on both sides is one box.
+    """Difference of two graphs in one drawing: equal nodes of both sides are one box.
 
     ``nodes`` has an entry for each box, in the order of the program. The ``strategy`` of a box is
     the status of its node, empty where nothing changed.

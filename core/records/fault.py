@@ -1,4 +1,4 @@
-"""What a guarded run has found. This module imports neither torch nor TVM."""
+"""Results of a guarded run. This module imports neither torch nor TVM."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import msgspec
 
 
 class Trespass(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that has changed memory that is not its own.
+    """An out-of-bounds write of a call.
 
     Attributes
     ----------
     call
         Its index in `RunRecord.calls`.
     name
-        What is called, with the FX nodes that it computes.
+        Its function, with the FX nodes that it computes.
     text
-        What it did: ``wrote 32 bytes behind its output (4, 10) float32``.
+        Description: ``wrote 32 bytes behind its output (4, 10) float32``.
     nodes
         Ids of the FX nodes that it computes.
     """
@@ -32,15 +32,15 @@ class GuardedRun(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     calls
-        How many calls were made with guarded memory.
+        Number of calls with guarded memory.
     trespasses
         Those that changed memory that is not their own, in order.
     until
-        What was called up to the first of these: see `Problem.calls`.
+        The calls up to the first of these: see `Problem.calls`.
     milliseconds
-        How long the run took.
+        Duration of the run.
     failure
-        Why the run did not end well; empty where it did.
+        Reason why the run failed; empty where it did not.
     """
 
     calls: int

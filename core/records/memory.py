@@ -1,4 +1,4 @@
-"""The memory that a run of ``main`` plans: which tensors share a storage, and when it is in use.
+"""The memory plan of a run of ``main``: tensors that share a storage, and the times of its use.
 
 This module imports neither torch nor TVM.
 """
@@ -41,7 +41,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True):
     size
         In bytes.
     begin, end
-        Indices in `RunRecord.calls` of the first and the last call while which it is taken.
+        Indices in `RunRecord.calls` of the first and the last call during which it is in use.
     tensors
         In the order in which they are allocated.
     """
@@ -60,7 +60,7 @@ class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True):
     storages
         In the order in which they are allocated.
     live
-        For each call of `RunRecord.calls`, the bytes of the storages that are taken while it runs.
+        For each call of `RunRecord.calls`, the bytes of the storages in use while it runs.
     constants
         Bytes of the constants in the module, each counted once.
     reason
@@ -74,10 +74,10 @@ class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def peak(self) -> int:
-        """The most that is taken at once."""
+        """Maximum number of bytes in use at once."""
         return max(self.live, default=0)
 
     @property
     def tensors(self) -> int:
-        """What all tensors would take if none shared its storage with another."""
+        """Total size of all tensors, as if none shared its storage with another."""
         return sum(each.size for storage in self.storages for each in storage.tensors)

@@ -1,4 +1,4 @@
-"""Records of what was opened: the modules of a model, its inputs, its parameters and their values.
+"""Records of the opened model: its modules, its inputs, its parameters and their values.
 
 This module imports neither torch nor TVM.
 """
@@ -47,7 +47,7 @@ class ParameterRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ValuesRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The values of a tensor in figures.
+    """Statistics of the values of a tensor.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class ValuesRecord(msgspec.Struct, frozen=True, kw_only=True):
     low, high, mean, deviation
         Of the finite values; ``None`` where there are none.
     nans, infinities, zeros
-        How many there are of each.
+        Number of each.
     edges, counts
         A histogram of the finite values: one edge more than counts.
     first
@@ -93,7 +93,7 @@ class ModuleRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What was opened. ``kind`` is ``"torch"``, or ``"relax"`` for a source without torch."""
+    """The opened model. ``kind`` is ``"torch"``, or ``"relax"`` for a source without torch."""
 
     title: str
     path: str

@@ -1,4 +1,4 @@
-"""The numbers of a function that is scheduled: its work, its times, and whether it is right."""
+"""Metrics of a scheduled function: its work, its times, and its correctness."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Literal
 import msgspec
 
 Verdict = Literal["same", "differs", "inconclusive", "unknown"]
-"""Of a check."""
+"""Verdict of a check."""
 
 
 class Peaks(msgspec.Struct, frozen=True, kw_only=True):
-    """What this machine can do at best, as measured: multiply-adds, and memory bandwidth.
+    """Measured peaks of this machine: multiply-adds, and memory bandwidth.
 
     One multiply-add counts as two operations; 1 GB is 10⁹ bytes.
 
@@ -34,18 +34,18 @@ class Peaks(msgspec.Struct, frozen=True, kw_only=True):
     cache_gbytes_per_second: float = 0.0
 
     def bandwidth(self, moved: float) -> float:
-        """Return the bandwidth, in GB/s, of a function that moves so many bytes."""
+        """Return the bandwidth, in GB/s, of a function that moves `moved` bytes."""
         in_cache = moved <= self.cache_bytes
         return self.cache_gbytes_per_second if in_cache else self.gbytes_per_second
 
     def best_ms(self, flops: float, moved: float) -> float:
-        """Return how long a function takes at least, in milliseconds, by the roofline."""
+        """Return the minimum time of a function, in milliseconds, by the roofline."""
         computing = flops / (self.gflops * 1e6)
         return max(computing, moved / (self.bandwidth(moved) * 1e6) if moved else 0.0)
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call of a function has to do.
+    """Work of one call of a function.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a function takes, and what that says of it.
+    """Time of a function, and its rates.
 
     Attributes
     ----------
@@ -81,21 +81,21 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     gflops, gbytes_per_second
         `Work` by that time.
     share
-        Of what the machine's peaks allow at its intensity, from 0 to 1; ``None`` where it is far
-        beyond them, since the compiler has left out some of `Work`.
+        Share of the rate that the machine's peaks allow at its intensity, from 0 to 1; ``None``
+        where it is far beyond them, since the compiler has left out some of `Work`.
     torch_ms
-        What torch takes for the same nodes; ``None`` where it has none of its own for them.
+        Time of torch for the same nodes; ``None`` where it has none of its own for them.
     torch_nodes
         The names of these nodes.
     torch_does_more
         Whether the function is only a part of what these nodes compute.
     build_ms
-        Compiling it.
+        Time of its compilation.
     at
         See `Work`.
     disturbed
-        Whether other programs held processors that it, or torch, was to run on: then ratios of the
-        times are unreliable.
+        Whether other programs used the processors that it, or torch, was to run on: then ratios of
+        the times are unreliable.
     """
 
     milliseconds: float
@@ -114,7 +114,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a function still computes what it did before it was scheduled.
+    """Comparison of a scheduled function with the unscheduled one.
 
     Attributes
     ----------
@@ -122,12 +122,14 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
         ``"same"``, ``"differs"``, ``"inconclusive"`` where none differs, but an output has no
         finite value in either function, or ``"unknown"`` where there was no time for it.
     reason
-        What differs, how many elements are not finite in both functions, or why it is not known.
+        Description of the difference, number of elements that are not finite in both functions, or
+        reason why it is not known.
     max_abs_error, tolerance
-        The largest absolute difference of a floating-point output, and what is allowed: the longer
-        the reduction, the more. ``None`` for outputs that are compared exactly.
+        The largest absolute difference of a floating-point output, and the limit: the longer the
+        reduction, the higher. ``None`` for outputs that are compared exactly.
     running
-        Whether what took too long is still running: nothing stops it but the end of the process.
+        Whether a call that took too long is still running: nothing but the end of the process stops
+        it.
     at
         See `Work`.
     """

@@ -1,4 +1,4 @@
-"""What can be applied to a module: passes with their options, and lists of steps with names.
+"""Records of passes with their options, and named lists of steps.
 
 Everything here is plain, frozen and serialisable. This module imports neither torch nor TVM.
 """
@@ -13,7 +13,8 @@ from lowerscope.core.recipe import OptionValue, Step
 from lowerscope.core.records.snapshot import SourceLine
 
 OptionKind = Literal["bool", "int", "float", "text", "names", "pairs"]
-"""Of the value of an option: ``"names"`` is a list of texts, ``"pairs"`` one of ``name=value``."""
+"""Kind of the value of an option: ``"names"`` is a list of texts, ``"pairs"`` one of
+``name=value``."""
 
 
 class PassOption(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,9 +61,9 @@ class PassType(msgspec.Struct, frozen=True, kw_only=True):
     options
         In the order of its signature.
     hindrance
-        Why a step cannot name it; empty where one can.
+        Reason why a step cannot name it; empty where one can.
     line
-        Where the user's own stands.
+        Location of a pass of the user's own.
     """
 
     name: str
@@ -75,7 +76,7 @@ class PassType(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):
-    """A list of steps with a name.
+    """A named list of steps.
 
     Attributes
     ----------

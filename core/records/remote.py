@@ -1,4 +1,4 @@
-"""Other machines: where they are asked for, and what they say of themselves.
+"""Other machines: their trackers, and the properties that they report.
 
 A tracker of TVM's (``python -m tvm.exec.rpc_tracker``) knows servers (``python -m
 tvm.exec.rpc_server``) by a key. This module imports neither torch nor TVM.
@@ -11,13 +11,13 @@ import msgspec
 from lowerscope.core.errors import LowerscopeError
 
 TRACKER_PORT = 9190
-"""Of a tracker that was started without saying which."""
+"""Default port of a tracker."""
 
 TIMEOUT = 60.0
-"""Seconds that one answer of another machine may take, unless the user says otherwise."""
+"""Default timeout of one answer of another machine, in seconds."""
 
 SERVER_HELP = "python -m tvm.exec.rpc_server --tracker {tracker} --key {key}"
-"""What starts a server; see `str.format`."""
+"""Command that starts a server; see `str.format`."""
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,17 +39,17 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def where(self) -> str:
-        """What is found there is kept by this, ``host:port key``."""
+        """The key of results of these machines: ``host:port key``."""
         return f"{self.tracker} {self.key}"
 
     @property
     def title(self) -> str:
-        """What it is called beside a target: ``remote: rasp4``."""
+        """The title beside a target: ``remote: rasp4``."""
         return f"remote: {self.key}"
 
 
 class ServerKey(msgspec.Struct, frozen=True, kw_only=True):
-    """How many servers of a key a tracker knows, how many of them are free, and who waits."""
+    """Number of servers of a key that a tracker knows, those that are free, and waiting clients."""
 
     key: str
     servers: int
@@ -58,14 +58,14 @@ class ServerKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RemoteMachine(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server says of its machine.
+    """Properties of a server's machine.
 
     Attributes
     ----------
     address
         ``host:port`` of the server.
     threads
-        That TVM uses there; ``None`` where it does not say.
+        Number of threads that TVM uses there; ``None`` where it does not say.
     triple, cpu
         As LLVM calls them; empty where the server is a runtime without a compiler.
     target
@@ -80,14 +80,14 @@ class RemoteMachine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RemoteState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tracker has, and the machine behind the key that was asked for.
+    """The servers of a tracker, and the machine of the requested key.
 
     Attributes
     ----------
     keys
         All of the tracker's.
     machine
-        ``None`` where all servers of the key are at work for others.
+        ``None`` where all servers of the key are busy.
     """
 
     tracker: str
@@ -96,12 +96,12 @@ class RemoteState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def remote_of(tracker: str, key: str, timeout: float = TIMEOUT) -> Remote | None:
-    """Return the remote that is given by its tracker and its key; ``None`` for neither.
+    """Return the remote of a tracker and a key; ``None`` for neither.
 
     Raises
     ------
     LowerscopeError
-        If there is one without the other, or the tracker is no ``host:port``.
+        If there is one without the other, or the tracker is not ``host:port``.
     """
     tracker, key = tracker.strip(), key.strip()
     if not tracker and not key:
@@ -128,7 +128,7 @@ def tracker_address(text: str) -> tuple[str, int]:
     Raises
     ------
     LowerscopeError
-        If it is something else.
+        If the text has another form.
     """
     host, colon, port = text.strip().rpartition(":")
     if not colon:
@@ -144,14 +144,14 @@ def tracker_address(text: str) -> tuple[str, int]:
 
 
 def key_text(known: ServerKey) -> str:
-    """Return what a tracker has of a key: ``rasp4: 2 servers, 1 free``."""
+    """Return a key of a tracker in words: ``rasp4: 2 servers, 1 free``."""
     servers = "1 server" if known.servers == 1 else f"{known.servers} servers"
     waiting = f", {known.waiting} waiting for one" if known.waiting else ""
     return f"{known.key}: {servers}, {known.free} free{waiting}"
 
 
 def machine_text(state: RemoteState) -> str:
-    """Return what is known of the machine behind a key in words."""
+    """Return the known properties of the machine of a key in words."""
     machine = state.machine
     if machine is None:
         return "all of its servers are at work for others"

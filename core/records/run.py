@@ -1,4 +1,4 @@
-"""What a run has shown: verdict, errors and times, over all, by output, and by node.
+"""Results of a run: verdict, errors and times, over all, by output, and by node.
 
 This module imports neither torch nor TVM.
 """
@@ -17,7 +17,7 @@ OutputVerdict = Literal["match", "differ", "inconclusive", "not-comparable", "no
 """The verdict on outputs: see `RunRecord`."""
 
 NodeStatus = Literal["matches", "differs", "inconclusive", "not comparable", "no reference"]
-"""The verdict on a node: what is random, or has no value of its own, is not comparable."""
+"""The verdict on a node; random values, and nodes without a value, are not comparable."""
 
 STATUS_OF: Mapping[OutputVerdict, NodeStatus] = {
     "match": "matches",
@@ -36,16 +36,16 @@ COMPARED: tuple[NodeStatus, ...] = ("matches", "differs", "inconclusive")
 """The statuses of nodes whose values were compared with the reference's."""
 
 FAILING: tuple[OutputVerdict, ...] = ("differ", "inconclusive")
-"""Verdicts that a run is not in order with, the worse first."""
+"""Failing verdicts, the worse first."""
 
-KEEP = 1 << 30
-"""Bytes of a run's values that are kept, unless the user says otherwise."""
+KEEP = 1_000_000_000
+"""Default limit on the cached values of a run, in bytes."""
 
 NOT_THERE = "Values and times of single nodes are there for runs on this machine only."
-"""What is said of a run on another one."""
+"""Message on values of a run on another machine."""
 
 RunPart = Literal["all", "verdict", "times"]
-"""What of a run is made anew."""
+"""Part of a run that is recomputed."""
 
 
 class OutputRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +71,7 @@ class OutputRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClassScore(msgspec.Struct, frozen=True, kw_only=True):
-    """What each side gives a class, from 0 to 1; ``torch`` is ``None`` without a torch side."""
+    """Score of a class on each side, from 0 to 1; ``torch`` is ``None`` without a torch side."""
 
     name: str
     tvm: float
@@ -97,7 +97,7 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 TOP = 5
-"""So many classes of each side are told."""
+"""Number of classes of each side in a prediction."""
 
 
 def best_of(prediction: Prediction, side: Literal["tvm", "torch"]) -> tuple[ClassScore, ...]:
@@ -121,11 +121,11 @@ class SizeRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Hand = Literal["in place", "copied", "unseen"]
-"""What torch did with the memory of a tensor of TVM's: work on it, copy it, or never touch it."""
+"""Use of the memory of a tensor of TVM's by torch: in place, copied, or never touched."""
 
 
 class HandOver(msgspec.Struct, frozen=True, kw_only=True):
-    """How the tensors of a call of a library function were handed over, by DLPack.
+    """Transfer of the tensors of a call of a library function, by DLPack.
 
     ``inputs`` and ``results`` have what was observed of each tensor; ``copied_bytes`` is the size
     of those that were copied.
@@ -142,7 +142,7 @@ class CallRun(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     function
-        Name of what was called.
+        Name of the called function.
     milliseconds
         The median over a few runs that were watched, which takes some microseconds a call.
     nodes
@@ -150,13 +150,13 @@ class CallRun(msgspec.Struct, frozen=True, kw_only=True):
     bindings
         Ids of the bindings before the passes that it computes.
     entity
-        Id of what was called, ``tir:dense`` or ``ext:env.relu``; empty for what is the virtual
+        Id of the called function, ``tir:dense`` or ``ext:env.relu``; empty for the virtual
         machine's own.
     line
         The line of its instruction in the bytecode of ``main``, from 1; 0 where that is not known.
     own
-        How many calls the virtual machine made just before it on its own account: for memory,
-        shapes and checks. Those after the last call are counted by nobody.
+        Number of calls that the virtual machine made just before it for itself: for memory, shapes
+        and checks. Those after the last call are not counted.
     hand_over
         Of a function outside of the module; ``None`` for others, and where it was not observed.
     """
@@ -172,7 +172,7 @@ class CallRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run has shown of one FX node, ``fx:relu``, or binding, ``relax:main/lv1``.
+    """Results of a run for one FX node, ``fx:relu``, or binding, ``relax:main/lv1``.
 
     Attributes
     ----------
@@ -186,13 +186,14 @@ class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
     matches
         Whether the value is within the tolerances; ``None`` where it was not compared.
     reason
-        What differs, or why there is nothing to compare.
+        Description of the difference, or reason why there is nothing to compare.
     calls
         Indices of its calls in `RunRecord.calls`.
     shared_with
         Ids of the other nodes that these calls compute.
     not_finite
-        What is not finite where torch's value is, ``"3 NaN, 1 infinity"``; empty for nothing.
+        Elements that are not finite where torch's value is, ``"3 NaN, 1 infinity"``; empty for
+        nothing.
     own_status, own_abs_error, own_matches, own_reason
         Of an FX node alone, on torch's values at its inputs, as above: it tells an error that
         starts here from one that came from above. ``None`` where it has no such inputs, with the
@@ -202,7 +203,7 @@ class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
     torch_ms
         The node in torch; ``None`` for what calls nothing, and for bindings.
     strategy
-        How a node was lowered; empty for nodes that make no code, and for bindings.
+        Strategy of a node's lowering; empty for nodes that make no code, and for bindings.
     """
 
     id: str
@@ -225,14 +226,14 @@ class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Making(msgspec.Struct, frozen=True, kw_only=True):
-    """How the code of an FX node was made; see `core.making`.
+    """Provenance of an FX node's code; see `core.making`.
 
     Attributes
     ----------
     rule
-        What lowered it.
+        The rule that lowered it.
     passes
-        Names of the recipe's steps that changed what is computed for it, or how, in order.
+        Names of the recipe's steps that changed its computation, in order.
     schedules
         Of each function that it has a part in and that is scheduled: ``dense: split k into 4 × 32,
         vectorize …``.
@@ -244,19 +245,20 @@ class Making(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known of one FX node from a run; see `core.command_line.per_node`.
+    """Results of a run for one FX node; see `core.command_line.per_node`.
 
     Attributes
     ----------
     fx
         Its id.
     bindings, functions
-        Ids of its bindings before the passes, and names of what the run calls for it after them.
+        Ids of its bindings before the passes, and names of the functions that the run calls for it
+        after them.
     strategy
-        How it was lowered; empty for nodes that make no code.
+        Strategy of its lowering; empty for nodes that make no code.
     max_abs_error, max_rel_error, status, reason
-        Of its value in the run, on what the run itself has computed, with what differs or why there
-        is nothing to compare.
+        Of its value in the run, on what the run itself has computed, with the difference or the
+        reason why there is nothing to compare.
     own_abs_error, own_status, own_reason
         Of the node alone, on torch's values at its inputs, in the same words.
     own_with
@@ -289,33 +291,32 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a run, times in milliseconds.
 
-    ``verdict`` is ``match``, ``differ``, ``inconclusive`` (none differs, but an output has no
-    value that is finite on both sides, or none has elements), ``not-comparable`` (what can be
-    compared matches, and some outputs depend on random numbers) or ``no-reference``. Errors are the
-    largest over all outputs that are compared; they are ``None`` where none is.
-    ``not_finite_count`` is the number of elements of the outputs that are not finite on either
-    side. ``tracer`` is the one that was taken, ``"fx"`` or ``"export"``; empty for a source without
-    torch. ``key`` is that of the
-    `Snapshot` of the module that was run. ``reference`` is what it was compared with: ``torch``, or
-    ``NumPy`` for a function ``reference`` of the file; ``torch_ms`` is its time. Both times are
-    medians, and ``times`` has their spread, and ``torch.compile`` where that was wanted.
+    ``verdict`` is ``match``, ``differ``, ``inconclusive`` (none differs, but an output has no value
+    that is finite on both sides, or none has elements), ``not-comparable`` (what can be compared
+    matches, and some outputs depend on random numbers) or ``no-reference``. Errors are the largest
+    over all outputs that are compared; they are ``None`` where none is. ``not_finite_count`` is the
+    number of elements of the outputs that are not finite on either side. ``tracer`` is the one that
+    was taken, ``"fx"`` or ``"export"``; empty for a source without torch. ``key`` is that of the
+    `Snapshot` of the module that was run. ``reference`` is the reference of the comparison:
+    ``torch``, or ``NumPy`` for a function ``reference`` of the file; ``torch_ms`` is its time. Both
+    times are medians, and ``times`` has their spread, and ``torch.compile`` where that was wanted.
 
-    ``quick`` says that times are of one call, as it was to answer soon; of a slow model there
-    are no ``nodes`` and ``calls`` then.
+    ``quick`` says that times are of one call, for a quick answer; for a slow model there are no
+    ``nodes`` and ``calls`` then.
 
     With named dimensions, ``sizes`` has an outcome for each size that the one build was run at.
     Verdict and errors are then the worst of them, with the outputs of the one with that verdict
     that has the most elements that are not finite; times are those of the first.
 
-    ``nodes`` has what is known of each FX node and of each binding before the passes, and ``calls``
+    ``nodes`` has the results of each FX node and of each binding before the passes, and ``calls``
     the calls of the virtual machine in their order, both from runs of their own, which were watched
     after the others were measured; with named dimensions, at the first size. ``first_difference``
     is the id of the first node, in the order of the graph, whose value differs; empty for none, and
-    where the outputs do not differ; ``first_made`` is how its code was made. ``memory`` is what a
-    run of ``main`` allocates.
+    unless the outputs differ or are inconclusive; ``first_made`` is the provenance of its code.
+    ``memory`` has the allocations of a run of ``main``.
 
     ``ran_on`` is the other machine that ran it, ``rasp4, 192.168.1.7:9090``; empty for this one.
-    There are no ``nodes`` and ``calls`` then: values of single calls stay where they are made.
+    There are no ``nodes`` and ``calls`` then: values of single calls stay on that machine.
     """
 
     verdict: OutputVerdict

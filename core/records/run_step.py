@@ -20,7 +20,7 @@ class StepTensor(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     place
-        Where its values are to be had.
+        Place of its values.
     name
         ``x``, ``linear0.weight``, ``lv1``; empty where that is not known.
     kind
@@ -51,7 +51,7 @@ class RunStep(msgspec.Struct, frozen=True, kw_only=True):
     call
         Its place in `RunRecord.calls`.
     tensors
-        What it has read, and after that what it has written, in the order of its arguments.
+        The tensors that it has read, then those that it has written, in the order of its arguments.
     instructions
         The lines of the bytecode from after the call before up to its own, which is the last.
     first_line

@@ -1,4 +1,4 @@
-"""What the window shows of a function that is scheduled: loop tree, history, moves and numbers.
+"""Records of a scheduled function: loop tree, history, legal primitives and metrics.
 
 Everything here is plain, frozen and serialisable. This module imports neither torch nor TVM.
 """
@@ -32,10 +32,10 @@ FieldKind = Literal[
     "integers",
     "numbers",
 ]
-"""What a field of a primitive's form takes. Loops and blocks are chosen in the tree or in the
-script; ``buffer`` is a buffer of the block by its place among what it reads or writes; ``factors``
-are extents, one of them ``None`` for TVM to find; ``order`` is a permutation;
-``value`` is what an annotation holds: a number, a text or several."""
+"""Kind of value of a field of a primitive's form. Loops and blocks are chosen in the tree or in the
+script; ``buffer`` is a buffer of the block by its place among those that it reads or writes;
+``factors`` are extents, one of them ``None`` for TVM to find; ``order`` is a permutation; ``value``
+is the value of an annotation: a number, a text or several."""
 
 
 class LoopNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ class LoopNode(msgspec.Struct, frozen=True, kw_only=True):
     depth, parent
         Place in the tree; ``parent`` is an index into the list, -1 at the top.
     reference
-        How a new primitive names it.
+        Reference of a new primitive to it.
     extent
         Of a loop, as text; ``size`` as a number, ``None`` where it is symbolic.
     loop_kind, annotations
@@ -93,7 +93,7 @@ class BufferNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StepError(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a primitive was not applied.
+    """Error of a primitive that was not applied.
 
     Attributes
     ----------
@@ -127,12 +127,12 @@ class ScheduleStep(msgspec.Struct, frozen=True, kw_only=True):
     status
         ``"done"``; ``"failed"``, with the ``error``: the others stand; ``"off"``.
     comment
-        Why it is there, where a rule made it.
+        Its reason, where a rule made it.
     names
-        What the loops and blocks that it names were called when it was reached, in the order of
-        `references_of`; empty for those that were not there.
+        Names of the loops and blocks that it refers to when it was reached, in the order of
+        `references_of`; empty for those that did not exist.
     changes
-        Whether the function reads differently after it.
+        Whether the text of the function differs after it.
     """
 
     id: str
@@ -154,7 +154,7 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
     function, structure
         Its name, and the structural hash of the function before it was scheduled.
     index
-        How many primitives were applied, or tried: the moment of the clock ``"schedule"``.
+        Number of primitives that were applied, or tried: the step in the timeline ``"schedule"``.
     script
         The function as TVMScript; its spans are the ids of ``tree``.
     changed
@@ -164,7 +164,7 @@ class ScheduleRecord(msgspec.Struct, frozen=True, kw_only=True):
     steps
         All primitives of the schedule, those after ``index`` as well.
     code
-        The schedule as a Python function ``apply_trace(sch)``, in today's names.
+        The schedule as a Python function ``apply_trace(sch)``, in current names.
     twins
         Names of the other functions of the same structure.
     """
@@ -189,9 +189,9 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     name, label, help
         The argument's name, and words for it.
     kind
-        What it takes.
+        The kind of its value.
     default
-        What it has at first.
+        Its initial value.
     optional
         Whether it can be empty.
     choices
@@ -216,20 +216,20 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
-    """A primitive that could be applied to what is selected.
+    """A primitive that could be applied to the selection.
 
     Attributes
     ----------
     name, title
-        The primitive, and what it does in a few words.
+        The primitive, and its short description.
     group
         The heading that it stands under: ``Loops``, ``Order``, ``Blocks``, ``Memory`` …
     help, before, after
-        What it does, with a small example.
+        Help, with a small example.
     legal
         Whether it can be applied with these arguments: it was tried on a copy.
     reason
-        Why not, in one line, or what is unsafe about it.
+        Reason why not, in one line, or why it is unsafe.
     unsafe
         Whether it is applied only on "apply anyway".
     primitive
@@ -252,14 +252,14 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
 
 RULE_SECONDS = 10.0
-"""Bound on the time that rules may take for one function."""
+"""Default limit on the time of rules for one function, in seconds."""
 
 CHECK_THREAD = "schedule check"
 """Name of the threads of a check; they are left running where they take too long."""
 
 
 class RuledFunction(msgspec.Struct, frozen=True, kw_only=True):
-    """What the rules make of one function of the model, and of those of the same structure.
+    """Outcome of the rules for one function of the model, and for those of the same structure.
 
     Attributes
     ----------
@@ -270,9 +270,9 @@ class RuledFunction(msgspec.Struct, frozen=True, kw_only=True):
     by_hand
         Whether it has a schedule of the workbench, which goes before a rule's in the model.
     rule, steps
-        The first rule that fits, and how many steps it writes; empty, and 0, where none does.
+        The first rule that fits, and its number of steps; empty, and 0, where none does.
     reason
-        Why none does.
+        Reason why none does.
     """
 
     function: str
@@ -287,8 +287,8 @@ class RuledFunction(msgspec.Struct, frozen=True, kw_only=True):
 class ByRule(msgspec.Struct, frozen=True, kw_only=True):
     """The steps that a rule has written; ``rule`` is empty where none fits, with the ``reason``.
 
-    ``failed`` says that no rule could be tried to the end: TVM cannot schedule the function, or the
-    bound on the time was reached.
+    ``failed`` says that no rule could be completed: TVM cannot schedule the function, or the bound
+    on the time was reached.
     """
 
     rule: str = ""

@@ -1,10 +1,10 @@
-"""What the stages tell the window and the command line: plain, frozen, serialisable values.
+"""Records that the window and the command line show: plain, frozen, serialisable values.
 
-Everything that can be pointed at has an id: ``fx:linear0`` (a node of the FX graph),
-``part:lstm/linear_3`` (an operator that a node was broken up into),
-``relax:main/lv1`` (a binding of a Relax function), ``tir:dense`` (a PrimFunc),
-``param:linear0.weight``, ``module:linear0``, ``torch:/models/mlp.py:12`` (a line of the user's
-own file). This module imports neither torch nor TVM.
+Everything that can be selected has an id: ``fx:linear0`` (a node of the FX graph),
+``part:lstm/linear_3`` (an operator that a node was broken up into), ``relax:main/lv1`` (a binding
+of a Relax function), ``tir:dense`` (a PrimFunc), ``param:linear0.weight``, ``module:linear0``,
+``torch:/models/mlp.py:12`` (a line of the user's own file). This module imports neither torch nor
+TVM.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import Literal
 
 import msgspec
 
-from lowerscope.core.records.graph import GraphRecord
+from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.records.model import Extent, ModelRecord, ParameterRecord
 from lowerscope.core.records.steps import Fate, PassRecord, TranslationRecord
 
 View = Literal[
     "script", "numpy", "te", "builder", "metadata", "code", "source", "bytecode", "llvm", "asm"
 ]
-"""What a text shows: a function's TVMScript, the same loops in NumPy, the tensor expressions that
-it comes from; the program that builds a module, or its script with metadata; the code of the FX
-graph, or the user's own file; the bytecode of ``main`` for the virtual machine, and the LLVM IR and
-the assembly of a function."""
+"""Kind of a text: a function's TVMScript, the same loops in NumPy, the tensor expressions that it
+comes from; the program that builds a module, or its script with metadata; the code of the FX graph,
+or the user's own file; the bytecode of ``main`` for the virtual machine, and the LLVM IR and the
+assembly of a function."""
 
 LibraryOrigin = Literal["file", "torch", "tvm", "missing"]
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that the user should know and that stops nothing.
+    """A message for the user that stops nothing.
 
-    ``code`` is what a window can react to with more than text: ``"missing-function"`` (no file
-    registers a function that is called, so that it cannot run), ``"failed-step"`` (a pass of the
-    recipe failed, and nothing after it was applied), ``"schedule"`` (a schedule, or a step of
-    one, is not applied to the model); otherwise empty. ``todo`` is what to do about it, where there
-    is something.
+    ``code`` is a machine-readable kind, which the window reacts to with more than text:
+    ``"missing-function"`` (no file registers a function that is called, so that it cannot run),
+    ``"failed-step"`` (a pass of the recipe failed, and nothing after it was applied),
+    ``"schedule"`` (a schedule, or a step of one, is not applied to the model); otherwise empty.
+    ``todo`` is what to do about it, where there is something.
     """
 
     text: str
@@ -59,7 +59,7 @@ class SourceLine(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """Of the line, where FX nodes come from it: ``torch:/models/mlp.py:12``."""
+        """Id of the line, where FX nodes come from it: ``torch:/models/mlp.py:12``."""
         return f"torch:{self.file}:{self.line}"
 
 
@@ -95,21 +95,21 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
         Of a tensor; ``None`` and empty for other values. ``type`` describes both, or the
         tuple, in words.
     label
-        What the node is, in a few words: ``Linear · 784 → 128``.
+        Short description: ``Linear · 784 → 128``.
     module
         Dotted path of the module that the node comes from.
     line
-        Where in the user's file it comes from.
+        Its line in the user's file.
     strategy
-        How it was lowered; empty for nodes that make no code.
+        Strategy of its lowering; empty for nodes that make no code.
     rule
         The rule that lowered it; empty for nodes that make no code.
     reason
-        Why it runs in torch although another strategy was chosen; otherwise empty.
+        Reason why it runs in torch although another strategy was chosen; otherwise empty.
     random
-        Whether it draws random numbers, so that what it gives cannot be compared.
+        Whether it draws random numbers, so that its value cannot be compared.
     rule_line
-        Where that rule stands, for a rule of the user's own.
+        Location of that rule, for a rule of the user's own.
     bindings, functions
         Ids of the Relax bindings that it made, and of the PrimFuncs that these call, at the end
         of the passes.
@@ -144,7 +144,7 @@ class FxNode(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """What it is called in the source, where torch.fx can only write ``___`` for that."""
+        """The name in the source, where torch.fx can only write ``___`` for that."""
         named = self.opcode in ("placeholder", "get_attr", "call_module")
         return self.target if named and not self.target.isascii() else self.name
 
@@ -158,7 +158,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
-    """What a name in a text stands for.
+    """Information on a name in a text.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         The lines in which the name stands for it, both included, from 1; an inner one hides an
         outer one of the same name.
     facts
-        What is known of it, as labels and values.
+        Facts on it, as labels and values.
     entity
         Its id, where it has one.
     """
@@ -186,8 +186,8 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
 class TextRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A text with the entities that its lines show; spans may nest, outer ones first.
 
-    ``cards`` say what names in it stand for. ``changed`` are the lines, from 1, that the step of
-    its moment changed; ``None`` where that is not known.
+    ``cards`` say what names in it stand for. ``changed`` are the lines, from 1, that its step
+    changed; ``None`` where that is not known.
     """
 
     text: str
@@ -198,7 +198,7 @@ class TextRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PieceRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a function that is made of several does for some of its bindings.
+    """Part of a fused function that computes some of its bindings.
 
     ``parts`` are the ids of blocks, loops and buffers; ``bindings`` are those that they compute.
     """
@@ -214,8 +214,8 @@ class FunctionRecord(msgspec.Struct, frozen=True, kw_only=True):
     parts of a TensorIR function, and ``runs`` how often its blocks run in a call, as far as extents
     are numbers; ``parameters`` are the names of a Relax function's.
 
-    A function without ``pieces`` belongs to its calls as a whole. Of one with ``pieces``, what is
-    in none of them may be of any call, and ``untied`` says why that is not known.
+    A function without ``pieces`` belongs to its calls as a whole. Of one with ``pieces``, parts
+    that are in none of them may belong to any call, and ``untied`` says why that is not known.
     """
 
     id: str
@@ -241,7 +241,7 @@ class LibraryRecord(msgspec.Struct, frozen=True, kw_only=True):
         ``"file"`` if a file of the user's registers it, ``"torch"`` for those of the library
         strategy, ``"tvm"`` for TVM's own, ``"missing"`` if nothing is registered under the name.
     line
-        Where it is registered, for those of a file.
+        Location of the registration, for those of a file.
     calls, nodes
         Ids of the bindings that call it, before the passes, and of their FX nodes.
     """
@@ -255,7 +255,7 @@ class LibraryRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One rule of a rule file: what it is for, as it is written, and the nodes that it lowered."""
+    """One rule of a rule file: its operators, its source, and the nodes that it lowered."""
 
     name: str
     keys: tuple[str, ...]
@@ -265,7 +265,7 @@ class RuleRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExtensionRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a rule or library file holds: its rules, and the names of the functions it registers."""
+    """Content of a rule or library file: its rules, and the names of the functions it registers."""
 
     path: str
     rules: tuple[RuleRecord, ...] = ()
@@ -273,12 +273,12 @@ class ExtensionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """What the window shows of a recipe at once; the rest is fetched when it is looked at.
+    """Overview of a recipe in the window; the rest is fetched when it is shown.
 
     Attributes
     ----------
     model
-        What was opened.
+        The opened model.
     fx
         The FX nodes in order; empty for a source without torch.
     tracer
@@ -292,7 +292,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     library
         The functions outside of the module: those that it calls, and those that files register.
     extensions
-        What the rule and library files hold that are switched on, in order.
+        Contents of the rule and library files that are switched on, in order.
     constants
         Constants of the Relax module that are none of the model's parameters.
     translation
@@ -300,15 +300,15 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     passes
         The recipe's steps, and the passes inside of them, in the order in which they began.
     fates
-        What passes did with entities that are no more by themselves, by id: bindings before the
+        Effects of passes on entities that no longer exist by themselves, by id: bindings before the
         passes, and FX nodes all of whose bindings are gone.
     links
         Pairs of ids that belong together, as they were recorded when the second was made.
     notes
-        What the user should know.
+        Notes for the user.
     key
-        Of what the passes made: equal for two recipes that lead to the same module by the same
-        files.
+        Key of the result of the passes: equal for two recipes that lead to the same module by the
+        same files.
     milliseconds
         Time of each stage that had to be run, by name.
     structures

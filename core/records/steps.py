@@ -1,6 +1,6 @@
-"""Steps that can be looked at: of the translation, of the recipe's passes, of the build's own.
+"""Steps of timelines: of the translation, of the recipe's passes, and of the build.
 
-The lists are light; texts and differences are made when a step is looked at. Everything here is
+The lists are light; texts and differences are computed when a step is selected. Everything here is
 plain, frozen and serialisable. This module imports neither torch nor TVM.
 """
 
@@ -11,14 +11,14 @@ from typing import Literal
 import msgspec
 
 Clock = Literal["translate", "passes", "schedule", "build", "run"]
-"""A list of steps: FX nodes translated, the recipe's passes, the primitives of the schedule of a
+"""Kind of a timeline: FX nodes translated, the recipe's passes, the primitives of the schedule of a
 function, the passes of the build, or the calls of a run."""
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
-    """A point in a list of steps: after its first ``index`` steps; 0 is before the first.
+    """Position in a timeline: after its first ``index`` steps; 0 is before the first.
 
-    Of the clock ``"schedule"``, ``function`` is the one whose schedule it is; otherwise empty.
+    In the timeline ``"schedule"``, ``function`` is the one whose schedule it is; otherwise empty.
     """
 
     clock: Clock
@@ -69,7 +69,7 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fate(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pass did with a binding that is no more by itself after it.
+    """Effect of a pass that removed a binding (folded, fused, eliminated).
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
     step
         `PassRecord.step` of the pass.
     gone
-        Nothing has become of it: it is not a part of something else either.
+        Whether it was eliminated: it is not a part of something else either.
     """
 
     text: str
@@ -100,11 +100,11 @@ class TranslationRecord(msgspec.Struct, frozen=True, kw_only=True):
         the module.
     changed
         Names of the functions that differ between the module before it and after it, which returns
-        what the latest node stands for: an output that returns no more than that changes nothing.
+        the value of the latest node: an output that returns no more than that changes nothing.
     value
-        What it stands for from then on: the name of a variable, or a description.
+        Its value from then on: the name of a variable, or a description.
     rebound
-        Ids of the nodes that it writes in place: these stand for its value as well from then on.
+        Ids of the nodes that it writes in place: these have its value as well from then on.
     """
 
     number: int

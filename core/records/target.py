@@ -1,4 +1,4 @@
-"""Targets as they are shown: what each of them lets a compiler use.
+"""Targets as they are shown, with the features that they give a compiler.
 
 This module imports neither torch nor TVM.
 """
@@ -10,11 +10,11 @@ import msgspec
 from lowerscope.core.encoding import UNREADABLE
 
 _LONGEST = 24
-"""Characters of a target that has no shorter name."""
+"""Maximum characters of a target that has no shorter name."""
 
 
 class TargetRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A target, and what it changes.
+    """A target and its effect.
 
     Attributes
     ----------
@@ -27,11 +27,11 @@ class TargetRecord(msgspec.Struct, frozen=True, kw_only=True):
     vector_bits, lanes, registers
         Width of a vector register, how many float32 that is, and how many registers there are.
     threads
-        How many cores the rules share work out to.
+        Number of cores that rules distribute work to.
     features
-        What the processor has beyond the least of its architecture, in the usual words.
+        Features of the processor beyond the baseline of its architecture, by their usual names.
     hindrance
-        Why what is built for it cannot run on this machine; empty where it can.
+        Reason why code for it cannot run on this machine; empty where it can.
     """
 
     text: str
@@ -52,7 +52,7 @@ def vector_text(record: TargetRecord) -> str:
 
 
 def target_line(record: TargetRecord) -> str:
-    """Return all that is known of a target on one line."""
+    """Return a description of a target on one line."""
     parts = [
         f"{record.architecture} {record.cpu}",
         f"vectors of {vector_text(record)}",
@@ -64,7 +64,7 @@ def target_line(record: TargetRecord) -> str:
 
 
 def short_target(text: str) -> str:
-    """Return a target as it stands beside others: its processor, where it has one."""
+    """Return a short name of a target: its processor, where it has one."""
     if text.startswith("llvm "):
         named = dict(each.lstrip("-").partition("=")[::2] for each in text.split()[1:])
         return _named(named.get("mcpu"), named.get("mtriple")) or text

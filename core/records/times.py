@@ -1,4 +1,4 @@
-"""Times of a whole run, of each side: median and spread, and what may be claimed of them.
+"""Times of a whole run, by side: median and spread, and the claims that they support.
 
 This module imports neither torch nor TVM.
 """
@@ -11,17 +11,17 @@ from collections.abc import Sequence
 import msgspec
 
 FEW = 8
-"""Of fewer measurements, quarters say nothing: the spread is from the fastest to the slowest."""
+"""Number of measurements below which quartiles mean little: the spread is the full range."""
 
 HELD_UP = 3.0
-"""A median that is so many times the fastest call says more of the machine than of the side."""
+"""Ratio of the median to the fastest call beyond which the machine was busy."""
 
 DISTURBED = 0.05
-"""Share of the time of measuring in which the engine may have worked."""
+"""Maximum share of the measuring time in which the engine may have worked."""
 
 
 OTHERS = 0.2
-"""Processors that other programs may have taken from the threads of a side, on average."""
+"""Mean number of processors that other programs may have taken from the threads of a side."""
 
 
 class SideTimes(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,15 +65,15 @@ class RunTimes(msgspec.Struct, frozen=True, kw_only=True):
     warm_up
         Calls of each side before.
     compile_ms
-        What ``torch.compile`` took; ``None`` where it was not asked for, or did not work.
+        Time of ``torch.compile``; ``None`` where it was not requested, or failed.
     compile_problem
-        Why it did not work, in one line.
+        Reason why it failed, in one line.
     disturbed
-        Share of the time in which the engine was at work meanwhile, from 0 to 1.
+        Share of the time in which the engine was busy, from 0 to 1.
     processors
-        How many this process may use; 0 where that is not known.
+        Number of processors of this process; 0 where that is not known.
     others
-        How many of them other programs used meanwhile, on average.
+        Mean number of them that other programs used meanwhile.
     """
 
     sides: tuple[SideTimes, ...]
@@ -106,9 +106,9 @@ def side_times(side: str, seconds: Sequence[float], threads: int | None) -> Side
 def told_apart(one: SideTimes, other: SideTimes) -> bool:
     """Return whether the medians differ by more than either spread, and the fastest calls agree.
 
-    One call, as in a quick run, has no spread: nothing can be told. Where other programs take the
-    processors, one side may be held up at each of its calls: the threads of torch wait for one
-    another.
+    One call, as in a quick run, has no spread, so nothing can be concluded. Where other programs
+    take the processors, one side may be held up at each of its calls: the threads of torch wait for
+    one another.
     """
     if min(one.repeats, other.repeats) < 2:
         return False
@@ -119,9 +119,9 @@ def told_apart(one: SideTimes, other: SideTimes) -> bool:
 
 
 def times_as_fast(ours: SideTimes, other: SideTimes) -> float | None:
-    """Return how many times as fast as the other side ours is, or ``None`` if that cannot be told.
+    """Return the speed of our side as a multiple of the other's, or ``None`` if that is unknown.
 
-    It cannot where they are not `told_apart`, were allowed another number of threads, or ran on
+    It is unknown where they are not `told_apart`, were allowed another number of threads, or ran on
     another machine.
     """
     if ours.machine != other.machine or not told_apart(ours, other):
@@ -132,7 +132,7 @@ def times_as_fast(ours: SideTimes, other: SideTimes) -> float | None:
 
 
 def held_up(times: RunTimes) -> tuple[SideTimes, ...]:
-    """Return the sides most of whose calls took far longer than the fastest: something was busy."""
+    """Return the sides most of whose calls took far longer than the fastest."""
     return tuple(each for each in times.sides if each.milliseconds > HELD_UP * each.fastest)
 
 
@@ -147,20 +147,20 @@ def is_short_of_processors(times: RunTimes) -> bool:
 
 
 def were_taken(others: float, processors: int, wanted: int) -> bool:
-    """Return whether other programs, which used some processors, took those that were wanted."""
+    """Return whether other programs, by their number of processors, took some that were wanted."""
     return others - max(processors - wanted, 0) > OTHERS
 
 
 def is_disturbed(times: RunTimes | None) -> bool:
-    """Return whether the engine was at work for more of the time than can be left out of account.
+    """Return whether the engine was busy for a significant share of the time.
 
-    What it is asked for while a run is measured takes a processor from both sides.
+    Queries while a run is measured take a processor from both sides.
     """
     return times is not None and times.disturbed > DISTURBED
 
 
 def is_reliable(times: RunTimes | None) -> bool:
-    """Return whether nothing else held the processors, so that a ratio of the times is a fact."""
+    """Return whether nothing else used the processors, so that a ratio of the times is reliable."""
     if times is None:
         return False
     return not (is_short_of_processors(times) or is_disturbed(times) or held_up(times))

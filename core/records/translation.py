@@ -1,4 +1,4 @@
-"""How one FX node was translated, as it is looked at: plain, frozen, serialisable values.
+"""Records of the translation of one FX node: plain, frozen, serialisable values.
 
 This module imports neither torch nor TVM.
 """
@@ -13,24 +13,25 @@ from lowerscope.core.records.model import Extent
 from lowerscope.core.records.snapshot import SourceLine, TextRecord
 
 SourceKind = Literal["user", "built-in", "tvm", "library", "torch", "python", "te"]
-"""A rule of the user's, one of Lowerscope's, a converter of TVM's; a call of torch as it is
-registered, and the torch code behind it; what computes a value while translating; a TE function."""
+"""Kind of source: a rule of the user's, one of Lowerscope's, a converter of TVM's; a call of torch
+as it is registered, and the torch code behind it; code that computes a value while translating; a
+TE function."""
 
 
 class RuleSource(msgspec.Struct, frozen=True, kw_only=True):
-    """What had a share in the translation of a node, with its source.
+    """Source that took part in the translation of a node.
 
     Attributes
     ----------
     kind
-        What it is.
+        Kind of the source.
     name
         As it is shown: ``linear``, ``topi.nn.dense``, ``torch.conv2d``.
     remark
-        What else there is to know of it, in a line: what a function of a table was made with, or
-        which parts of the node it lowered.
+        Further information in a line: the arguments that a function of a table was made with, or
+        the parts of the node that it lowered.
     line
-        Where the source stands; ``None`` where it has no file.
+        Location of the source; ``None`` where it has no file.
     text
         The source, in Python.
     """
@@ -52,15 +53,15 @@ class Placeholder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``emit_te`` did for one binding, in its four steps.
+    """Work of ``emit_te`` for one binding, in its four steps.
 
     Attributes
     ----------
     binding
         Id of the binding that calls the function.
     title
-        The call that asked for it: ``emit_te(topi.nn.dense, x, linear0.weight)``, or ``R.matmul,
-        legalised``.
+        The call that led to it: ``emit_te(topi.nn.dense, x, linear0.weight)``, or
+        ``R.matmul, legalised``.
     placeholders
         Step 1: the tensors that stood for the arguments.
     expression, refusal
@@ -74,7 +75,7 @@ class TeRecord(msgspec.Struct, frozen=True, kw_only=True):
     call
         Step 4: the ``call_tir`` that was bound, as the Relax script has it.
     by_pass
-        Whether the node stayed an operator, and this is what a pass makes of it.
+        Whether the node stayed an operator, and this is its lowering by a pass.
     """
 
     binding: str
@@ -90,7 +91,7 @@ class TeRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeTranslation(msgspec.Struct, frozen=True, kw_only=True):
-    """How one FX node was translated.
+    """The translation of one FX node.
 
     Attributes
     ----------
@@ -103,7 +104,7 @@ class NodeTranslation(msgspec.Struct, frozen=True, kw_only=True):
     sources
         The rules that lowered it, and the functions that these used, each once.
     calls
-        What ``emit_te`` did, for each binding that calls a TensorIR function.
+        Work of ``emit_te``, for each binding that calls a TensorIR function.
     """
 
     node: str

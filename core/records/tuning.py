@@ -1,4 +1,4 @@
-"""What is asked of tuning, and what is told of it while it runs and when it is done.
+"""Options, progress and results of tuning.
 
 Everything here is plain, frozen and serialisable. This module imports neither torch nor TVM.
 """
@@ -12,7 +12,7 @@ import msgspec
 from lowerscope.core.schedules import Schedule
 
 TunedState = Literal["waiting", "tuning", "done", "stopped", "failed"]
-"""Of one function; ``"failed"`` where nothing could be measured, and the note says why."""
+"""State of one function; ``"failed"`` where nothing could be measured, and the note says why."""
 
 
 TunedTime = Literal["unscheduled", "by_rules", "torch", "best"]
@@ -20,20 +20,20 @@ TunedTime = Literal["unscheduled", "by_rules", "torch", "best"]
 
 
 class TuneOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What is tuned, and for how long.
+    """Options of tuning.
 
     Attributes
     ----------
     functions
         By name, as they are before they are scheduled; empty for the slowest, or the whole model.
     slowest
-        So many functions that take the largest share of a run of the model; 0 for all.
+        Number of functions with the largest shares of a run of the model; 0 for all.
     trials
         Candidates that are measured, of all functions together.
     seed
-        Of what is drawn.
+        Seed of random draws.
     fresh
-        Measure anew what the database has already.
+        Whether results in the database are measured again.
     tracker, key
         An RPC tracker, ``host:port``, and the key of the machines to measure on; empty for this
         machine.
@@ -49,7 +49,7 @@ class TuneOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TunedPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The best so far: after so many trials of a function, and so long after tuning began.
+    """The best so far, by trials of a function and by time since tuning began.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class TunedPoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TunedFunction(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the tuning of one function is.
+    """Progress of the tuning of one function.
 
     Attributes
     ----------
@@ -81,18 +81,18 @@ class TunedFunction(msgspec.Struct, frozen=True, kw_only=True):
         Seconds of one call without a schedule, by the rules, and of torch for the same nodes;
         ``None`` where it is not known, or not yet.
     points
-        Each time that a better one was found.
+        Points at which a better one was found.
     trials, failed, planned
-        Candidates that were measured, those among them that were refused, crashed, took too long
+        Candidates that were measured, those among them that were rejected, crashed, took too long
         or computed something else, and those that it may have in all.
     best
         Seconds of one call of the best that was found.
     from_database
-        Whether the best stood in the database before.
+        Whether the best was in the database before.
     state
         See `TunedState`.
     note
-        What there is to say of it, such as why nothing could be measured.
+        A note on it, such as why nothing could be measured.
     disturbed
         The times that were measured while other programs held the processors: ratios of these are
         unreliable.
@@ -117,7 +117,7 @@ class TunedFunction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TuneState(msgspec.Struct, frozen=True, kw_only=True):
-    """How far tuning is.
+    """Progress of tuning.
 
     Attributes
     ----------
@@ -126,14 +126,14 @@ class TuneState(msgspec.Struct, frozen=True, kw_only=True):
     trials_done, trials_total
         Over all functions.
     seconds_spent, seconds_left
-        Since tuning began, without pauses; and what it still takes at this pace, ``None`` where
-        that is not known yet.
+        Since tuning began, without pauses; and the remaining time at this pace, ``None`` where that
+        is not known yet.
     paused
         Whether it waits to be resumed.
     finished
         Whether it is over, by itself or since it was stopped.
     doing
-        What is being done, in words.
+        The work under way, in words.
     """
 
     functions: tuple[TunedFunction, ...] = ()
@@ -147,7 +147,7 @@ class TuneState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tuned(msgspec.Struct, frozen=True, kw_only=True):
-    """What tuning has found.
+    """Results of tuning.
 
     Attributes
     ----------

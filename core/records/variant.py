@@ -1,4 +1,4 @@
-"""Variants: recipes of one source with what their runs came to, side by side.
+"""Variants: recipes of one source with the results of their runs, side by side.
 
 This module imports neither torch nor TVM.
 """
@@ -16,7 +16,7 @@ from lowerscope.core.records.times import SideTimes, is_reliable, told_apart
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
-    """A recipe and what its run came to: a record, or the problem that kept it from one.
+    """A recipe with the result of its run: a record, or the problem of a failed run.
 
     With both, the record is of a run before the one that failed.
     """
@@ -35,7 +35,7 @@ class FunctionTimes(msgspec.Struct, frozen=True, kw_only=True):
     name
         As the virtual machine calls it.
     old_calls, new_calls
-        How often a run calls it on either side; 0 where it is not called.
+        Number of calls in a run on either side; 0 where it is not called.
     old_ms, new_ms
         The time of all these calls, in runs that were watched.
     nodes
@@ -51,15 +51,15 @@ class FunctionTimes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def difference(self) -> float:
-        """How much longer it takes on the new side."""
+        """Increase of its time on the new side."""
         return self.new_ms - self.old_ms
 
 
 def fastest(variants: Sequence[Variant]) -> tuple[Variant, ...]:
     """Return the variant with the shortest time among those with no `FAILING` verdict.
 
-    They are several where it cannot be told which of them it is, since their times lie closer
-    together than they scatter; there is none where only one has run.
+    There are several where their times differ by less than their spread; there is none where only
+    one has run.
     """
     ran = [each for each in variants if each.record is not None and each.problem is None]
     right = [each for each in ran if each.record and each.record.verdict not in FAILING]
@@ -70,7 +70,7 @@ def fastest(variants: Sequence[Variant]) -> tuple[Variant, ...]:
 
 
 def can_be_told(one: Variant, other: Variant) -> bool:
-    """Return whether both times are reliable, and lie further apart than they scatter."""
+    """Return whether both times are reliable, and differ by more than their spread."""
     if one.record is None or other.record is None:
         return False
     if not (is_reliable(one.record.times) and is_reliable(other.record.times)):
@@ -85,7 +85,7 @@ def our_times(record: RunRecord) -> SideTimes | None:
 
 
 def other_sides(variants: Sequence[Variant]) -> tuple[SideTimes, ...]:
-    """Return the times of what the variants are held against, torch's first: of each the best."""
+    """Return the best time of each other side of the variants, torch's first."""
     found: dict[str, SideTimes] = {}
     for each in variants:
         times = None if each.record is None else each.record.times
@@ -97,10 +97,10 @@ def other_sides(variants: Sequence[Variant]) -> tuple[SideTimes, ...]:
 
 
 def ratio_of(record: RunRecord) -> tuple[float | None, bool]:
-    """Return TVM's time in that of its reference, and whether it can be stated as a fact.
+    """Return the ratio of TVM's time to its reference's, and whether it is reliable.
 
-    It cannot where the two cannot be told apart, or the times are not reliable. There is no ratio
-    where they ran on different machines.
+    It is not where the two differ by less than noise, or the times are not reliable. There is no
+    ratio where they ran on different machines.
     """
     if not record.torch_ms:
         return None, False

@@ -1,1 +1,1 @@
-"""Other machines, by TVM's RPC: trackers, sessions, and what runs there."""
+"""Remote machines over TVM's RPC: trackers, sessions, and remote execution."""

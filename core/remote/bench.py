@@ -1,4 +1,4 @@
-"""Candidates that are compiled here, and run on another machine."""
+"""Measurement of candidates that are compiled here and run on another machine."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import tvm
 from tvm import tirx
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, Problem, last_line
+from lowerscope.core.execution.building import compile_function
 from lowerscope.core.progress import SILENT
 from lowerscope.core.records.remote import Remote
 from lowerscope.core.remote.execution import sent_to
@@ -23,9 +24,9 @@ _ENTRY = "alone"
 
 
 class RemoteBench(Bench):
-    """Has a session on a server; when that is lost, the next one is on another.
+    """Bench with a session on a server; a lost server is replaced by another one.
 
-    Who is lost with a candidate may have been killed by it: it is not tried again.
+    A candidate may have killed the server that was lost with it: it is not retried.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class RemoteBench(Bench):
         self._sent: dict[int, tuple[Sequence[Any], list[Any]]] = {}
 
     def take(self, message: Message) -> Outcome:
-        """See `Bench`; with a problem where there is no server any more."""
+        """See `Bench`; returns a problem if no server is left."""
         problem = self._connected(message)
         if problem is not None:
             return Outcome(reason=problem.what, problem=problem)
@@ -61,7 +62,7 @@ class RemoteBench(Bench):
         return self._session is not None and self._session.is_over
 
     def _connected(self, message: Message) -> Problem | None:
-        """Connect if there is no connection; return why there can be none."""
+        """Connect if there is no connection; return the problem if that fails."""
         if self._session is not None and not self._session.is_over:
             return None
         self._sent.clear()
@@ -79,7 +80,7 @@ class RemoteBench(Bench):
         return None
 
     def compiled(self, function: tirx.PrimFunc, target: tvm.target.Target) -> Any:
-        """Compile here, and send it.
+        """Compile here, and upload the result.
 
         Raises
         ------
@@ -87,9 +88,8 @@ class RemoteBench(Bench):
             If TVM cannot compile it.
         """
         assert self._session is not None, "it connects before it is asked to measure"
-        module = tvm.IRModule({_ENTRY: function.with_attr("global_symbol", _ENTRY)})
         try:
-            built = tvm.compile(module, target)
+            built = compile_function(_ENTRY, function, target)
         except TVM_ERRORS as error:
             raise LowerscopeError(
                 f"TVM could not compile the function: {last_line(error)}", where="tune"
@@ -97,7 +97,7 @@ class RemoteBench(Bench):
         return _There(self._session, ship_function(self._session, built))
 
     def seconds(self, compiled: Any, arguments: Sequence[Any], number: int) -> float:
-        """Return what the server's clock says; the tensors are sent once."""
+        """Return the time measured by the server's clock; the tensors are sent once."""
         key = id(arguments)
         if key not in self._sent:
             self._sent[key] = arguments, compiled.sent(arguments)
@@ -113,13 +113,13 @@ class _There:
         self._device = session.device()
 
     def sent(self, arguments: Sequence[Any]) -> list[Any]:
-        """Return copies of tensors there."""
+        """Return copies of tensors on the server."""
         return self._session.call(
             "sending tensors", lambda: [sent_to(self._device, each) for each in arguments]
         )
 
     def call(self, arguments: Sequence[Any]) -> None:
-        """Call it once with tensors of this machine, which have afterwards what theirs have."""
+        """Call it once with local tensors, and copy the results back to them."""
         sent = self.sent(arguments)
         self._session.call("running a function", lambda: self._module[_ENTRY](*sent))
 
@@ -131,7 +131,7 @@ class _There:
         self._session.call("fetching tensors", fetch)
 
     def timed(self, sent: Sequence[Any], number: int) -> float:
-        """Return the mean time of so many calls, after one that does not count."""
+        """Return the mean time of `number` calls, after a warm-up call."""
 
         def measure() -> float:
             evaluator = self._module.time_evaluator(_ENTRY, self._device, number=number, repeat=1)

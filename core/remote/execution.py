@@ -1,4 +1,4 @@
-"""A model in a virtual machine on another machine: inputs go there, outputs come back."""
+"""Model in a virtual machine on another machine: inputs are sent, outputs fetched."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lowerscope.core.remote.session import Session
 _ENTRY = "main"
 
 _NOTHING = 1e-6
-"""Seconds: no call takes less."""
+"""Lower bound on the time of a call, in seconds."""
 
 
 class RemoteExecution:
@@ -36,7 +36,7 @@ class RemoteExecution:
         )
 
     def take(self, inputs: Sequence[torch.Tensor | tvm.runtime.Tensor]) -> None:
-        """Send other inputs."""
+        """Send new inputs."""
 
         def send() -> None:
             sent = [sent_to(self._device, value) for value in inputs]
@@ -45,7 +45,7 @@ class RemoteExecution:
         self._session.call("sending the inputs", send)
 
     def outputs(self) -> tuple[torch.Tensor, ...]:
-        """Run once and fetch the outputs, those in tuples one after the other."""
+        """Run once and fetch the outputs, with tuples flattened."""
         self._session.call("running", lambda: self._machine.invoke_stateful(_ENTRY))
 
         def fetch() -> tuple[torch.Tensor, ...]:
@@ -55,18 +55,18 @@ class RemoteExecution:
         return self._session.call("fetching the outputs", fetch)
 
     def seconds(self, measuring: Measuring, share: float, *, again: bool) -> list[float]:
-        """Return the times of some calls, as the server's own clock has measured each.
+        """Return the times of some calls, each measured by the server's clock.
 
         Parameters
         ----------
         share
             Of the time that measuring should take.
         again
-            Whether it may be called often: what a function prints or counts, it does once a call.
+            Whether it may be called often: side effects of a function occur once a call.
         """
         for _ in range(measuring.warm_up - 1):
             self._session.call("warming up", lambda: self._machine.invoke_stateful(_ENTRY))
-        # The evaluator makes a call before, which does not count.
+        # The evaluator makes a warm-up call before.
         once = max(self._timed(1)[0], _NOTHING)
         most = REPEATS if again else 0
         repeats = measuring.repeats or max(LEAST, min(most, int(BUDGET * share / once)))
@@ -84,14 +84,14 @@ class RemoteExecution:
 
 
 def sent_to(device: Any, value: torch.Tensor | tvm.runtime.Tensor) -> Any:
-    """Return a copy of a tensor on another machine."""
+    """Return a copy of a tensor on a remote device."""
     ours = to_tvm(value) if isinstance(value, torch.Tensor) else value
     theirs = tvm.runtime.empty(ours.shape, ours.dtype, device)
     return theirs.copyfrom(ours) if all(ours.shape) else theirs
 
 
 def fetched(value: Any) -> torch.Tensor:
-    """Return a copy of a tensor, or of a number, that is on another machine."""
+    """Return a local copy of a remote tensor or number."""
     if not isinstance(value, tvm.runtime.Tensor):
         return to_torch(value)
     ours = tvm.runtime.empty(value.shape, value.dtype)

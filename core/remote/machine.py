@@ -1,4 +1,4 @@
-"""What a tracker has, and what a server says of its machine."""
+"""State of a tracker, and description of a server's machine."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ import tvm
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.targets import make_target, target_json
+from lowerscope.core.model.queries import RemoteQuery, TargetsQuery, answers
+from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
 from lowerscope.core.records.remote import Remote, RemoteMachine, RemoteState
+from lowerscope.core.records.target import TargetRecord
 from lowerscope.core.remote.session import Session, session
 from lowerscope.core.remote.tracker import BUSY, SOON, Tracker
-from lowerscope.core.target_catalogue import lacks
+from lowerscope.core.target_catalogue import lacks, target_records
 
 
 def remote_state(remote: Remote, progress: Progress) -> RemoteState:
-    """Return what a tracker has, and the machine behind its key where a server of it is free.
+    """Return the state of a tracker, and the machine behind its key if a server of it is free.
 
     Raises
     ------
     LowerscopeError
-        If there is no tracker, no server with the key, or the server speaks another version.
+        If there is no tracker, no server with the key, or the server has another version.
     """
     with Tracker(remote) as tracker:
         keys = tracker.keys()
@@ -30,14 +33,14 @@ def remote_state(remote: Remote, progress: Progress) -> RemoteState:
         with session(remote, progress, SOON) as opened:
             machine = machine_of_server(opened)
     except LowerscopeError as error:
-        # What is at work for others is there.
+        # A busy server exists.
         if error.problem.code != BUSY:
             raise
     return RemoteState(tracker=remote.tracker, keys=keys, machine=machine)
 
 
 def machine_of_server(opened: Session) -> RemoteMachine:
-    """Return what a server says of its machine; a runtime without LLVM says little."""
+    """Return a server's description of its machine; a runtime without LLVM has little."""
 
     def asked(name: str) -> Any | None:
         function = opened.function(name)
@@ -57,7 +60,7 @@ def machine_of_server(opened: Session) -> RemoteMachine:
 
 
 def check_runs_there(target: tvm.target.Target, machine: RemoteMachine, where: str) -> None:
-    """Refuse a target that is not the server's, as far as that is known.
+    """Reject a target that is not the server's, as far as that is known.
 
     Raises
     ------
@@ -76,10 +79,22 @@ def check_runs_there(target: tvm.target.Target, machine: RemoteMachine, where: s
 
 
 def use_threads_there(opened: Session, wanted: int, most: int | None) -> int | None:
-    """Let the server use so many threads, or all; return how many it uses."""
+    """Set the number of the server's threads, 0 for all; return the number it uses."""
     configure = opened.function("runtime.config_threadpool")
     if configure is None or most is None or not wanted:
         return most
     count = min(wanted, most)
     opened.call("setting the number of threads", lambda: configure(1, count))
     return count
+
+
+@answers(RemoteQuery)
+def remote(query: RemoteQuery, _pipeline: Pipeline, job: Progress) -> RemoteState:
+    """Return the machines of a tracker: see `remote_state`."""
+    return remote_state(query.remote, job)
+
+
+@answers(TargetsQuery)
+def targets(query: TargetsQuery, _pipeline: Pipeline, _job: Progress) -> tuple[TargetRecord, ...]:
+    """Return the records of targets: see `target_records`."""
+    return target_records(query.texts, query.threads)

@@ -1,4 +1,4 @@
-"""Who measures the candidates of a tuning: a process of this machine's, or one that asks another.
+"""Measurer of tuning candidates: a local process, or one that uses another machine.
 
 This module imports neither torch nor TVM before it measures.
 """
@@ -13,11 +13,11 @@ from lowerscope.core.remote.tracker import Tracker
 from lowerscope.core.tuning.measuring import PATIENCE, LocalMeasurer
 
 CANDIDATE = 20.0
-"""Seconds that one answer about a candidate may take at most: it is one of many."""
+"""Time limit of one answer about a candidate, in seconds: it is one of many."""
 
 
 def measurer_of(remote: Remote | None, threads: int, progress: Progress) -> LocalMeasurer:
-    """Return what measures here, or on another machine.
+    """Return the measurer for this machine, or for another one.
 
     Parameters
     ----------
@@ -35,5 +35,5 @@ def measurer_of(remote: Remote | None, threads: int, progress: Progress) -> Loca
         tracker.check_known(progress)
     limited = msgspec.structs.replace(remote, timeout=min(remote.timeout, CANDIDATE))
     words = (msgspec.json.encode(limited).decode(), str(threads))
-    # What takes too long is cut there, before the process here is given up.
+    # A slow candidate is stopped on the server before the process here is killed.
     return LocalMeasurer(progress.check, PATIENCE + 3 * limited.timeout, words)

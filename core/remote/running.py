@@ -14,7 +14,10 @@ from lowerscope.core.dimensions import Sizes, runs_of, sizes_text
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.calling import external_functions, is_registered
 from lowerscope.core.execution.running import Reference
+from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.measuring import Measuring
+from lowerscope.core.model.queries import RunQuery, answers
+from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.remote import Remote, RemoteMachine
@@ -31,8 +34,9 @@ from lowerscope.core.remote.session import Session, session
 from lowerscope.core.remote.shipping import ship
 from lowerscope.core.remote.tracker import Tracker
 from lowerscope.core.running.memory_plan import planned_memory
-from lowerscope.core.running.runs import SizedRun, record_of, times_of
+from lowerscope.core.running.runs import SizedRun, measure_again, record_of, run_all, times_of
 from lowerscope.core.running.sides import inputs_at, measure_reference, precise_of, reference_of
+from lowerscope.core.running.values import LastRun
 from lowerscope.core.stages import Stages
 
 QUICKLY = Measuring(warm_up=1, repeats=1)
@@ -40,7 +44,7 @@ QUICKLY = Measuring(warm_up=1, repeats=1)
 
 @dataclass(frozen=True)
 class _There:
-    """A model on a server, and what the server is."""
+    """A model on a server, and a description of the server."""
 
     execution: RemoteExecution
     machine: RemoteMachine
@@ -62,21 +66,21 @@ def run_remotely(
     Parameters
     ----------
     before
-        An earlier run of the same module; of it, all but a `part` is kept.
+        An earlier run of the same module; all of it but a `part` is reused.
     quick
-        Measure one call of each side.
+        Measure one call of each implementation.
 
     Raises
     ------
     LowerscopeError
-        If a function of Python's is called, there is no server, or the build or a run fails.
+        If a Python function is called, there is no server, or the build or a run fails.
     Cancelled
-        If the user has stopped it.
+        If the user has cancelled it.
     """
     sizes = runs_of(recipe)
     known = before if part == "verdict" else None
     check_shippable(stages)
-    # Before it is built, which may take long.
+    # Connect before the build, which may take long.
     with Tracker(remote) as tracker:
         tracker.check_known(progress)
     built = stages.built
@@ -100,7 +104,7 @@ def run_remotely(
 def measure_remotely(
     stages: Sequence[Stages], recipes: Sequence[Recipe], remote: Remote, progress: Progress
 ) -> tuple[tuple[RunTimes, ...], ...]:
-    """Return the times of recipes of one source on one server, of each at each of its sizes.
+    """Return the times of recipes of one source on one server, each at each of its sizes.
 
     Raises
     ------
@@ -117,12 +121,12 @@ def measure_remotely(
 
 
 def check_shippable(stages: Stages) -> None:
-    """Refuse a model that calls functions of this process: they are not sent.
+    """Reject a model that calls functions of this process, which cannot be sent.
 
     Raises
     ------
     LowerscopeError
-        With the functions, and who calls them.
+        With the functions, and their callers.
     """
     module = stages.completed
     outside = {
@@ -131,7 +135,7 @@ def check_shippable(stages: Stages) -> None:
         if not name.startswith("vm.builtin.") and own_function(module, name) is None
     }
     library = {} if stages.lowered is None else stages.lowered.library
-    # What TVM itself has here, it may have there as well; what was loaded from a file, it has not.
+    # TVM's own functions may exist on the server as well; functions loaded from a file do not.
     python = [
         name
         for name in outside
@@ -148,11 +152,11 @@ def check_shippable(stages: Stages) -> None:
 
 
 _OF_TVM = ("tvm.", "runtime.", "vm.")
-"""What names of functions begin with that every server of the same version has."""
+"""Prefixes of functions that every server of the same version has."""
 
 
 def _sent(opened: Session, stages: Stages, recipe: Recipe, progress: Progress) -> _There:
-    """Send a model, and have it set up with the recipe's threads."""
+    """Send a model, and set it up with the recipe's threads."""
     machine = machine_of_server(opened)
     check_runs_there(stages.target, machine, opened.where)
     threads = use_threads_there(opened, recipe.threads, machine.threads)
@@ -188,7 +192,7 @@ def _run_at(
         expected = in_dtype_of(expected, actual)
     random = () if lowered is None else lowered.random
     names = [name for name, _ in named or ()]
-    precise = precise_of(loaded, values, recipe.seed)
+    precise = precise_of(stages, values, recipe.seed, expected)
     with stages.running():
         verdict = judge(actual, expected, recipe.tolerances, random, names, precise)
     measuring = QUICKLY if quick else recipe.measuring
@@ -216,7 +220,7 @@ def _timed(
     measuring: Measuring,
     progress: Progress,
 ) -> RunTimes:
-    """Time the model there, then the reference here: of two machines, they cannot take turns."""
+    """Time the model there, then the reference here; two machines need no interleaving."""
     progress.report(f"Measuring on {there.key}")
     pure = bool(stages.transformed.module["main"].is_pure)
     share = 1 / len(runs_of(recipe))
@@ -230,3 +234,22 @@ def _timed(
 
 def _text(there: _There) -> str:
     return f"{there.key}, {there.machine.address}"
+
+
+@answers(RunQuery)
+def run(query: RunQuery, pipeline: Pipeline, job: Progress) -> RunRecord:
+    """Build, run on the recipe's machine, compare with torch, and time both: see `running.runs`."""
+    recipe, part, before = query.recipe, query.part, query.before
+    use_threads(recipe.threads)
+    stages, last = pipeline.stages(recipe, job), pipeline.part(LastRun)
+    known = before if before is not None and before.key == stages.run_key else None
+    if recipe.remote is not None:
+        last.kept = None
+        return run_remotely(stages, recipe, recipe.remote, job, known, part, quick=query.quick)
+    if known is not None and part == "times":
+        return measure_again(stages, recipe, known, job)
+    known = known if part == "verdict" else None
+    # Free the values of the last run to make room for this one.
+    last.kept = None
+    record, last.kept = run_all(stages, recipe, job, known, quick=query.quick, keep=query.keep)
+    return record

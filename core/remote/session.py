@@ -1,4 +1,4 @@
-"""A session on a server: each call has a time limit, and its failures are told in one line."""
+"""Session on a server: each call has a time limit, and errors are reported in one line."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from lowerscope.core.records.schedule import CHECK_THREAD
 from lowerscope.core.remote.tracker import WAIT, Tracker
 
 _ANSWERS = 20
-"""A server ends a session after so many times the time limit of one answer."""
+"""Time after which a server ends a session, in time limits of one answer."""
 
 _POLL = 0.05
-"""Seconds until it is looked again whether the answer is still wanted."""
+"""Interval of checks for cancellation, in seconds."""
 
 _END = 1.0
-"""Seconds that a call may take to end whose connection has been cut."""
+"""Time limit for a call to end after its connection was cut, in seconds."""
 
 LOST = "lost-server"
-"""The code of the problem that a server was lost."""
+"""Problem code of a lost server."""
 
 FAILED = "failed-there"
-"""The code of the problem that a server has answered with an error."""
+"""Problem code of an error answered by the server."""
 
 T = TypeVar("T")
 
 
 class Session:
-    """A session on one server, which serves nobody else meanwhile; see `session`.
+    """Exclusive session on one server; see `session`.
 
     Attributes
     ----------
     remote
-        What was asked for.
+        The requested remote.
     address
         ``host:port`` of the server.
     is_over
@@ -68,23 +68,23 @@ class Session:
 
     @property
     def where(self) -> str:
-        """What the server is called where something has failed."""
+        """Label of the server in error messages."""
         return f"{self.remote.title}, server {self.address}"
 
     def new_file(self, suffix: str) -> str:
-        """Return the name of a file that was not sent yet.
+        """Return a file name that was not used in this session.
 
-        A library that is loaded from the file of another one would be that one.
+        The server would return the library already loaded from a file of the same name.
         """
         self._files += 1
         return f"lowerscope{self._files}{suffix}"
 
     def device(self) -> Any:
-        """Return the server's processor."""
+        """Return the server's CPU device."""
         return self.rpc.cpu()
 
     def function(self, name: str) -> Any | None:
-        """Return a function that is registered on the server; ``None`` for none of this name."""
+        """Return a function registered on the server; ``None`` if there is none of this name."""
 
         def find() -> Any | None:
             try:
@@ -95,14 +95,14 @@ class Session:
         return self.call(f"asking for {name}", find)
 
     def call(self, doing: str, work: Callable[[], T], seconds: float | None = None) -> T:
-        """Return what `work` returns, which talks to the server.
+        """Run `work`, which calls the server, with a time limit, and return its result.
 
         Parameters
         ----------
         doing
-            What it does, for where it fails.
+            Description of the work, for error messages.
         seconds
-            The time that it may take; that of one answer for ``None``.
+            Time limit; that of one answer for ``None``.
 
         Raises
         ------
@@ -110,7 +110,7 @@ class Session:
             If it failed on the server, took too long, or the server was lost: that with the code
             `LOST`.
         Cancelled
-            If the user has stopped it.
+            If the user has cancelled it.
         """
         limit = self.remote.timeout if seconds is None else seconds
         until = time.monotonic() + limit
@@ -119,11 +119,11 @@ class Session:
         def run() -> None:
             try:
                 done.put((work(), None))
-            except BaseException as error:  # it is raised where it was asked for
+            except BaseException as error:  # raised again in the calling thread
                 done.put((None, error))
 
-        # Nothing interrupts a call of TVM's that waits for an answer, but the end of its
-        # connection. A thread that outlives even that must not outlive the process.
+        # A TVM call that waits for an answer can be interrupted only by closing its connection. A
+        # thread that outlives even that must not outlive the process.
         thread = threading.Thread(target=run, name=CHECK_THREAD, daemon=True)
         thread.start()
         while True:
@@ -153,7 +153,7 @@ class Session:
         return result
 
     def cut(self) -> None:
-        """End the connection at once; what waits for an answer gets none."""
+        """Close the connection at once; pending calls get no answer."""
         self.is_over = True
         for each in _connections():
             here = each.raddr and f"{each.raddr.ip}:{each.raddr.port}" == self._peer
@@ -171,7 +171,7 @@ class Session:
             return self.address
 
     def _told(self, doing: str, error: BaseException) -> BaseException:
-        """Return what to raise for what TVM's client has raised."""
+        """Return the exception to raise for one raised by TVM's client."""
         if not isinstance(error, (*TVM_ERRORS, OSError, MemoryError)):
             return error
         if isinstance(error, LowerscopeError):
@@ -210,31 +210,31 @@ class Session:
 
 
 _ON_THE_SERVER = "Error caught from RPC call"
-"""What TVM's client says where the server has answered with an error."""
+"""Text in errors of TVM's client if the server has answered with an error."""
 
 
 @contextlib.contextmanager
 def session(remote: Remote, progress: Progress, wait: float = WAIT) -> Iterator[Session]:
-    """Connect to a server of a key; at the end it is free for others.
+    """Connect to a server of a key; it is released at the end.
 
     Parameters
     ----------
     wait
-        Seconds to wait for one that is at work for others.
+        Seconds to wait for a busy one.
 
     Raises
     ------
     LowerscopeError
-        If there is no tracker, no server, or the server speaks another version.
+        If there is no tracker, no server, or the server has another version.
     Cancelled
-        If the user has stopped it.
+        If the user has cancelled it.
     """
     progress.report(f"Connecting to {remote.title}")
     opened = Session(remote, progress, wait)
     try:
         yield opened
     finally:
-        # What is still held of the server's would be given back over a connection that is gone.
+        # Remaining references to the server's objects would be released over a closed connection.
         opened.cut()
 
 

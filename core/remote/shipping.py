@@ -1,6 +1,6 @@
-"""What is built goes to another machine: linked there, or compiled there from LLVM IR.
+"""Upload of compiled code: linked on the server, or compiled there from LLVM IR.
 
-A library needs a linker on one side. Where the server has none, but has LLVM as the whole of TVM
+A library needs a linker on one of the machines. If the server has none, but has LLVM as a full TVM
 does, it is sent LLVM IR and the virtual machine's own file, and no compiler is needed anywhere.
 """
 
@@ -23,7 +23,7 @@ _LLVM = "ffi.Module.load_from_file.ll"
 
 
 def ship(session: Session, executable: relax.VMExecutable) -> Any:
-    """Return the module on the server that a virtual machine is made of.
+    """Upload an executable, and return the server's module for a virtual machine.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def ship(session: Session, executable: relax.VMExecutable) -> Any:
 
 
 def ship_function(session: Session, built: tvm.runtime.Executable) -> Any:
-    """Return the module on the server that has a single compiled function.
+    """Upload a single compiled function, and return the server's module.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def _shipped(session: Session, export: Callable[[str], object], as_llvm: Callabl
     except LowerscopeError as error:
         if error.problem.code != FAILED:
             raise
-        # It has no linker, and says so in words of its own.
+        # It has no linker; its own error says so.
         if session.function(_LLVM) is None:
             raise LowerscopeError(
                 f"the server cannot link what is built: {error.problem.what}",

@@ -1,4 +1,4 @@
-"""A tracker of TVM's, asked with time limits: its own client waits for minutes, or for ever."""
+"""Client of TVM's RPC tracker with time limits; TVM's own waits for minutes, or for ever."""
 
 from __future__ import annotations
 
@@ -19,26 +19,28 @@ from lowerscope.core.progress import Progress
 from lowerscope.core.records.remote import SERVER_HELP, Remote, ServerKey, tracker_address
 
 CONNECT = 5.0
-"""Seconds that a tracker may take to answer."""
+"""Time limit of a tracker's answer, in seconds."""
 
 WAIT = 15.0
-"""Seconds to wait for a server that is at work for somebody else."""
+"""Time limit for a busy server to become free, in seconds."""
 
 BUSY = "busy-servers"
-"""The code of the problem that none was free in time."""
+"""Problem code of a key whose servers all stayed busy."""
 
 _POLL = 0.1
-"""Seconds until it is looked again whether the answer is still wanted."""
+"""Interval of checks for cancellation, in seconds."""
 
 _NAMED = 10
-"""Keys that are named where there are more."""
+"""Most keys named in a message."""
 
 _MOST = 4 << 20
-"""Bytes of an answer."""
+"""Largest answer, in bytes."""
 
 SOON = 2.5
-"""Seconds to wait for a server that is not there, or was never seen free: it comes back so late
-from its last client."""
+"""Time limit for an absent server to appear, in seconds.
+
+A server reappears with this delay after its last client.
+"""
 
 
 T = TypeVar("T")
@@ -54,7 +56,7 @@ class _Queue(msgspec.Struct, frozen=True):
 
 
 class _Summary(msgspec.Struct, frozen=True):
-    """What a tracker says that it has."""
+    """A tracker's summary of its servers."""
 
     server_info: tuple[_Server, ...]
     queue_info: dict[str, _Queue]
@@ -66,7 +68,7 @@ class Tracker:
     Raises
     ------
     LowerscopeError
-        If there is none, or what answers is something else.
+        If there is none, or the other end is not a tracker.
     """
 
     def __init__(self, remote: Remote) -> None:
@@ -103,14 +105,14 @@ class Tracker:
         self.close()
 
     def close(self) -> None:
-        """End the connection; a server that was asked for goes back."""
+        """Close the connection, which releases a requested server."""
         self._socket.close()
 
     def keys(self) -> tuple[ServerKey, ...]:
-        """Return what the tracker has."""
+        """Return the keys of the tracker, with their servers."""
         self._send([base.TrackerCode.SUMMARY])
         _, summary = self._receive(tuple[int, _Summary])
-        # ``server:KEY`` each, where KEY may have a colon.
+        # Each is ``server:KEY``, and KEY may contain a colon.
         servers = Counter(each.key.partition(":")[2] for each in summary.server_info)
         queues = summary.queue_info
         names = dict.fromkeys((*sorted(servers), *sorted(queues)))
@@ -127,19 +129,19 @@ class Tracker:
         return tuple(each for each in found if each.servers or each.waiting)
 
     def server(self, progress: Progress, wait: float) -> tuple[str, int, str]:
-        """Return host, port and match key of a server that is now ours to connect to.
+        """Return host, port and match key of a server reserved for this client.
 
         Parameters
         ----------
         wait
-            Seconds to wait for one that is at work for others.
+            Seconds to wait for a busy one.
 
         Raises
         ------
         LowerscopeError
             If there is none with the key, or none was free in time.
         Cancelled
-            If the user has stopped it.
+            If the user has cancelled it.
         """
         key = self._remote.key
         until = time.monotonic() + wait
@@ -168,14 +170,14 @@ class Tracker:
             raise self._not_a_tracker() from error
 
     def check_known(self, progress: Progress) -> None:
-        """Raise unless there is a server with the key; one may just be between two clients.
+        """Raise unless there is a server with the key, waiting for one that is between two clients.
 
         Raises
         ------
         LowerscopeError
-            With the keys that there are.
+            With the available keys.
         Cancelled
-            If the user has stopped it.
+            If the user has cancelled it.
         """
         until = time.monotonic() + SOON
         while True:
@@ -202,7 +204,7 @@ class Tracker:
             raise self._lost(error) from error
 
     def _receive(self, kind: type[T]) -> T:
-        """Return the next message: its size as four bytes, and JSON, within the time and size."""
+        """Receive a message of bounded size: its length as four bytes, and JSON."""
         until = time.monotonic() + CONNECT
         (size,) = struct.unpack("<i", self._bytes(4, until))
         if not 0 < size <= _MOST:

@@ -1,1 +1,1 @@
-"""What is shown of the modules: script text with its line map, and graphs with their layout."""
+"""Views of modules: script text with its line map, and graphs with their layout."""

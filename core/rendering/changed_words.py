@@ -1,4 +1,4 @@
-"""Which words of a line are others than those of the line that it came from."""
+"""Word-level differences between a line and the line that it came from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ALIKE = 0.35
 def changed_words(old: str, new: str) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
     """Return the parts of `old` that are not in `new`, and the other way round.
 
-    Where the lines have little in common, nothing is marked: all of both is another text then.
+    Where the lines have little in common, nothing is marked: the whole line has changed then.
     """
     start = _common_length(old, new)
     if not old[start:] and not new[start:]:
@@ -54,7 +54,7 @@ def _add(ranges: list[Range], start: int, end: int, line: str) -> None:
 
 
 def _ends(tokens: list[str]) -> list[int]:
-    """Return where each token starts, and where the last one ends."""
+    """Return the start of each token, and the end of the last one."""
     places = [0]
     for token in tokens:
         places.append(places[-1] + len(token))

@@ -18,20 +18,20 @@ Kind = Literal["relax", "tensorir", ""]
 _WORD = re.compile(r"\w+")
 _ALIKE = 0.5
 _MOSTLY = 0.75
-"""Share of a gap's lines from which on each is held to have become the one in its place."""
+"""Share of similar lines in a gap from which on lines are matched by position."""
 
 _SAMPLE = 16
 
 _MOST_PAIRS = 12
-"""Pairs for each line of a gap up to which the best ones are looked for."""
+"""Pairs for each line of a gap up to which the best matching is searched for."""
 
 _AHEAD = 6
-"""New lines that are looked at for an old one, in a gap with more."""
+"""New lines that are compared with an old one, in a gap with more."""
 
 
 @dataclass(frozen=True)
 class FunctionText:
-    """A function of one side: what it is, and its text."""
+    """A function of one side: its kind and its text."""
 
     kind: Kind
     text: str
@@ -50,7 +50,7 @@ def function_differences(
     Returns
     -------
     tuple of FunctionDifference
-        In the order of `new`; a function that is gone stands behind the one that it followed.
+        In the order of `new`; a removed function comes after the one that it followed.
     """
     return tuple(_of(name, old.get(name), new.get(name)) for name in _in_order(old, new))
 
@@ -122,13 +122,13 @@ def _add_gap(
     olds: tuple[int, int],
     news: tuple[int, int],
 ) -> None:
-    """Add what stands between two matches: lines that are like one another side by side."""
+    """Add the lines between two matches: similar ones side by side."""
     i, j = olds[0], news[0]
     for x, y, length in stretches(_alike(old[slice(*olds)], new[slice(*news)])):
         next_i, next_j = olds[0] + x, news[0] + y
         _add_alone(runs, (i, next_i), (j, next_j))
         i, j = next_i + length, next_j + length
-        # A search that was given up leaves lines that are the same after all.
+        # A search that was cut short may leave equal lines.
         same = map(operator.eq, old[next_i:i], new[next_j:j])
         for equal, group in itertools.groupby(same):
             count = len(list(group))
@@ -155,7 +155,7 @@ def _append(runs: list[Run], run: Run) -> None:
 
 
 def _alike(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Return which lines of a gap became which, in order; places from 0."""
+    """Return the pairs of similar lines of a gap, in order; places from 0."""
     if not old or not new:
         return []
     if len(old) == len(new) and (len(old) <= 2 * _SAMPLE or _seems_like(old, new)):
@@ -169,7 +169,7 @@ def _alike(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _seems_like(old: Sequence[str], new: Sequence[str]) -> bool:
-    """Look at some lines of two long lists: are they in their places what they were?"""
+    """Return whether two long lists seem similar line by line, from a sample."""
     step = len(old) // _SAMPLE + 1
     sample = range(0, len(old), step)
     return sum(_is_like(old[i], new[i]) for i in sample) >= _ALIKE * len(sample)
@@ -178,7 +178,7 @@ def _seems_like(old: Sequence[str], new: Sequence[str]) -> bool:
 def _best_pairs(
     old: Sequence[frozenset[str]], new: Sequence[frozenset[str]]
 ) -> list[tuple[int, int]]:
-    """Return the pairs that have the most in common together."""
+    """Return the pairs with the greatest total similarity."""
     n, m = len(old), len(new)
     # best[i][j]: of the lines from i and from j on.
     best = [[0.0] * (m + 1) for _ in range(n + 1)]

@@ -1,4 +1,4 @@
-"""The source of Python functions, with where it stands."""
+"""Source of Python functions, with its location."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lowerscope.core.records.translation import RuleSource, SourceKind
 _RULES = "lowerscope.core.lowering.rules."
 
 MOST = 8
-"""So many functions that a rule calls are shown, at most."""
+"""Maximum number of functions called by a rule that are shown."""
 
 
 def function_source(
@@ -28,7 +28,7 @@ def function_source(
     function
         A function, a method, a class, or something that wraps one.
     kind, name, remark
-        As in `RuleSource`. What a function that is made by another one was made with is added.
+        As in `RuleSource`. For a closure, its arguments are added.
     """
     function = _unwrapped(function)
     try:
@@ -82,12 +82,12 @@ def _closed_in(function: Any) -> inspect.ClosureVars:
     try:
         return inspect.getclosurevars(function)
     except ValueError:
-        # One of the names that it reads has no value yet.
+        # A name that it reads has no value yet.
         return inspect.ClosureVars({}, {}, {}, set())
 
 
 def _made_with(function: Any) -> str:
-    """Return what a function has from the one that it was made by: ``relax_operator = exp``."""
+    """Return the arguments of the function that made a closure: ``relax_operator = exp``."""
     if not inspect.isfunction(function):
         return ""
     closed = _closed_in(function).nonlocals

@@ -1,4 +1,4 @@
-"""The functions of a module as they are listed: what calls them, and their parts."""
+"""Records of the functions of a module: their callers, and their parts."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def function_records(
 
 
 def pieces_of(name: str, function: Any, composed: Composed) -> tuple[PieceRecord, ...]:
-    """Return the blocks of a function by the bindings that they compute, with what is around them.
+    """Return the parts of a function by the bindings that they compute.
 
     A loop belongs to what its blocks belong to, and a buffer to the blocks that write it.
     """

@@ -37,7 +37,7 @@ class Part(Protocol):
 
 
 class Lowered(Protocol):
-    """How a node was lowered; ids of Relax bindings and of PrimFuncs."""
+    """Lowering of a node: ids of Relax bindings and of PrimFuncs."""
 
     @property
     def strategy(self) -> str: ...
@@ -71,8 +71,8 @@ def fx_nodes(
     graph_module
         The graph, with the modules that its nodes call.
     values, lines, modules, lowered
-        What each node's value is, the user's line and the dotted module path that it comes from,
-        and how it was lowered, by node name; nodes may be missing.
+        The value of each node, its line and dotted module path of origin, and its lowering, by node
+        name; nodes may be missing.
 
     Returns
     -------

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.records.model import Extent
 from lowerscope.core.records.snapshot import FxNode, FxPart
 from lowerscope.core.rendering.columns import print_columns
-from lowerscope.core.rendering.shapes import extents
 
 _COLUMNS = ("opcode", "name", "target", "args", "kwargs", "shape", "dtype", "lowered")
 
@@ -39,4 +39,4 @@ def _part_row(part: FxPart) -> tuple[str, ...]:
 
 
 def _shape(shape: tuple[Extent, ...] | None) -> str:
-    return "" if shape is None else extents(shape) or "scalar"
+    return shape_text(shape)

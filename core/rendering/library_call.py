@@ -1,4 +1,4 @@
-"""A library function as lines of Python: which torch function it is, and how it is wrapped."""
+"""A library function as lines of Python: its torch function, and the code around it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lowerscope.core.lowering.library_nodes import MethodCall
 
 
 def library_call_text(function: LibraryFunction) -> str:
-    """Return what the virtual machine runs when it calls a library function.
+    """Return the code that the virtual machine runs when it calls a library function.
 
     The tensors that it passes are ``t0``, ``t1``, … in order, the sizes of named dimensions
     ``size0``, …; `LibraryFunction.__call__` does the same for every function.
@@ -43,7 +43,7 @@ def library_call_text(function: LibraryFunction) -> str:
 
 
 def called_by(function: LibraryFunction) -> Any:
-    """Return what of torch's a library function calls: a function, or a class of modules.
+    """Return the torch callee of a library function: a function, or a class of modules.
 
     For a method of a tensor, its name.
     """
@@ -54,7 +54,7 @@ def called_by(function: LibraryFunction) -> Any:
 
 
 def name_of_called(function: LibraryFunction) -> str:
-    """Return the name of that: ``torch.conv2d``, ``torch.nn.modules.linear.Linear``."""
+    """Return the name of the callee: ``torch.conv2d``, ``torch.nn.modules.linear.Linear``."""
     called = called_by(function)
     if isinstance(called, str):
         return f"torch.Tensor.{called}"

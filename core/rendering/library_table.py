@@ -11,7 +11,7 @@ _ORIGINS = {"torch": "torch", "tvm": "TVM", "missing": "not registered"}
 
 
 def print_library(library: Sequence[LibraryRecord]) -> str:
-    """Return the functions with where they are registered, and the bindings that call them."""
+    """Return the functions with their registrations, and the bindings that call them."""
     if not library:
         return "The module calls no library function."
     rows = [("function", "registered", "called by", "nodes")]
@@ -20,7 +20,7 @@ def print_library(library: Sequence[LibraryRecord]) -> str:
 
 
 def registered_at(each: LibraryRecord) -> str:
-    """Return where a function comes from: a file and line, torch, TVM, or nowhere."""
+    """Return the origin of a function: a file and line, torch, TVM, or nowhere."""
     return f"{each.line.file}:{each.line.line}" if each.line else _ORIGINS[each.origin]
 
 

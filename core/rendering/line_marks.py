@@ -1,8 +1,8 @@
-"""Where the objects of a module stand in its printed script.
+"""Line numbers of the objects of a module in its printed script.
 
-TVM's printer tells nobody on which line it prints an object, but it writes a remark beside
-objects on request. So a script is printed with a mark for each object of interest; the marks are
-read off and taken out, which leaves exactly what the printer writes without them.
+TVM's printer does not report the line of an object, but it writes a remark beside objects on
+request. So a script is printed with a mark for each object of interest; the marks are read and
+removed, which leaves exactly the printer's text without them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import Any
+
+from lowerscope.core.python_text import with_characters
 
 _MARK = "lowerscope mark "
 _LINE = re.compile(rf" *# {_MARK}(\d+)")
@@ -21,12 +23,12 @@ Lines = tuple[int, int]
 def marked_lines(
     node: Any, objects: Sequence[Any], **options: Any
 ) -> tuple[list[str], dict[int, Lines]]:
-    """Print `node` and say on which lines `objects` stand.
+    """Print `node` and return the lines of `objects`.
 
     Parameters
     ----------
     node
-        What has a method ``script``: a module or a function.
+        An object with a method ``script``: a module or a function.
     objects
         Bindings, loops and blocks inside `node`.
     options
@@ -40,7 +42,7 @@ def marked_lines(
         as a loop that is named in the header of a loop around it, are left out.
     """
     marks = {node: f"{_MARK}{index}" for index, node in enumerate(objects)}
-    printed = node.script(obj_to_annotate=marks, **options).split("\n")
+    printed = with_characters(node.script(obj_to_annotate=marks, **options)).split("\n")
     lines: list[str] = []
     single: dict[int, int] = {}
     headers: dict[int, int] = {}

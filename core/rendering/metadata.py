@@ -1,4 +1,4 @@
-"""The script of a module with its metadata, the values of its constants, cut to what can be read.
+"""The script of a module with its metadata, the values of its constants, cut to a readable length.
 
 They are megabytes, most of it in single lines: 64 MB for ResNet-18.
 """
@@ -10,30 +10,31 @@ from tvm import IRModule, relax
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering.parameters import constants_of
+from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.script import module_text
 
 LONGEST_LINE = 400
-"""Characters of a line that are shown."""
+"""Maximum characters of a line."""
 
 MOST_BYTES = 200_000_000
-"""Bytes of constants above which the text is not made at all: it would be a third longer."""
+"""Maximum bytes of constants for which the text is made: it would be a third longer."""
 
 WHOLE = "lowerscope export SOURCE --output DIR writes it whole"
 
 
 def metadata_text(module: IRModule) -> TextRecord:
-    """Return the script of the whole module with metadata; long lines are cut, and say so.
+    """Return the script of the whole module with metadata; long lines are cut, with a note.
 
     Raises
     ------
     LowerscopeError
-        If the constants are too large to be printed for that.
+        If the constants are too large to be printed.
     """
     size = constant_bytes(module)
     if size > MOST_BYTES:
         raise LowerscopeError(
-            f"the metadata would be about {size * 4 / 3 / 1e6:,.0f} MB of text",
+            f"the metadata would be about {bytes_text(size * 4 / 3)} of text",
             where="show_meta",
             todo=WHOLE[0].upper() + WHOLE[1:],
         )
@@ -42,7 +43,7 @@ def metadata_text(module: IRModule) -> TextRecord:
     cut = [_shortened(line) for line in lines]
     if cut == lines:
         return record
-    head = f"# {len(record.text) / 1e6:,.1f} MB with metadata: long lines are cut here. {WHOLE}."
+    head = f"# {bytes_text(len(record.text))} with metadata: long lines are cut here. {WHOLE}."
     spans = tuple(
         msgspec.structs.replace(span, first=span.first + 1, last=span.last + 1)
         for span in record.spans

@@ -1,4 +1,4 @@
-"""The node map: what each FX node stands for while the module is made, node by node."""
+"""The node map: the value of each FX node as the module is made, node by node."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from lowerscope.core.lowering.lowered import LoweredModel
 from lowerscope.core.lowering.parameters import name_constants
 from lowerscope.core.lowering.relax_values import Held, Value, is_size
 from lowerscope.core.lowering.rule_table import Missing
+from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.passes.recording import FunctionChanges
 from lowerscope.core.records.steps import TranslationRecord
 from lowerscope.core.relax_bindings import Bound
@@ -25,7 +26,7 @@ _TYPED = re.compile(r"T\.int64\((-?\d+)\)")
 _IN_MAIN = "relax:main/"
 
 MOST = 6
-"""So many members of a tuple are named, at most."""
+"""Maximum number of named members of a tuple."""
 
 
 def translation_records(
@@ -62,7 +63,7 @@ def translation_records(
 
 
 class ValueNames:
-    """Writes the values of nodes: variables as the script has them, constants by their names."""
+    """Formatter of the values of nodes: variables as in the script, constants by their names."""
 
     def __init__(
         self, lowered: LoweredModel, graph_module: fx.GraphModule, bounds: Sequence[Bound]
@@ -74,7 +75,7 @@ class ValueNames:
 
     @cached_property
     def _constants(self) -> Mapping[Any, str]:
-        # Few models have a node that stands for a constant, and naming them looks at each.
+        # Few models have a node with a constant value, and naming these visits each.
         lowered = self._lowered
         named = name_constants(lowered.module, self._graph_module, lowered)
         return {
@@ -83,7 +84,7 @@ class ValueNames:
         }
 
     def text(self, value: Value) -> str:
-        """Return a value in a few words; empty where a node stands for nothing."""
+        """Return a value in a few words; empty where a node has none."""
         if value is None:
             return ""
         return self._text(value)
@@ -115,5 +116,5 @@ def _tuple(members: list[str]) -> str:
 
 
 def _constant(value: Any) -> str:
-    shape = "×".join(str(extent) for extent in value.value.shape)
+    shape = shape_text(value.value.shape, "")
     return f"constant {shape or value.value.numpy()} {value.value.dtype}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lowerscope.core.model.formatting import bytes_text, shape_text
 from lowerscope.core.records.model import ParameterRecord, ValuesRecord
 
 _WIDTH = 48
@@ -15,9 +16,9 @@ def print_parameters(records: Sequence[ParameterRecord]) -> str:
         (
             each.name,
             each.kind,
-            "×".join(map(str, each.shape)) or "scalar",
+            shape_text(each.shape),
             each.dtype,
-            f"{each.size:,} B",
+            bytes_text(each.size),
             f"also {', '.join(each.aliases)}" if each.aliases else "",
         )
         for each in records
@@ -31,8 +32,8 @@ def print_parameters(records: Sequence[ParameterRecord]) -> str:
 
 def print_values(record: ValuesRecord) -> str:
     """Return range, counts, histogram and first values in lines."""
-    shape = "×".join(map(str, record.shape)) or "scalar"
-    lines = [f"{record.name}: {shape} {record.dtype}, {record.size:,} bytes"]
+    form = f"{shape_text(record.shape)} {record.dtype}"
+    lines = [f"{record.name}: {form}, {bytes_text(record.size)}"]
     if record.mean is not None:
         lines.append(
             f"min {record.low:.6g}, max {record.high:.6g}, mean {record.mean:.6g}, "

@@ -1,4 +1,4 @@
-"""TVMScript text of modules and functions, with the lines on which their parts stand."""
+"""TVMScript text of modules and functions, with the lines of their parts."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import msgspec
 from tvm import IRModule, relax, tirx
 
 from lowerscope.core.errors import LowerscopeError, listed
+from lowerscope.core.python_text import with_characters
 from lowerscope.core.records.snapshot import Card, Span, TextRecord
 from lowerscope.core.relax_bindings import Bound, binding_ids, bound_in
 from lowerscope.core.rendering.line_marks import Lines, marked_lines
@@ -35,8 +36,8 @@ class _FunctionLines:
 def relax_text(module: IRModule, bounds: Sequence[Bound] | None = None) -> TextRecord:
     """Return the script of the Relax functions of `module`, without the remark on metadata.
 
-    Spans are ``relax:FUNCTION`` and, in it, ``relax:FUNCTION/VARIABLE`` for each binding. What is
-    called reads as it does in the whole module: ``cls.dense``.
+    Spans are ``relax:FUNCTION`` and, in it, ``relax:FUNCTION/VARIABLE`` for each binding. Callees
+    are named as in the whole module: ``cls.dense``.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ def module_text(module: IRModule, *, show_meta: bool = False) -> TextRecord:
 
 def function_script(function: Any, name: str) -> str:
     """Return the script from the first decorator on, without the remark on omitted metadata."""
-    lines = function.script(name=name).split("\n")
+    lines = with_characters(function.script(name=name)).split("\n")
     begin = next((index for index, line in enumerate(lines) if line.startswith("@")), 0)
     end = len(lines)
     while end > begin + 1 and (not lines[end - 1].strip() or lines[end - 1].startswith("#")):
@@ -180,7 +181,7 @@ def _under(parts: Sequence[Part], loops: Sequence[str]) -> list[Part]:
 def _with_swallowed(
     parts: Sequence[Part] | Sequence[Bound], places: dict[int, Lines]
 ) -> dict[int, Lines]:
-    """Give the loops that share the header of the loop around them the lines of that loop."""
+    """Give loops in a shared header the lines of the outermost loop of the header."""
     result: dict[int, Lines] = {}
     for index, part in enumerate(parts):
         if index in places:
@@ -202,9 +203,9 @@ def _module_lines(
 
 
 def _without_bodies(module: IRModule) -> IRModule:
-    """Return `module` with TensorIR functions of the same names that do nothing.
+    """Return `module` with empty TensorIR functions of the same names.
 
-    To print those of a network takes most of the time; the Relax functions read the same.
+    Printing the functions of a network takes most of the time; the Relax functions read the same.
     """
     functions = dict(module.functions_items())
     tensorir = [each for each, value in functions.items() if isinstance(value, tirx.PrimFunc)]

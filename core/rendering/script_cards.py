@@ -1,9 +1,9 @@
-"""What the names in a script stand for: its buffers, loops and constants.
+"""Information on the names in a script: its buffers, loops and constants.
 
-TVM's printer tells nobody which name it gives to what, but it writes things in their order: the
+TVM's printer does not report the names that it gives, but it writes objects in order: the
 parameters of a function, the buffers that a block allocates, the loops of a header, the constants
-of a binding. So names are read off in that order, and where there are more or fewer of them than
-there are things, nothing is said.
+of a binding. So names are read in that order, and where their number differs from that of the
+objects, there are no cards.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from tvm import DataType, ir, relax, s_tir, tirx
 from tvm.tirx.buffer import is_buffer_var
 
+from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.records.schedule import LoopKind
 from lowerscope.core.records.snapshot import Card
 from lowerscope.core.relax_bindings import Bound
@@ -189,12 +190,12 @@ def _tensor_facts(shape: Any, dtype: str) -> tuple[tuple[str, str], ...]:
     facts = [("shape", f"({', '.join(extents)})"), ("dtype", dtype)]
     size = tensor_bytes(extents, dtype)
     if size is not None:
-        facts.append(("size", f"{size:,} bytes"))
+        facts.append(("size", bytes_text(size)))
     return tuple(facts)
 
 
 def tensor_bytes(extents: Sequence[str], dtype: str) -> int | None:
-    """Return what the elements of a tensor take; ``None`` where an extent is symbolic."""
+    """Return the size of a tensor in bytes; ``None`` where an extent is symbolic."""
     if not all(extent.isdigit() for extent in extents):
         return None
     return (math.prod(map(int, extents)) * _bits_of(dtype) + 7) // 8
@@ -207,7 +208,7 @@ def _bits_of(dtype: str) -> int:
 
 
 def plain_extent(extent: Any) -> str:
-    """Return an extent as it is read: a number, or an expression."""
+    """Return an extent in readable form: a number, or an expression."""
     return str(int(extent)) if isinstance(extent, (int, tirx.IntImm)) else str(extent)
 
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from lowerscope.core.model.formatting import shape_text
+
 _LONG_DTYPE = re.compile(r"\b(float|int|uint|bfloat|complex)(\d+)\b")
 _LETTERS = {"float": "f", "int": "i", "uint": "u", "bfloat": "bf", "complex": "c"}
-
-
-def extents(shape: Iterable[object]) -> str:
-    """Return ``1×784``; empty for no dimensions."""
-    written = map(str, shape)
-    return "×".join(f"({extent})" if " " in extent else extent for extent in written)
 
 
 def short_dtypes(text: str) -> str:
@@ -22,5 +18,5 @@ def short_dtypes(text: str) -> str:
 
 def tensor_label(shape: Iterable[object] | None, dtype: str) -> str:
     """Return ``1×784 f32``, or ``1×784`` without a dtype; empty for scalars and non-tensors."""
-    written = extents(shape) if shape is not None else ""
+    written = shape_text(shape, "")
     return f"{written} {short_dtypes(dtype)}".strip() if written else ""

@@ -10,7 +10,7 @@ from lowerscope.core.records.snapshot import SourceLine, Span, TextRecord
 
 
 def source_text(file: str, lines: Iterable[SourceLine]) -> TextRecord:
-    """Return a file as it was when the model was traced.
+    """Return the text of a file at the time when the model was traced.
 
     Spans are ``torch:FILE:LINE``, for each line that an FX node comes from.
 
@@ -33,7 +33,7 @@ def source_text(file: str, lines: Iterable[SourceLine]) -> TextRecord:
             todo=f"Choose one of {listed(files)}" if files else "",
             choices=tuple(files),
         )
-    # What tracing read its lines from: the file may have been changed since.
+    # The lines as tracing read them: the file may have changed since.
     text = "".join(linecache.getlines(file)).rstrip("\n")
     if not text:
         raise LowerscopeError(f"{file} cannot be read", where="source")

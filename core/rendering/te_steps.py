@@ -1,4 +1,4 @@
-"""What ``emit_te`` did inside, in four steps: placeholders, expressions, function, ``call_tir``."""
+"""The work of ``emit_te``, in four steps: placeholders, expressions, function, ``call_tir``."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _TYPED = re.compile(r"T\.int64\((-?\d+)\)")
 def te_records(
     node: NodeLowering, lowered: LoweredModel, names: ValueNames
 ) -> tuple[TeRecord, ...]:
-    """Return what TE did for each binding of a node that calls a TensorIR function.
+    """Return the work of TE for each binding of a node that calls a TensorIR function.
 
-    A node that stayed operators of Relax has what legalising these makes of it, by the same rules
-    as the pass ``LegalizeOps``.
+    A node that stayed operators of Relax has the result of legalising these, by the same rules as
+    the pass ``LegalizeOps``.
     """
     bindings = [
         binding
@@ -64,7 +64,7 @@ def _legalised(binding: Any, names: ValueNames) -> Iterator[TeRecord]:
 
 
 class _Records:
-    """Makes the records of calls in one module; each function is written once."""
+    """Builder of the records of calls in one module; each function is written once."""
 
     def __init__(
         self, module: tvm.IRModule, calls: Any, names: ValueNames, *, by_pass: bool
@@ -110,7 +110,7 @@ class _Records:
         self, known: TeCall | None, function: str, arguments: list[str]
     ) -> Iterator[Placeholder]:
         recorded = () if known is None else known.placeholders
-        # Of what TVM legalised, the function has the placeholders for its first arguments.
+        # The function of a legalised operator has the placeholders for its first arguments.
         tensors = recorded or self._module[function].params
         for tensor, argument in zip(tensors, arguments, strict=False):
             is_recorded = isinstance(tensor, te.Tensor)
@@ -143,7 +143,7 @@ class _Records:
 
 
 def _called(binding: Any) -> str:
-    """Return the name of the TensorIR function that a binding calls; empty if it calls none."""
+    """Return the name of the TensorIR function that a binding calls; empty if there is none."""
     value = getattr(binding, "value", None)
     called = value.args[0] if isinstance(value, relax.Call) and len(value.args) else None
     return str(called.name_hint) if isinstance(called, ir.GlobalVar) else ""

@@ -1,9 +1,10 @@
-"""Times of a run in words: medians with their spread, and what can be claimed of them."""
+"""Times of a run in words: medians with their spread, and the claims that they support."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lowerscope.core.model.formatting import duration_text, durations_text, ratio_text
 from lowerscope.core.records.times import (
     FEW,
     RunTimes,
@@ -23,9 +24,9 @@ def times_text(times: RunTimes) -> str:
 
 
 def claims_text(times: RunTimes) -> str:
-    """Return which side is how many times as fast, or that it cannot be told, and how it was found.
+    """Return the speed ratios of the sides, or that they are within noise, and the method.
 
-    Also why there is no ``torch.compile``, where it was wanted.
+    Also the reason why there is no ``torch.compile``, where it was requested.
     """
     parts = [*claims(times), *disturbances(times)]
     if times.compile_problem:
@@ -35,7 +36,7 @@ def claims_text(times: RunTimes) -> str:
 
 
 def claims(times: RunTimes) -> list[str]:
-    """Return which side is how many times as fast; of times that are not reliable, that alone.
+    """Return the speed ratios of the sides; for unreliable times, that they are so.
 
     Empty for a single side.
     """
@@ -47,36 +48,36 @@ def claims(times: RunTimes) -> list[str]:
 
 
 UNRELIABLE = "the times are unreliable: measure again when nothing else keeps the processors busy"
-"""Said in place of a ratio."""
+"""Text in place of a ratio."""
 
 
 def unreliable_text(times: RunTimes | None) -> str:
-    """Return that the times are unreliable, and why; empty where they are reliable."""
+    """Return a text on why the times are unreliable; empty where they are reliable."""
     if times is None or is_reliable(times):
         return ""
     return "; ".join((UNRELIABLE, *disturbances(times)))
 
 
 def disturbances(times: RunTimes) -> Iterator[str]:
-    """Yield what else used the processors while it was measured."""
+    """Yield the other uses of the processors during the measurement."""
     if is_disturbed(times):
         yield f"measured while the engine worked ({times.disturbed:.0%} of the time)"
     elif is_short_of_processors(times):
         used = f"{times.others:.1f} of the {times.processors} processors"
         yield f"other programs used {used} meanwhile"
     for each in held_up(times):
-        yield f"{each.side} was held up: its fastest call took {each.fastest:.3f} ms"
+        yield f"{each.side} was held up: its fastest call took {duration_text(each.fastest)}"
 
 
 def compiled_text(times: RunTimes) -> str:
-    """Return the time of ``torch.compile``, or why there is none; empty where none was wanted."""
+    """Return the time of ``torch.compile``, or why it has none; empty if not requested."""
     if times.compile_problem:
         return f"torch.compile does not work: {times.compile_problem}"
     return ", ".join(_side_text(each) for each in times.sides if each.side == "torch.compile")
 
 
 def method_text(times: RunTimes) -> str:
-    """Return how times were found: of how many calls, and with how many threads."""
+    """Return the method of the measurement: the number of calls, and of threads."""
     ours = times.sides[0]
     calls = "1 call" if ours.repeats == 1 else f"{ours.repeats} calls"
     spread = "quarters" if ours.repeats >= FEW else "extremes"
@@ -87,18 +88,13 @@ def method_text(times: RunTimes) -> str:
 
 
 def disturbed_times(one: TunedFunction, *names: TunedTime) -> str:
-    """Return that times of a function are unreliable; empty where none of these is."""
+    """Return a text that times of a function are unreliable; empty where none of these is."""
     return UNRELIABLE if any(each in one.disturbed for each in names) else ""
 
 
-def ratio_text(ratio: float) -> str:
-    """Return ``1.8×``, with two significant digits, or three near 1."""
-    digits = 0 if ratio >= 10 else 1 if ratio >= 1.1 else 2
-    return f"{ratio:,.{digits}f}×"
-
-
 def _side_text(side: SideTimes) -> str:
-    return f"{side.side} {side.milliseconds:.3f} ms ({side.low:.3f} to {side.high:.3f})"
+    spread = durations_text(side.low, side.high)
+    return f"{side.side} {duration_text(side.milliseconds)} ({spread})"
 
 
 def _claim(ours: SideTimes, other: SideTimes) -> str:

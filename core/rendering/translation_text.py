@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.records.snapshot import FxNode
 from lowerscope.core.records.steps import TranslationRecord
 from lowerscope.core.records.translation import NodeTranslation, RuleSource, TeRecord
 from lowerscope.core.rendering.columns import print_columns
-from lowerscope.core.rendering.shapes import extents
 
 _COLUMNS = ("#", "node", "target", "strategy", "rule", "value", "type", "adds to the module")
 
 
 def print_node_map(records: Sequence[TranslationRecord], nodes: Sequence[FxNode]) -> str:
-    """Return the node map: for each node, in order, what it stands for, and what it added."""
+    """Return the node map: for each node, in order, its value, and its additions."""
     rows: list[tuple[str, ...]] = [_COLUMNS]
     for record, node in zip(records, nodes, strict=True):
         also = f" (also {_names(record.rebound)})" if record.rebound else ""
@@ -34,7 +34,7 @@ def print_node_map(records: Sequence[TranslationRecord], nodes: Sequence[FxNode]
 
 
 def print_translation(translation: NodeTranslation) -> str:
-    """Return how one node was translated: its rules with their source, and what TE did."""
+    """Return the translation of one node: its rules with their source, and the work of TE."""
     name = translation.node.removeprefix("fx:")
     lines = [f"{translation.number} {name}: {translation.summary}"]
     for source in translation.sources:
@@ -55,7 +55,7 @@ def _call_lines(call: TeRecord) -> Iterator[str]:
     yield f"── {call.title}{' by the pass LegalizeOps' if call.by_pass else ''}"
     yield "  1 placeholders"
     for each in call.placeholders:
-        shape = extents(each.shape) or "scalar"
+        shape = shape_text(each.shape)
         yield f"    {each.name}: {shape} {each.dtype} for {each.argument}"
     yield "  2 expression"
     expression = call.expression.text if call.expression else f"# {call.refusal}"

@@ -11,7 +11,7 @@ CONTEXT = 3
 
 
 def unified_text(record: DifferenceRecord) -> str:
-    """Return the functions that differ; a line on either side says what it is.
+    """Return the functions that differ; a header names each side.
 
     The text can be applied by ``patch`` to files with the functions' scripts.
     """
@@ -53,7 +53,7 @@ def _rows(function: FunctionDifference) -> list[tuple[str, str]]:
     old = function.old.split("\n")
     new = function.new.split("\n")
     rows: list[tuple[str, str]] = []
-    # All that is gone between two equal lines comes before all that has come.
+    # All removed lines between two equal lines come before all added ones.
     come: list[tuple[str, str]] = []
     for run in function.runs:
         olds = old[run.old - 1 : run.old - 1 + run.length]
@@ -69,7 +69,7 @@ def _rows(function: FunctionDifference) -> list[tuple[str, str]]:
 
 
 def _range(before: list[tuple[str, str]], hunk: list[tuple[str, str]], sign: str) -> str:
-    """Return the first line of a hunk on one side, and how many it has there."""
+    """Return the first line of a hunk on one side, and its number of lines there."""
     count = sum(each in (" ", sign) for each, _ in hunk)
     first = sum(each in (" ", sign) for each, _ in before) + (1 if count else 0)
     return f"{first},{count}"

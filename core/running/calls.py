@@ -1,4 +1,4 @@
-"""The calls of the virtual machine: which bindings they compute, their values and their times."""
+"""Calls of the virtual machine: the bindings that they compute, their values and their times."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BEFORE_CALLS = "CallTIRRewrite"
 
 _RESHAPE = f"{BUILTIN}reshape"
 _WITH_SIZES = f"{BUILTIN}call_tir_dyn"
-"""What calls a TensorIR function that is given sizes besides tensors: these come last."""
+"""Builtin that calls a TensorIR function with sizes besides tensors; the sizes come last."""
 
 _ALLOCATES = tuple(f"relax.{each}.alloc_tensor" for each in ("builtin", "memory", "vm"))
 _WRITES = ("relax.call_tir", "relax.call_dps_packed")
@@ -39,16 +39,16 @@ class BoundCall:
     binding
         Its id in the module that was built.
     callee
-        Name of what it calls: a TensorIR function, one outside, or one of the virtual machine's.
+        Name of the called function: of TensorIR, external, or a builtin.
     event
-        Name of what the virtual machine says that it calls.
+        Name of the call in the virtual machine's notifications.
     variable
         The variable that is bound, just before calls are made.
     gives
-        Where its value is: in its last arguments, into which it is written, or in what is returned;
-        empty where it cannot be told.
+        Location of its value: its last arguments, into which it is written, or the return value;
+        empty if unknown.
     values
-        How many tensors that are.
+        Number of tensors of the value.
     """
 
     binding: str
@@ -60,11 +60,11 @@ class BoundCall:
 
     @property
     def sizes_last(self) -> int:
-        """How many arguments come behind the tensors: the sizes that a function is given."""
+        """Number of size arguments behind the tensors."""
         return int(self.event == _WITH_SIZES)
 
     def values_of(self, returned: Any, args: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the tensors of the value, from what a call returned and was given."""
+        """Return the tensors of the value, from a call's return value and arguments."""
         if self.gives == "written":
             end = len(args) - self.sizes_last
             return tuple(args[end - self.values : end])
@@ -73,7 +73,7 @@ class BoundCall:
         return ()
 
     def reads_of(self, args: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the tensors that a call reads, from what it is given: parts of tuples as well."""
+        """Return the tensors that a call reads, from its arguments, including members of tuples."""
         if self.gives == "written":
             args = args[: len(args) - (self.event == _WITH_SIZES) - self.values]
         return tuple(_tensors(args))
@@ -93,7 +93,7 @@ def calls_in(build: RecordedBuild, name: str) -> tuple[BoundCall, ...]:
 
 
 class CallsOf:
-    """The calls of a Relax function, and which of them compute the bindings of the built module.
+    """The calls of a Relax function, and the bindings of the built module that they compute.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class CallsOf:
             )
 
     def _count_written(self, value: Any) -> int:
-        """Return how many of its last arguments a call writes that a pass has made."""
+        """Return the number of output arguments of a call made by a pass."""
         arguments = _arguments_made(value)
         count = 0
         for each in reversed(arguments):
@@ -159,48 +159,48 @@ class CallsOf:
         return count
 
     def source_of(self, binding: str, item: int = 0) -> tuple[int, int] | None:
-        """Return which call gives the value of a binding of the built module.
+        """Return the call that gives the value of a binding of the built module.
 
         Parameters
         ----------
         item
-            Which of its tensors, where it is a tuple.
+            Index of the tensor, if the value is a tuple.
 
         Returns
         -------
         source
-            The call's index, and which of its tensors it is; ``None`` where no call gives it.
+            The index of the call, and that of the tensor; ``None`` if no call gives it.
         """
-        # What a pass made besides comes before the binding itself.
+        # Bindings added by a pass precede the binding itself.
         found = self._matches.get(binding, ())[-1:]
         bound = next((each for each in self._bounds if each.id in found), None)
         return None if bound is None else self._source(bound.binding.var, item)
 
     def argument_of(self, variable: Any) -> Any:
-        """Return the constant, or the argument of the function, that a variable is a name of."""
+        """Return the constant, or the argument of the function, that a variable names."""
         while hash(variable) in self._values:
             variable = self._values[hash(variable)]
         return variable
 
     def arguments(self, index: int) -> tuple[Any, ...] | None:
-        """Return what a call reads; ``None`` where that is more than tensors, one by one."""
+        """Return the arguments of a call; ``None`` unless they are individual tensors."""
         call = self.calls[index]
         value = self._values[hash(call.variable)]
         if call.event == _RESHAPE:
             return (value.args[0],)
         if isinstance(value.op, tvm.ir.GlobalVar) and call.gives == "written":
-            # A pass has made the call already: what it writes into comes last.
+            # A pass has already made the call: its outputs come last.
             return tuple(value.args[: len(value.args) - call.values])
         plain = _operator(value) in _WRITES and call.event != _WITH_SIZES
         return tuple(value.args[1].fields) if plain else None
 
     def sources(self, index: int) -> tuple[tuple[int, int] | None, ...]:
-        """Return which calls gave what a call reads, as far as that can be told, in order."""
+        """Return the calls that gave the arguments of a call, if known, in order."""
         return tuple(map(self.source_of_variable, self.arguments(index) or ()))
 
     @cached_property
     def needed(self) -> frozenset[int]:
-        """The calls that what is returned depends on."""
+        """The calls that the return value depends on."""
         read: set[int] = set()
 
         def note(expression: Any) -> None:
@@ -213,7 +213,7 @@ class CallsOf:
         found: set[int] = set()
         for bound in reversed(self._bounds):
             variable, value = bound.binding.var, getattr(bound.binding, "value", None)
-            # A call that a pass has made returns nothing: what it writes into may be read.
+            # A call made by a pass returns nothing: its outputs may be read.
             written = isinstance(value, relax.Call) and isinstance(variable.ty, relax.TupleType)
             if value is not None and (
                 hash(variable) in read or (written and not variable.ty.fields)
@@ -224,13 +224,13 @@ class CallsOf:
         return frozenset(found)
 
     def value_bound_to(self, variable: Any) -> Any:
-        """Return what is bound to a variable just before calls are made; ``None`` for nothing."""
+        """Return the value bound to a variable just before calls are made; ``None`` for none."""
         return self._values.get(hash(variable))
 
     def source_of_variable(self, variable: Any) -> tuple[int, int] | None:
-        """Return call and tensor that are the value of a variable; ``None`` where none gives it.
+        """Return call and tensor of a variable's value; ``None`` if no call gives it.
 
-        It may be a member of one as well.
+        The variable may be a member of a tuple as well.
         """
         if isinstance(variable, relax.TupleGetItem):
             return self._source(variable.tuple_value, variable.index)
@@ -242,7 +242,7 @@ class CallsOf:
             return given[0], given[1] + item
         value = self._values.get(hash(variable))
         if isinstance(value, relax.TupleGetItem) and item == 0:
-            # A pass may have taken apart what made a tuple.
+            # A pass may have split the value that made a tuple.
             made = self._values.get(hash(value.tuple_value))
             if isinstance(made, relax.Tuple):
                 return self._source(made.fields[value.index], 0)
@@ -259,7 +259,7 @@ class CallsOf:
 
     @cached_property
     def _giving(self) -> dict[int, tuple[int, int]]:
-        """By variable, the call and its tensor that give its value; of several calls, the last."""
+        """Call and tensor of each variable's value, by variable; of several calls, the last."""
         giving: dict[int, tuple[int, int]] = {}
         for index, call in enumerate(self.calls):
             if call.gives:
@@ -277,7 +277,7 @@ def _operator(value: Any) -> str:
 
 
 def _arguments_made(value: Any) -> tuple[Any, ...]:
-    """Return the arguments of a call that a pass has made: the tensors that it writes come last."""
+    """Return the arguments of a call made by a pass: its output tensors come last."""
     if isinstance(value.op, tvm.ir.Op):
         given = value.args[1]
         return tuple(given.fields) if isinstance(given, relax.Tuple) else (given,)
@@ -285,7 +285,7 @@ def _arguments_made(value: Any) -> tuple[Any, ...]:
 
 
 def _value_of(value: Any, kind: Any) -> tuple[Gives, int]:
-    """Say where the value of a call is, and how many tensors it has: 0 where it is made already."""
+    """Return location and number of tensors of a call's value: 0 if it is already made."""
     is_tuple = isinstance(kind, relax.TupleType)
     parts = tuple(kind.fields) if is_tuple else (kind,)
     if not all(isinstance(each, relax.TensorType) for each in parts):
@@ -293,7 +293,7 @@ def _value_of(value: Any, kind: Any) -> tuple[Gives, int]:
     if _operator(value) in _WRITES:
         return "written", len(parts)
     if not parts:
-        # Calls were made of it before: it returns nothing, and writes into its last arguments.
+        # The call was already made: it returns nothing, and writes into its last arguments.
         return "written", 0
     if _operator(value) == "relax.call_tir_inplace":
         return "", 0

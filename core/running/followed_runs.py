@@ -1,4 +1,4 @@
-"""A run that says which call is under way, so that it is known however the run ends."""
+"""Runs that report the current call, so that it is known if the process crashes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lowerscope.core.stages import Stages
 
 @dataclass(frozen=True)
 class NamedCalls:
-    """The calls of ``main``, what each is called, and the ids of the FX nodes it computes."""
+    """The calls of ``main``, their labels, and the ids of the FX nodes that each computes."""
 
     calls: tuple[BoundCall, ...]
     names: tuple[str, ...]
@@ -29,7 +29,7 @@ class NamedCalls:
 
 
 def named_calls(stages: Stages) -> NamedCalls:
-    """Return the calls of ``main`` of what was built, kept with the build."""
+    """Return the calls of ``main`` of the built module, cached with the build."""
 
     def make() -> NamedCalls:
         found = CallsOf(stages.recorded, "main")
@@ -46,15 +46,15 @@ def named_calls(stages: Stages) -> NamedCalls:
 
 
 class Follower:
-    """Tells which call of a run is under way.
+    """Reporter of the current call of a run.
 
     Parameters
     ----------
     calls
-        Of the run, in order. Where it does not keep to that, as with branches, a call is the first
+        Of the run, in order. If the run departs from it, as with branches, a call is the first
         with its name.
     progress
-        Is told.
+        Notified.
     """
 
     def __init__(self, calls: Sequence[BoundCall], progress: Progress) -> None:
@@ -66,14 +66,14 @@ class Follower:
         self._depth = 0
 
     def tell(self, _function: object, name: str, before: bool, *_call: object) -> int:
-        """Take what the virtual machine says before and after each call; see `Execution.watch`."""
+        """Handle the notification before and after a call; see `Execution.watch`."""
         self._depth += 1 if before else -1
         if name in self._known and self._depth == before:
             self.move(name, bool(before))
         return 0
 
     def move(self, event: str, inside: bool) -> None:
-        """Go to a call, or, not `inside`, to what comes after it."""
+        """Move to a call, or, not `inside`, behind it."""
         if inside:
             here = self.index
             in_order = here < len(self._events) and self._events[here] == event
@@ -86,7 +86,7 @@ class Follower:
 
 @contextlib.contextmanager
 def calls_told(named: NamedCalls, progress: Progress) -> Iterator[None]:
-    """Let `progress` know the names of the calls of the runs in the body."""
+    """Give `progress` the names of the calls for the runs in the body."""
     progress.begin_calls(named.names)
     try:
         yield
@@ -97,12 +97,12 @@ def calls_told(named: NamedCalls, progress: Progress) -> Iterator[None]:
 def followed_outputs(
     execution: Execution, named: NamedCalls, progress: Progress
 ) -> tuple[torch.Tensor, ...]:
-    """Run once, as `Execution.outputs`, and tell `progress` of each call, in `calls_told`.
+    """Run once, as `Execution.outputs`, and notify `progress` of each call, in `calls_told`.
 
     Raises
     ------
     LowerscopeError
-        If the run fails: it says in which call.
+        If the run fails; the error names the call.
     """
     follower = Follower(named.calls, progress)
     progress.at_call(0, False)

@@ -1,6 +1,6 @@
-"""A run in which each call has guarded memory: who writes beside its own is named.
+"""Runs with guarded memory for each call, to find out-of-bounds writes.
 
-It is slow, and is made where a run has crashed: memory that one call has spoilt is often read by
+They are slow, and made only after a crash: memory that one call has corrupted is often read by
 another one, much later.
 """
 
@@ -16,6 +16,9 @@ from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.execution.calling import check_registered
 from lowerscope.core.execution.guarding import Breach, call_guarded
 from lowerscope.core.execution.running import Execution
+from lowerscope.core.execution.threads import use_threads
+from lowerscope.core.model.queries import GuardQuery, answers
+from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
 from lowerscope.core.records.fault import GuardedRun, Trespass
 from lowerscope.core.running.calls import BoundCall
@@ -24,11 +27,11 @@ from lowerscope.core.running.running_call import NO_CALL, place_of
 from lowerscope.core.stages import Stages
 
 SKIP_RUN = 1
-"""What an instrument answers where it has made the call itself (``VMInstrumentReturnKind``)."""
+"""Return value of an instrument that has made the call itself (``VMInstrumentReturnKind``)."""
 
 
 def guarded_run(stages: Stages, progress: Progress) -> GuardedRun:
-    """Run once on the inputs that the model is traced with, each call with guarded memory.
+    """Run once on the traced inputs, with guarded memory for each call.
 
     Raises
     ------
@@ -69,7 +72,7 @@ def guarded_run(stages: Stages, progress: Progress) -> GuardedRun:
 
 
 class _Guard:
-    """Makes the calls of a run in place of the virtual machine."""
+    """Instrument that makes the calls of a run instead of the virtual machine."""
 
     def __init__(self, named: NamedCalls, progress: Progress) -> None:
         self.follower = Follower(named.calls, progress)
@@ -80,7 +83,7 @@ class _Guard:
         self._events = {call.event: call for call in reversed(named.calls)}
 
     def tell(self, function: Any, name: str, before: bool, _returned: Any, *args: Any) -> int:
-        """Make a call that writes its value; leave the others to the virtual machine."""
+        """Make a call that writes its outputs; leave others to the virtual machine."""
         call = self._call(name)
         if call is None or call.gives != "written":
             return self.follower.tell(function, name, before)
@@ -117,7 +120,7 @@ class _Guard:
 
 
 def _text(breach: Breach, args: Sequence[Any], written: range) -> str:
-    """Say what a call did."""
+    """Describe the illegal write of a call."""
     value = args[breach.argument]
     count = "1 byte" if breach.count == 1 else f"{breach.count} bytes"
     shape = tuple(map(int, value.shape))
@@ -132,3 +135,10 @@ def _text(breach: Breach, args: Sequence[Any], written: range) -> str:
         return f"changed {count} of {tensor}, which it may only read"
     gap = f", {breach.distance} bytes away" if breach.distance else ""
     return f"wrote {count} {breach.side} {tensor}{gap}"
+
+
+@answers(GuardQuery)
+def guard(query: GuardQuery, pipeline: Pipeline, job: Progress) -> GuardedRun:
+    """Build and run once, with guarded memory for each call: see `guarded_run`."""
+    use_threads(query.recipe.threads)
+    return guarded_run(pipeline.stages(query.recipe, job), job)

@@ -1,7 +1,7 @@
-"""What becomes of a tensor that the virtual machine hands to a library function.
+"""Observation of copies at the boundary from the virtual machine to library functions.
 
-It is passed as a DLPack tensor. Whether torch works on that memory or on a copy of it is observed:
-in a run of its own, the operators of torch that touch the memory are noted.
+A tensor is passed through DLPack. Whether torch works on that memory or on a copy is observed: in a
+separate run, the torch operators that access the memory are recorded.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from lowerscope.core.running.calls import BoundCall, CallsOf
 from lowerscope.core.stages import Stages
 
 _COPIES = frozenset({"clone", "copy_", "copy", "_to_copy", "lift_fresh_copy"})
-"""Operators of torch that do nothing but copy."""
+"""Torch operators that only copy."""
 
 
 def with_hand_overs(
     stages: Stages, inputs: Sequence[torch.Tensor], runs: tuple[CallRun, ...]
 ) -> tuple[CallRun, ...]:
-    """Run once more if library functions were called, and add how their tensors were handed over.
+    """Run once more if library functions were called, and add the observed copies of their tensors.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def with_hand_overs(
     try:
         execution.call()
     except LowerscopeError:
-        # Every other run of it succeeded; what is not observed is not told.
+        # Every other run succeeded; omit what was not observed.
         return runs
     finally:
         watch.end()
@@ -57,7 +57,7 @@ def with_hand_overs(
 
 
 class _Watch:
-    """Observes the calls of library functions in one run, one after the other."""
+    """Observer of the library calls in one run, in sequence."""
 
     def __init__(self, calls: Sequence[BoundCall]) -> None:
         self.found: list[HandOver] = []
@@ -84,14 +84,14 @@ class _Watch:
         return 0
 
     def end(self) -> None:
-        """Observe no more."""
+        """Stop observing."""
         if self._touched is not None:
             touched, self._touched = self._touched, None
             touched.__exit__(None, None, None)  # type: ignore[no-untyped-call]
 
 
 class _Touched(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes which operators of torch read and write the memory of some tensors of TVM."""
+    """Mode that records the torch operators that read and write the memory of some TVM tensors."""
 
     def __init__(self, tensors: Sequence[tvm.runtime.Tensor]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -111,7 +111,7 @@ class _Touched(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         if not func.is_view:
-            # A view is another name; what counts is what is done with it.
+            # A view is another name; only its uses count.
             self._note(func, args, kwargs or {}, result)
         return result
 
@@ -129,7 +129,7 @@ class _Touched(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for index in written:
             self._written.setdefault(index, []).append(name)
         for index in read:
-            # To copy from TVM's memory to TVM's memory is to work on it.
+            # A copy within TVM's memory is a use of it.
             self._read.setdefault(index, []).append("" if written else name)
         for tensor in _tensors(result):
             self._made[tensor.data_ptr()] = name
@@ -140,7 +140,7 @@ class _Touched(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 yield index
 
     def hand_over(self, call: BoundCall, returned: Any) -> HandOver:
-        """Return what became of the tensors of a call."""
+        """Return how the tensors of a call were passed."""
         count = len(self._tensors)
         first = count - call.values if call.gives == "written" else count
         hands = [self._hand(index, written=index >= first) for index in range(count)]
@@ -160,7 +160,7 @@ class _Touched(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _hand(self, index: int, *, written: bool) -> Hand:
         if written:
-            # The last counts: a result may be cleared, or added up, before.
+            # The last write counts: a result may be cleared, or accumulated, before.
             return _hand_of(self._written.get(index, [])[-1:])
         return _hand_of(self._read.get(index, self._written.get(index, [])))
 

@@ -1,6 +1,6 @@
-"""What is kept of a run, and torch's values beside it: tensor by tensor, as they are asked for.
+"""Cached values of a run and of torch, loaded per tensor on demand.
 
-Torch's values are not kept: the graph is run again as far as the node that is looked at.
+Torch's values are not stored: the graph is run again up to the requested node.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from lowerscope.core.comparing.tolerances import Tolerances
 from lowerscope.core.errors import LowerscopeError, last_line
 from lowerscope.core.execution.walking import TORCH_ERRORS, TorchValues
 from lowerscope.core.lowering.relax_values import held_from
-from lowerscope.core.memory_limit import bytes_text
+from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.records.comparison import Comparison, Saved, TensorPlace, Window
 from lowerscope.core.running.kept_values import KeptTensor, KeptValues, Source
 from lowerscope.core.running.node_calls import Owners
 from lowerscope.core.tracing.tracing import TracedModel
 
 _LOOKED_AT = 3
-"""Tensors that are held for the next question about them."""
+"""Number of tensors cached for further queries."""
 
 _NO_REFERENCE = "no node of the graph has this value, so there is nothing of torch's beside it"
 
@@ -53,14 +53,14 @@ class _Sides:
 
 @dataclass
 class KeptRun:
-    """What is kept of a run; of a source without torch, the values of its calls alone.
+    """Cached values of a run; for a source without torch, of its calls only.
 
     Attributes
     ----------
     key
-        Of what was run: see `Stages.run_key`.
+        Of the run: see `Stages.run_key`.
     in_run
-        What was found of each node.
+        Findings by node.
     """
 
     key: str
@@ -75,7 +75,7 @@ class KeptRun:
     _looked_at: dict[TensorPlace, _Sides] = field(default_factory=dict)
 
     def comparison(self, place: TensorPlace, tolerances: Tolerances) -> Comparison:
-        """Return the tensor at a place beside torch's: see `core.comparing.tensor_comparison`.
+        """Return the comparison of a tensor with torch's: see `core.comparing.tensor_comparison`.
 
         Raises
         ------
@@ -115,12 +115,12 @@ class KeptRun:
         area: tuple[int, int, int, int],
         cells: int,
     ) -> Window:
-        """Return a piece of the tensor at a place: see `core.comparing.tensor_comparison`.
+        """Return a window of the tensor at a place: see `core.comparing.tensor_comparison`.
 
         Raises
         ------
         LowerscopeError
-            If there is no such place, or neither its values nor torch's are there.
+            If there is no such place, or neither its values nor torch's are available.
         """
         sides = self._sides(place)
         ours = None if sides.ours is None else sides.ours.value
@@ -208,7 +208,7 @@ class KeptRun:
     def _of_source(
         self, place: TensorPlace, source: Source, items: int, tensor: KeptTensor | None = None
     ) -> _Sides:
-        """Return what a call has written, with torch's value of the node whose value it is."""
+        """Return the output of a call, with torch's value of its node."""
         if tensor is None:
             written = self.values.calls[source[0]].written
             if not 0 <= source[1] < len(written):
@@ -241,7 +241,7 @@ class KeptRun:
         return _Sides(KeptTensor(tuple(ran.shape), dtype, ran), theirs, items)
 
     def _of_torch(self, place: TensorPlace, name: str, reason: str) -> _Sides:
-        """Return torch's tensor alone, of a node of which the run has none."""
+        """Return torch's tensor only, for a node without a value in the run."""
         try:
             tensors = list(_tensors(self._torch_values([name]).of(name)))
         except TORCH_ERRORS:

@@ -1,7 +1,7 @@
-"""The values that a run reads and writes, kept call by call as far as a budget reaches.
+"""Values that the calls of a run read and write, cached within a memory budget.
 
-Memory is used again by later calls, so what is written is copied at once; what several calls read
-is kept once, and weights and inputs not at all: they stay as they are.
+Memory is reused by later calls, so outputs are copied at once; a tensor that several calls read is
+stored once, and weights and inputs are not copied, as they do not change.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from lowerscope.core.memory_limit import is_shortage
 from lowerscope.core.records.comparison import CallSide, TensorStatistics
 
 Source = tuple[int, int]
-"""A call, and which of the tensors of its value."""
+"""A call, and the index of a tensor of its value."""
 
 
 @dataclass(frozen=True, eq=False)
 class KeptTensor:
-    """A tensor as it was when it was read or written.
+    """A tensor at the time that it was read or written.
 
     Attributes
     ----------
     value
         ``None`` beyond the budget.
     statistics
-        Of what is beyond the budget; of what is kept they are made when they are asked for.
+        Of a tensor beyond the budget; for others they are computed on demand.
     source
-        What wrote it; ``None`` for what was given.
+        The call that wrote it; ``None`` for inputs and weights.
     checksum
-        Of the bytes of what is beyond the budget.
+        Of the bytes of a tensor beyond the budget.
     """
 
     shape: tuple[int, ...]
@@ -49,12 +49,12 @@ class KeptTensor:
 
 @dataclass
 class KeptCall:
-    """What a call has read and written.
+    """Inputs and outputs of a call.
 
     Attributes
     ----------
     is_stale
-        Whether something that it reads is no longer what was written: the memory was used again.
+        Whether an input differs from the value that was written: the memory was reused.
     """
 
     read: tuple[KeptTensor, ...] = ()
@@ -62,27 +62,27 @@ class KeptCall:
     is_stale: bool = False
 
     def on(self, side: CallSide) -> tuple[KeptTensor, ...]:
-        """Return what it has read, or what it has written."""
+        """Return its inputs, or its outputs."""
         return self.read if side == "read" else self.written
 
     @property
     def is_kept(self) -> bool:
-        """Whether all of it is kept."""
+        """Return whether all of it is cached."""
         return all(each.value is not None for each in (*self.read, *self.written))
 
 
 @dataclass
 class KeptValues:
-    """What is kept of one run: made while it is watched, see `calls.watched`.
+    """Cached values of one run, filled during an instrumented run: see `calls.watched`.
 
     Attributes
     ----------
     budget
         Bytes that may be copied.
     sources_of
-        Says which calls gave what a call reads, in order, as far as that is known.
+        Returns the calls that gave the inputs of a call, in order, if known.
     given
-        Addresses of weights and inputs, which nothing is written to.
+        Addresses of weights and inputs, which are never written.
     calls
         By index.
     size
@@ -97,7 +97,7 @@ class KeptValues:
     _at: dict[int, KeptTensor] = field(default_factory=dict)
 
     def begins(self, index: int, tensors: Sequence[Any]) -> None:
-        """Keep what a call is about to read."""
+        """Store the inputs of a call that is about to begin."""
         sources = self.sources_of(index)
         known = sources if len(sources) == len(tensors) else [None] * len(tensors)
         call = KeptCall()
@@ -114,7 +114,7 @@ class KeptValues:
         self.calls[index] = call
 
     def took(self, index: int, tensors: Sequence[Any]) -> bool:
-        """Keep what a call has written; return whether all of it is kept."""
+        """Store the outputs of a call; return whether all of it is cached."""
         written = []
         for item, tensor in enumerate(tensors):
             if not isinstance(tensor, tvm.runtime.Tensor):
@@ -127,7 +127,7 @@ class KeptValues:
 
     @property
     def complete_calls(self) -> int:
-        """How many calls are kept in whole."""
+        """Number of calls that are cached in full."""
         return sum(each.is_kept for each in self.calls.values())
 
     def _written(self, source: Source | None) -> KeptTensor | None:
@@ -141,7 +141,7 @@ class KeptValues:
             return KeptTensor(tuple(view.shape), _name(view), view, source=source)
         known = self._at.get(view.data_ptr())
         if known is not None and known.value is not None and _holds(known, view):
-            # A reshape makes another tensor of the same memory.
+            # reshape makes another tensor object of the same memory.
             value = known.value.reshape(-1).view(view.dtype).reshape(view.shape)
             return KeptTensor(tuple(view.shape), _name(view), value, source=source)
         return self._copied(view, source)
@@ -163,13 +163,13 @@ class KeptValues:
         except (RuntimeError, MemoryError) as error:
             if not is_shortage(error):
                 raise
-            # The worker has less left than there was to be for this.
+            # The worker has less memory left than the budget.
             self.budget = self.size
             return None
 
 
 def addresses_of(tensors: Sequence[Any]) -> frozenset[int]:
-    """Return where tensors of TVM lie in memory."""
+    """Return the memory addresses of TVM tensors."""
     return frozenset(
         torch.utils.dlpack.from_dlpack(each).data_ptr()
         for each in tensors
@@ -178,7 +178,7 @@ def addresses_of(tensors: Sequence[Any]) -> frozenset[int]:
 
 
 def _holds(kept: KeptTensor, view: torch.Tensor) -> bool:
-    """Return whether memory still has what was read or written."""
+    """Return whether memory still has the value that was read or written."""
     if kept.value is None:
         return kept.checksum == _checksum(view)
     one, other = kept.value.reshape(-1), view.reshape(-1)

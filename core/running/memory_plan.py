@@ -1,7 +1,7 @@
-"""Reads the planned memory of ``main`` off the module that goes into the bytecode.
+"""Memory plan of ``main``, read from the module that is compiled to bytecode.
 
-``StaticPlanBlockMemory`` says which tensors share a storage, and ``KillAfterLastUse`` gives each
-back behind the last call that uses a tensor in it.
+``StaticPlanBlockMemory`` assigns tensors to shared storages, and ``KillAfterLastUse`` frees each
+behind the last call that uses a tensor in it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lowerscope.core.records.memory import MemoryRecord, Storage, StoredTensor
 from lowerscope.core.relax_bindings import bound_in, relax_functions
 
 AFTER_KILLS = "KillAfterLastUse"
-"""The pass after which all that memory is taken and given back for stands in the module."""
+"""The pass after which all allocations and frees are explicit in the module."""
 
 _CALLS = ("relax.vm.call_tir_dyn", "relax.reshape")
 _STORAGE, _TENSOR = "relax.memory.alloc_storage", "relax.memory.alloc_tensor"
@@ -44,11 +44,11 @@ class _Taken:
 
 
 class _Unknown(Exception):
-    """Why the memory of a run is not known before it runs."""
+    """The memory of a run is unknown before it runs; the argument says why."""
 
 
 def planned_memory(build: RecordedBuild, name: str = "main") -> MemoryRecord:
-    """Return what a run of a Relax function allocates, by its calls; see `running.calls`."""
+    """Return the memory that a run of a Relax function allocates, by call; see `running.calls`."""
     module = next(each.after for each in build.runs if each.name == AFTER_KILLS)
     function = dict(relax_functions(module)).get(name) if module is not None else None
     if function is None:
@@ -64,7 +64,7 @@ def planned_memory(build: RecordedBuild, name: str = "main") -> MemoryRecord:
 
 
 class _Plan:
-    """What is taken so far; ``call`` is the index of the next call."""
+    """The allocations so far; ``call`` is the index of the next call."""
 
     def __init__(self) -> None:
         self.call = 0
@@ -73,7 +73,7 @@ class _Plan:
         self._aliases: dict[int, Any] = {}
 
     def take(self, name: str, binding: Any) -> None:
-        """Follow the next binding."""
+        """Process the next binding."""
         value: Any = getattr(binding, "value", None)
         if type(value) is relax.If:
             raise _Unknown("which of its branches are run is known only while it runs")
@@ -105,12 +105,12 @@ class _Plan:
             for tensor in self.roots(argument):
                 tensor.last = self.call
         if operator == "relax.reshape":
-            # It is another view of the same memory.
+            # Another view of the same memory.
             self._aliases[hash(binding.var)] = value.args[0]
         self.call += 1
 
     def roots(self, expression: Any) -> Iterator[_Tensor]:
-        """Yield the tensors that an expression is, or has in it."""
+        """Yield the tensors that an expression is or contains."""
         if type(expression) is relax.Tuple:
             for each in expression.fields:
                 yield from self.roots(each)
@@ -122,7 +122,7 @@ class _Plan:
             yield from self.roots(self._aliases[hash(expression)])
 
     def record(self, returned: Iterator[_Tensor], constants: int) -> MemoryRecord:
-        """Return what was followed; `returned` are the tensors of the outputs."""
+        """Return the record of the plan; `returned` are the tensors of the outputs."""
         outputs = {id(each) for each in returned}
         last = max(self.call - 1, 0)
         storages = []

@@ -1,4 +1,4 @@
-"""Which calls of a run compute which FX nodes and bindings, and which call gives which value."""
+"""Mapping between the calls of a run, FX nodes, bindings and values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lowerscope.core.stages import Stages
 
 
 class Owners:
-    """Which calls compute which FX nodes and bindings, and which call gives which value."""
+    """Mapping between calls, the FX nodes and bindings that they compute, and their values."""
 
     def __init__(self, stages: Stages, lowered: LoweredModel, calls: CallsOf) -> None:
         self.nodes = lowered.nodes
@@ -38,7 +38,7 @@ class Owners:
         }
         self.all = (*(f"fx:{name}" for name in lowered.nodes), *self._values)
         origins = inverse(self._became)
-        # Another name for a value takes no time.
+        # An alias takes no time.
         self.bindings_of = [
             tuple(each for each in origins.get(call.binding, ()) if not self._is_name(each))
             for call in self.calls
@@ -58,12 +58,12 @@ class Owners:
         return self._calls_for.get(entity, ())
 
     def source_of(self, binding: str, item: int = 0) -> tuple[int, int] | str:
-        """Return call and tensor that are the value of a binding before the passes, or why not.
+        """Return call and tensor of the value of a binding before the passes, or why there is none.
 
         Parameters
         ----------
         item
-            Which of its tensors, where it is a tuple.
+            Index of the tensor, if the value is a tuple.
         """
         binding = self._named(binding)
         fate = self.fates.get(binding)
@@ -74,7 +74,7 @@ class Owners:
             return fate.text if fate is not None else "its binding is gone after the passes"
         together = self._together[found[-1]]
         if binding in together and len(together) > 1:
-            # Of what is computed by one call, it gives what others read.
+            # Of bindings computed by one call, its value is that of the ones others read.
             given = [each for each in together if self._is_read_outside(each, together)]
             if given != [binding]:
                 why = fate.text if fate is not None else "a call computes several bindings"
@@ -103,12 +103,12 @@ class Owners:
         )
 
     def _is_passed_by(self, reader: str) -> bool:
-        """Return whether what reads a reader reads what that reads: it is a name, or folded."""
+        """Return whether the readers of a reader read its input: it is an alias, or folded."""
         return bool(reader) and (self._is_name(reader) or not self._became.get(reader))
 
 
 def _places(owners: Sequence[Sequence[str]], calls: int) -> Mapping[str, tuple[int, ...]]:
-    """Return, by what is computed, the calls that compute it: one list of all of them, or more."""
+    """Return the calls of each entity; a list of all of them, or several lists."""
     found: dict[str, list[int]] = {}
     for place, each in enumerate(owners):
         for entity in dict.fromkeys(each):
@@ -117,10 +117,10 @@ def _places(owners: Sequence[Sequence[str]], calls: int) -> Mapping[str, tuple[i
 
 
 def _made_anew(transformed: TransformedModel) -> Mapping[str, str]:
-    """Return, by lowered binding, the step that kept no more than its name and type.
+    """Return the step that kept only name and type of a binding, by lowered binding.
 
-    Where neither the variable nor the value is kept, nothing says that the value is to be the same:
-    a pass that folds what follows into a convolution gives it other weights, and its name.
+    If neither the variable nor the value is kept, the value need not be the same: a pass that folds
+    later operators into a convolution gives it other weights, and its name.
     """
     found: dict[str, str] = {}
     for number, run in enumerate(transformed.runs, start=1):
@@ -137,7 +137,7 @@ def _made_anew(transformed: TransformedModel) -> Mapping[str, str]:
 def _readers(
     main: Any, ids: Mapping[int, str], values: Mapping[str, Any]
 ) -> Mapping[str, tuple[str, ...]]:
-    """Return which bindings read each binding; ``""`` for what is returned."""
+    """Return the readers of each binding; ``""`` for the return value."""
     readers: dict[str, dict[str, None]] = {}
 
     def note(expression: Any, reader: str) -> None:

@@ -1,4 +1,4 @@
-"""What a run shows of each FX node: the time of its calls, and its value against torch's."""
+"""Results of a run for each FX node: the time of its calls, and its value compared with torch's."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from lowerscope.core.running.watched_run import WatchedRun
 from lowerscope.core.stages import Stages
 
 REPEATS = 20
-"""Watched runs that are timed, at most."""
+"""Most instrumented runs that are timed."""
 
 _OVERWRITTEN = "what it reads had been overwritten"
 
 
 @dataclass(frozen=True)
 class NodeRuns:
-    """The records of nodes and bindings, of the calls that they are about, and what is kept."""
+    """Records of nodes and bindings, and of calls, with the cached values."""
 
     nodes: tuple[NodeRun, ...] = ()
     calls: tuple[CallRun, ...] = ()
@@ -50,21 +50,22 @@ def node_runs(
     repeats: int = REPEATS,
     keep: int = KEEP,
 ) -> NodeRuns:
-    """Run again, watched, and return what that shows of each FX node and each binding.
+    """Make instrumented runs, and return the results for each FX node and each binding.
 
-    Of a source without torch, the calls alone. What cannot be told of a node is said in its record.
+    For a source without torch, for the calls only. Unavailable results are explained in a node's
+    record.
 
     Parameters
     ----------
     repeats
-        Watched runs that are timed, at most; torch's nodes are timed unless it is 1.
+        Most instrumented runs that are timed; torch's nodes are timed unless it is 1.
     keep
-        Bytes of the run's values that are kept.
+        Bytes of the run's values that are cached.
 
     Raises
     ------
     Cancelled
-        If the user has stopped it.
+        If the user has cancelled it.
     """
     lowered, traced = stages.lowered, stages.traced
     run = WatchedRun(stages, inputs, keep)
@@ -107,7 +108,7 @@ def node_runs(
 
 
 def _without_nodes(stages: Stages, run: WatchedRun, repeats: int, progress: Progress) -> NodeRuns:
-    """Return the calls of a source without torch; nothing where they cannot be told."""
+    """Return the calls of a source without torch; empty if they are unknown."""
     progress.report("Timing call by call")
     try:
         seen = run.run(lambda *_: None, lambda *_: progress.check(), progress)
@@ -134,7 +135,7 @@ def _records(
     medians: Sequence[float],
     torch_ms: Mapping[str, float],
 ) -> Iterator[NodeRun]:
-    """Yield the records: nodes first. A binding has the error of the node whose value it is."""
+    """Yield the records, nodes first. A binding has the error of the node whose value it is."""
     values = _nodes_by_binding(owners, parts, comparison)
     for entity in owners.all:
         is_node = entity.startswith("fx:")
@@ -162,7 +163,7 @@ def _records(
 def _nodes_by_binding(
     owners: Owners, parts: NodeParts, comparison: NodeComparison
 ) -> Mapping[str, str]:
-    """Return the node of whose value each binding is all."""
+    """Return the node whose whole value each binding is."""
     found: dict[str, str] = {}
     for name, node in owners.nodes.items():
         binding = owners.binding_of(node.value)

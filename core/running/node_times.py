@@ -1,4 +1,4 @@
-"""How long torch takes for the FX nodes that a TensorIR function computes."""
+"""Torch's time for the FX nodes that a TensorIR function computes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from lowerscope.core.stages import Stages
 
 @dataclass(frozen=True)
 class Nodes:
-    """The FX nodes that a function computes, or has a part in.
+    """The FX nodes that a function computes, completely or in part.
 
     Attributes
     ----------
     names
-        In the order of the graph.
+        In graph order.
     does_more
         Whether torch does more for them than the function: other functions compute a part.
     """
@@ -32,10 +32,9 @@ class Nodes:
 
 
 def nodes_of(stages: Stages, function: str) -> Nodes:
-    """Return the nodes of the first call of a function that schedules are made for.
+    """Return the nodes of the first call of a function that can be scheduled.
 
-    There are none for a source without torch, and none for a function that no binding of ``main``
-    calls.
+    There are none for a source without torch, or for a function that no binding of ``main`` calls.
     """
     lowered, unscheduled = stages.lowered, stages.unscheduled
     calls = calls_of(unscheduled.module)
@@ -60,14 +59,14 @@ def nodes_of(stages: Stages, function: str) -> Nodes:
 
 
 def torch_ms(stages: Stages, names: Sequence[str], seed: int, progress: Progress) -> float | None:
-    """Return the median time of torch for nodes, one after the other, on the example inputs.
+    """Return the median time of torch for nodes, in sequence, on the example inputs.
 
-    Each is called by itself with what it is given in a run of the model.
+    Each is called by itself with its arguments in a run of the model.
 
     Returns
     -------
     float or None
-        ``None`` where the nodes call nothing.
+        ``None`` if the nodes call nothing.
 
     Raises
     ------

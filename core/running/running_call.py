@@ -1,8 +1,8 @@
-"""Which call of a run is under way, in memory that outlives the process that runs it.
+"""The current call of a run, in memory that outlives the process that runs it.
 
-A worker that crashes, hangs or is killed for its memory tells no more. It inherits the descriptor
-of a file from the window, maps the file, and writes the index of each call into it before the call:
-the window can read it at once, however the worker ends. This module imports neither torch nor TVM.
+A worker that crashes, hangs or is killed for its memory sends no more messages. It inherits the
+descriptor of a file from the window, maps the file, and writes the index of each call into it
+before the call: the window can read it at any time. This module imports neither torch nor TVM.
 """
 
 from __future__ import annotations
@@ -27,51 +27,53 @@ if sys.platform != "win32":
 _PART_BYTES = 96
 
 HEAD = struct.Struct(f"=iiqqq{_PART_BYTES}s{_PART_BYTES}s")
-"""Index of the call, whether it has begun, bytes of the names, bytes of memory that were too
-many, processes that were too many, the parts of the recipe that the main thread and another one
-apply."""
+"""Header of the file.
+
+Index of the call, whether it has begun, bytes of the names, memory and number of processes when a
+limit was exceeded, and the parts of the recipe that the main thread and another one apply.
+"""
 
 _PLACE = struct.Struct("=ii")
 _NUMBER = struct.Struct("=q")
 MEMORY_AT = 16
 TASKS_AT = 24
-"""Where in the file the bytes and the processes are that were too many: 64-bit integers."""
+"""Offsets in the file of the memory and the number of processes: 64-bit integers."""
 _PART = struct.Struct(f"{_PART_BYTES}s")
 _PARTS_AT = 32
 
 NO_CALL = -1
 
 _SIZE = 1 << 24
-"""Bytes of a file; those that are not written take no memory."""
+"""Size of the file, in bytes; unwritten ones take no memory."""
 
 _MOST_READ = 1 << 21
-"""Bytes of the names that are read, whatever the process has written."""
+"""Limit on the names that are read, in bytes, whatever the process has written."""
 
 _NAMES = msgspec.msgpack.Decoder(Annotated[list[str], msgspec.Meta(max_length=50_000)])
 _SHOWN = 300
-"""Characters of the name of a call in a sentence."""
+"""Length limit of the name of a call in a sentence, in characters."""
 
 
 class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a run was.
+    """Position of a run.
 
     Attributes
     ----------
     index
-        Of the call, among those of `RunRecord.calls`; ``None`` where no run was in its calls, and
-        `count` where they were over.
+        Of the call, in `RunRecord.calls`; ``None`` if no run was in its calls, and `count` if they
+        were over.
     count
-        How many calls the run has; 0 outside of runs.
+        Number of calls of the run; 0 outside of runs.
     names
-        What was called so far, with the FX nodes that it computes; the last is the call. Empty
-        where it was in none.
+        Labels of the calls so far, with the FX nodes that each computes; the last is the current
+        call. Empty outside of calls.
     inside
-        Whether the call was under way, and not what comes before it, such as its memory.
+        Whether the call was running, rather than the steps before it, such as its allocations.
     too_much
-        Bytes that the process and those that it started held when they were killed for it; 0 where
-        they were not.
+        Bytes that the process and its children held when they were killed for it; 0 if they were
+        not.
     too_many
-        Processes and threads that there were when they were killed for it; 0 where they were not.
+        Processes and threads that existed when they were killed for it; 0 if they were not.
     part
         The part of the recipe that was being applied, as `recipe_parts` writes it; empty for none.
     """
@@ -86,7 +88,7 @@ class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The place in words that follow what was done; empty where no run was in its calls."""
+        """The position in words for the end of a sentence; empty if no run was in its calls."""
         if self.index is None:
             return ""
         if self.index == self.count:
@@ -96,19 +98,19 @@ class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def call_name(callee: str, nodes: Sequence[str]) -> str:
-    """Return what a call is called: ``fused_conv2d_relu (conv, relu)``."""
+    """Return the label of a call: ``fused_conv2d_relu (conv, relu)``."""
     computed = ", ".join(each.removeprefix("fx:") for each in nodes)
     return f"{callee} ({computed})" if computed else callee
 
 
 def parts_of_name(name: str) -> tuple[str, tuple[str, ...]]:
-    """Return what is called, and the ids of the nodes, from what `call_name` has returned."""
+    """Return the callee and the ids of the nodes from a label of `call_name`."""
     callee, _, computed = name.removesuffix(")").partition(" (")
     return callee, tuple(f"fx:{each}" for each in computed.split(", ")) if computed else ()
 
 
 def place_of(index: int, inside: bool, names: Sequence[str]) -> RunningCall:
-    """Return the place in a run of these calls; see `CallWriter.at`."""
+    """Return the position in a run of these calls; see `CallWriter.at`."""
     if not 0 <= index <= len(names):
         return RunningCall(count=len(names))
     return RunningCall(
@@ -120,11 +122,11 @@ def place_of(index: int, inside: bool, names: Sequence[str]) -> RunningCall:
 
 
 def new_file() -> int:
-    """Return the descriptor of a new file for a `CallWriter`, which has no name anywhere.
+    """Return the descriptor of a new anonymous file for a `CallWriter`.
 
-    It is in memory where the system has such files. Nobody else can open it, or has to remove it;
+    It is in memory if the system supports that. Nobody else can open it, or has to remove it;
     processes that are to write to it inherit the descriptor. Its size is fixed: a writer can
-    neither cut it nor make it grow.
+    neither truncate nor extend it.
     """
     descriptor = _in_memory()
     if descriptor is None:
@@ -141,7 +143,7 @@ def new_file() -> int:
 
 
 def _in_memory() -> int | None:
-    """Return the descriptor of a file of a fixed size; ``None`` where the system has none."""
+    """Return the descriptor of a memory file of a fixed size; ``None`` if unsupported."""
     if sys.platform != "linux":
         return None
     try:
@@ -155,9 +157,9 @@ def _in_memory() -> int | None:
 
 
 def read(descriptor: int) -> RunningCall:
-    """Return where the process was last that writes to a file of `new_file`.
+    """Return the last position of the process that writes to a file of `new_file`.
 
-    Nothing is returned for what a crash has left half written.
+    Data that a crash has left half written is ignored.
     """
     head = os.pread(descriptor, HEAD.size, 0)
     if len(head) < HEAD.size:
@@ -179,12 +181,12 @@ def _parsed(head: bytes, encoded: bytes) -> RunningCall:
 
 
 class CallWriter:
-    """Writes into the file of a `RunningCall`.
+    """Writer of the file of a `RunningCall`.
 
     Parameters
     ----------
     descriptor
-        What `new_file` has returned, in this process or in the one that has started it.
+        Returned by `new_file`, in this process or in its parent.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -192,7 +194,7 @@ class CallWriter:
         self._map = mmap.mmap(self._descriptor, HEAD.size)
 
     def begin(self, names: Sequence[str]) -> None:
-        """Say that a run with these calls begins, or with none, that it is over."""
+        """Record that a run with these calls begins, or, for none, that it is over."""
         _PLACE.pack_into(self._map, 0, NO_CALL, 0)
         encoded = msgspec.msgpack.encode(list(names))
         if len(encoded) > _SIZE - HEAD.size:
@@ -201,23 +203,23 @@ class CallWriter:
         _NUMBER.pack_into(self._map, _PLACE.size, len(encoded))
 
     def at(self, index: int, inside: bool) -> None:
-        """Say that a call is under way, or, not `inside`, that it comes next.
+        """Record that a call is running, or, not `inside`, that it is next.
 
-        With the number of calls as index they are over, and with `NO_CALL` none is about to come.
+        The number of calls as index means that they are over, and `NO_CALL` that none is next.
         """
         _PLACE.pack_into(self._map, 0, index, inside)
 
     def at_part(self, part: str) -> None:
-        """Say which part of the recipe this thread applies; ``""`` when it is over."""
+        """Record the part of the recipe that this thread applies; ``""`` when it is over."""
         # Small requests are answered beside a long one, by another thread.
         place = 0 if threading.current_thread() is threading.main_thread() else 1
         text = part.encode()[:_PART_BYTES]
         _PART.pack_into(self._map, _PARTS_AT + place * _PART_BYTES, text)
 
     def say_too_much(self, held: int) -> None:
-        """Say that the process is going to be killed for the bytes that it holds."""
+        """Record that the process is going to be killed for the bytes that it holds."""
         _NUMBER.pack_into(self._map, MEMORY_AT, held)
 
     def say_too_many(self, tasks: int) -> None:
-        """Say that the process is going to be killed for those that it has started."""
+        """Record that the process is going to be killed for the processes that it has started."""
         _NUMBER.pack_into(self._map, TASKS_AT, tasks)

@@ -1,4 +1,4 @@
-"""The runs of one executable: at each size of the named dimensions, compared with torch."""
+"""Runs of one executable at each size of the named dimensions, compared with torch."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ from lowerscope.core.stages import Stages
 from lowerscope.core.target_catalogue import check_runs_here
 
 SLOW_MS = 200.0
-"""A quick run of a model that takes longer does not run it again, node by node."""
+"""Time above which a quick run omits the run by node, in milliseconds."""
 
 _WORST = (*FAILING, "not-comparable", "no-reference", "match")
 
 
 @dataclass(frozen=True)
 class SizedRun:
-    """One run, at one size of each named dimension; ``side`` is what it is compared with."""
+    """One run, at one size of each named dimension; ``side`` is its reference."""
 
     sizes: Sizes
     side: str
@@ -80,22 +80,22 @@ def run_all(
     Parameters
     ----------
     before
-        An earlier run of the same module, whose times are kept: nothing is measured.
+        An earlier run of the same module, whose times are reused: nothing is measured.
     quick
-        Measure one call of each side, and of a slow model run nothing again node by node.
+        Measure one call of each implementation, and omit the run by node for a slow model.
     keep
-        Bytes of the values of the run that are kept.
+        Bytes of the values of the run that are cached.
 
     Returns
     -------
     tuple
-        The record, and what is kept; nothing where the calls of the run could not be told.
+        The record, and the cached values; ``None`` if the calls of the run are unknown.
 
     Raises
     ------
     LowerscopeError
-        If a function is missing, the build or a run fails, or a size is out of range: that before
-        anything is built.
+        If a function is missing, the build or a run fails, or a size is out of range, which is
+        checked before the build.
     """
     check_runs_here(stages.target)
     sizes = runs_of(recipe)
@@ -104,13 +104,13 @@ def run_all(
         check_registered(module, () if lowered is None else lowered.library)
     built = stages.built
     named = named_calls(stages)
-    # What the files import late, or register, has to be there while the model runs.
+    # The files' late imports and registrations must exist while the model runs.
     with stages.running(), calls_told(named, progress):
         runs = [
             _run_at(each, stages, recipe, named, known, progress, quick=quick)
             for each, known in zip(sizes, times_of(before, len(sizes)), strict=True)
         ]
-        # Last, and apart: what was measured has not been watched.
+        # Separate and last: the timed runs must not be instrumented ones.
         inputs = inputs_at(sizes[0], stages, recipe)
         values = tuple(each.value for each in inputs)
         if quick and runs[0].times.sides[0].milliseconds > SLOW_MS:
@@ -120,8 +120,8 @@ def run_all(
             watched = node_runs(stages, recipe, values, progress, repeats=repeats, keep=keep)
         calls = with_hand_overs(stages, values, watched.calls)
     record = record_of(runs, stages, built)
-    # What a run only passes by, such as a state that nothing reads, is no difference of it.
-    first = first_difference(watched.nodes) if record.verdict == "differ" else ""
+    # A node off the path to the outputs, such as an unread state, is no difference of the run.
+    first = first_difference(watched.nodes) if record.verdict in FAILING else ""
     kept = None if watched.kept is None else watched.kept.values
     record = msgspec.structs.replace(
         record,
@@ -139,7 +139,7 @@ def run_all(
 
 
 def _with_strategies(nodes: Sequence[NodeRun], lowered: LoweredModel | None) -> tuple[NodeRun, ...]:
-    """Return what is known of nodes and bindings, with how each node was lowered."""
+    """Return the records of nodes and bindings with the strategy of each node."""
     known = {} if lowered is None else lowered.nodes
     strategies = {f"fx:{name}": node.strategy for name, node in known.items()}
     return tuple(
@@ -150,7 +150,7 @@ def _with_strategies(nodes: Sequence[NodeRun], lowered: LoweredModel | None) -> 
 def measure_again(
     stages: Stages, recipe: Recipe, before: RunRecord, progress: Progress
 ) -> RunRecord:
-    """Return an earlier run of the same module with its times measured anew.
+    """Return an earlier run of the same module with its times measured again.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def measure_again(
 
 
 def times_of(record: RunRecord | None, count: int) -> Sequence[RunTimes | None]:
-    """Return the times that a record has of each run."""
+    """Return the times of each run in a record."""
     if record is None or (record.sizes and len(record.sizes) != count):
         return [None] * count
     return [each.times for each in record.sizes] or [record.times]
@@ -188,8 +188,8 @@ def _run_at(
     at = f" at {sizes_text(sizes)}" if sizes else ""
     values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
     side, reference = reference_of(loaded, values, recipe.seed)
-    # Before TVM, which would read beyond its memory where an index is out of range: the model may
-    # have been traced with other values.
+    # Before TVM, which would read out of bounds for an invalid index: the model may have been
+    # traced with other values.
     named = None
     if reference is not None:
         progress.report(f"Running {side}{at}")
@@ -203,10 +203,10 @@ def _run_at(
         expected = in_dtype_of(expected, actual)
     names = [name for name, _ in named or ()]
     random = () if lowered is None else lowered.random
-    precise = precise_of(loaded, values, recipe.seed)
+    precise = precise_of(stages, values, recipe.seed, expected)
     verdict = judge(actual, expected, recipe.tolerances, random, names, precise)
     if before is None:
-        # Another one: of a machine that was watched, each call goes through Python ever after.
+        # A new one: after instrumentation, each call of a machine goes through Python.
         execution = Execution(stages.built.executable, "main", stages.arguments(values))
     times = before or measure_run(
         stages, recipe, sizes, execution, reference, progress, quick=quick
@@ -217,7 +217,7 @@ def _run_at(
 def record_of(runs: Sequence[SizedRun], stages: Stages, built: BuiltModel) -> RunRecord:
     """Return the record over all runs: the worst verdict, with the outputs of such a run.
 
-    Of several, it is the one with the most elements that are not finite.
+    Of several, it is the one with the most non-finite elements.
     """
     worst = min(runs, key=lambda run: _badness(run.verdict))
     verdict = worst.verdict

@@ -1,4 +1,4 @@
-"""The sides of a run at one size of each named dimension, and how they are timed."""
+"""Implementations compared in a run at one size of each named dimension, and their timing."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 import torch
 
 from lowerscope.core.comparing.numpy_reference import NumpyReference
+from lowerscope.core.comparing.tolerances import EPSILONS
 from lowerscope.core.dimensions import Sizes, runs_of, sizes_text, traced_sizes
 from lowerscope.core.execution.compiled_torch import CompiledTorch, compile_torch
 from lowerscope.core.execution.precise_running import PreciseRun, precise_run
@@ -23,6 +24,7 @@ from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.inputs import drawn_at
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.stages import Stages
+from lowerscope.core.tracing.node_info import dtypes_of
 
 
 def inputs_at(sizes: Sizes, stages: Stages, recipe: Recipe) -> tuple[ExampleInput, ...]:
@@ -34,7 +36,7 @@ def inputs_at(sizes: Sizes, stages: Stages, recipe: Recipe) -> tuple[ExampleInpu
 def reference_of(
     loaded: LoadedModel, values: tuple[torch.Tensor, ...], seed: int
 ) -> tuple[str, Reference | None]:
-    """Return what the outputs are compared with, and its name."""
+    """Return the reference of the outputs, and its name."""
     if loaded.model is not None:
         return "torch", Reference(loaded.model, values, seed, loaded.calling)
     if loaded.reference is not None:
@@ -44,10 +46,24 @@ def reference_of(
 
 
 def precise_of(
-    loaded: LoadedModel, values: tuple[torch.Tensor, ...], seed: int
+    stages: Stages,
+    values: tuple[torch.Tensor, ...],
+    seed: int,
+    expected: Sequence[torch.Tensor] | None,
 ) -> Callable[[], PreciseRun | None] | None:
-    """Return what runs the model in float64; ``None`` for a source without torch."""
+    """Return a run of the model in float64, for `judge`.
+
+    ``None`` if all floats have one dtype of more than 16 bits, and for a source without torch.
+    """
+    loaded, traced = stages.loaded, stages.traced
     if loaded.model is None:
+        return None
+    parts = (*loaded.model.parameters(), *loaded.model.buffers(), *values, *(expected or ()))
+    dtypes = {str(each.dtype).removeprefix("torch.") for each in parts}
+    if traced is not None:
+        dtypes.update(each for info in traced.values.values() for each in dtypes_of(info))
+    floats = dtypes.intersection(EPSILONS)
+    if len(floats) < 2 and floats.isdisjoint(("float16", "bfloat16")):
         return None
     return partial(precise_run, loaded.model, values, seed, loaded.calling)
 
@@ -62,9 +78,9 @@ def measure_run(
     *,
     quick: bool = False,
 ) -> RunTimes:
-    """Time the executable beside its reference and, where that is wanted, ``torch.compile``.
+    """Time the executable beside its reference and, if requested, ``torch.compile``.
 
-    A quick one measures one call of each side.
+    A quick one measures one call of each implementation.
     """
     measuring = Measuring(warm_up=1, repeats=1) if quick else recipe.measuring
     (times,) = measure_by_turns(
@@ -94,11 +110,11 @@ def measure_by_turns(
     Returns
     -------
     tuple[RunTimes, ...]
-        Of each executable, with the reference and, where that is wanted, ``torch.compile``.
+        Of each executable, with the reference and, if requested, ``torch.compile``.
     """
     others, compiled = _reference_sides(stages[0], recipe, sizes, reference, measuring, progress)
     progress.report(f"{MEASURING} at {sizes_text(sizes)}" if sizes else MEASURING)
-    # What a function prints or counts, it does once a call.
+    # Side effects of a function occur once a call.
     pure = all(each.transformed.module["main"].is_pure for each in stages)
     ours = [Side("TVM", each.call, threads_of_tvm()) for each in executions]
     budget = BUDGET * len(ours) / len(runs_of(recipe))
@@ -123,7 +139,7 @@ def measure_reference(
     measuring: Measuring,
     progress: Progress,
 ) -> RunTimes:
-    """Time the reference and, where that is wanted, ``torch.compile``, with nothing beside them."""
+    """Time the reference and, if requested, ``torch.compile``, on their own."""
     others, compiled = _reference_sides(stages, recipe, sizes, reference, measuring, progress)
     if not others:
         return RunTimes(sides=(), warm_up=measuring.warm_up)
@@ -142,7 +158,7 @@ def _reference_sides(
     measuring: Measuring,
     progress: Progress,
 ) -> tuple[list[Side], CompiledTorch]:
-    """Return what an executable is timed beside, and how ``torch.compile`` did."""
+    """Return the references timed beside an executable, and the outcome of ``torch.compile``."""
     loaded, threads = stages.loaded, torch.get_num_threads()
     others = []
     if reference is not None:

@@ -1,4 +1,4 @@
-"""What the tensors are called that the calls of a run read and write."""
+"""Names of the tensors that the calls of a run read and write."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from lowerscope.core.running.kept_values import KeptCall, KeptTensor
 from lowerscope.core.stages import Stages
 
 FIRST = 8
-"""How many of the first elements of a tensor are given."""
+"""Number of first elements of a tensor that are returned."""
 
 DIGITS = 4
-"""To so many significant digits."""
+"""Significant digits of the elements."""
 
 Named = tuple[str, TensorKind, str]
-"""A name, what it is of, and an id; both may be empty."""
+"""A name, its kind, and an id; name and id may be empty."""
 
 
 _UNKNOWN: Named = ("", "value", "")
@@ -36,7 +36,7 @@ _UNKNOWN: Named = ("", "value", "")
 
 @dataclass(frozen=True)
 class CallNames:
-    """The names of what a call reads, and of its value, in the order of its arguments."""
+    """The names of a call's inputs and outputs, in the order of its arguments."""
 
     read: tuple[Named, ...]
     written: tuple[Named, ...]
@@ -45,8 +45,8 @@ class CallNames:
 def step_names(stages: Stages) -> tuple[CallNames, ...]:
     """Return the names of the tensors of each call of ``main``.
 
-    What calls compute has the name of the binding before the passes, where it has not become a part
-    of something else.
+    Computed values are named by the binding before the passes, unless that has been merged into
+    another.
     """
     calls = CallsOf(stages.recorded, "main")
     names = _Names(stages, calls)
@@ -65,11 +65,11 @@ class _Names:
         return tuple(self._name_of(each) for each in self._reads(index))
 
     def written(self, index: int) -> tuple[Named, ...]:
-        """Return the tensors of the value of a call."""
+        """Return the output tensors of a call."""
         return tuple(self._value(index, item) for item in range(self._calls.calls[index].values))
 
     def _reads(self, index: int) -> Iterator[Any]:
-        """Yield the expressions of the tensors that a call reads, in the order of its arguments."""
+        """Yield the expressions of a call's input tensors, in the order of its arguments."""
         call = self._calls.calls[index]
         value = self._calls.value_bound_to(call.variable)
         operator = str(getattr(value.op, "name", ""))
@@ -78,7 +78,7 @@ class _Names:
         elif operator in ("relax.call_tir", "relax.call_dps_packed"):
             args = value.args[1:2]
         elif isinstance(value.op, (ir.GlobalVar, relax.ExternFunc)):
-            # A pass has made the call already: what it writes into comes last.
+            # A pass has already made the call: its outputs come last.
             count = call.values if call.gives == "written" else 0
             args = value.args[: len(value.args) - count]
         else:
@@ -133,16 +133,16 @@ class _Names:
 
 
 def run_step(stages: Stages, kept: KeptCall, call: int, lines: tuple[int, int]) -> RunStep:
-    """Return one call of a run of ``main`` in full.
+    """Return the full record of one call of a run of ``main``.
 
     Parameters
     ----------
     kept
-        What is kept of the tensors that it has read and written.
+        Its cached inputs and outputs.
     call
         Its index.
     lines
-        The first and the last line of the bytecode of ``main`` to give with it, from 1.
+        The first and the last line of the bytecode of ``main`` to include, from 1.
     """
     names = stages.keep(
         "step tensors",
@@ -165,7 +165,7 @@ def run_step(stages: Stages, kept: KeptCall, call: int, lines: tuple[int, int]) 
 def _described(
     side: CallSide, call: int, tensors: Sequence[KeptTensor], names: Sequence[Named]
 ) -> Iterator[StepTensor]:
-    # Where a call reads more than tensors one by one, its arguments are not those of the binding.
+    # If a call has other arguments than individual tensors, they do not match the binding's.
     known = names if len(names) == len(tensors) else [_UNKNOWN] * len(tensors)
     for item, (tensor, (name, kind, entity)) in enumerate(zip(tensors, known, strict=True)):
         value = tensor.value

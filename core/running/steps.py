@@ -1,4 +1,4 @@
-"""The steps of a run: the calls of the virtual machine, each with its line of the bytecode."""
+"""Steps of a run: the calls of the virtual machine, each with its line of the bytecode."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def call_runs(
     Parameters
     ----------
     places
-        As in `Watched`: which of all calls each was. These are made in the order of the bytecode,
-        one for each of its instructions that calls.
+        As in `Watched`: the index of each among all calls. These are in the order of the bytecode,
+        one for each call instruction.
     bindings_of, nodes_of
-        Ids of what each call computes.
+        Ids of the bindings and nodes that each call computes.
     """
     lines = bytecode_of(stages.recorded.built.executable.as_text(), "main")
     calling = [number for number, line in enumerate(lines, start=1) if line.call]
     found = []
     for index, (call, place) in enumerate(zip(calls, places, strict=True)):
         number = calling[place] if place < len(calling) else 0
-        # With branches, what is called is not what is written one after the other.
+        # With branches, the order of the calls is not that of the text.
         is_there = number > 0 and lines[number - 1].call == call.event
         found.append(
             CallRun(

@@ -1,4 +1,4 @@
-"""How long torch takes for each node of a graph, on what a run of the model gives it."""
+"""Torch's time for each node of a graph, on its arguments in a run of the model."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lowerscope.core.progress import Progress
 from lowerscope.core.tracing.tracing import TracedModel
 
 BUDGET = 0.5
-"""Seconds that the measurements of all nodes should take together."""
+"""Total time of the measurements of all nodes, in seconds."""
 
 REPEATS = 20
-"""Measurements of a node, at most; one at least."""
+"""Most measurements of a node; at least one is made."""
 
 
 def torch_times(
@@ -25,7 +25,7 @@ def torch_times(
 ) -> dict[str, float]:
     """Return the median time of each node that calls something, in milliseconds, by name.
 
-    Of a graph that torch cannot run node by node, those as far as it could.
+    For a graph that torch cannot run node by node, up to the failing node.
 
     Raises
     ------
@@ -42,16 +42,16 @@ def torch_times(
             for call in walk.calls([name]):
                 found[name] = statistics.median(_seconds(call, share)) * 1000
         except TORCH_ERRORS:
-            # The comparison says so, of each node that it concerns.
+            # The comparison reports it for each node concerned.
             return found
     return found
 
 
 def _seconds(call: Callable[[], object], share: float) -> list[float]:
-    """Return the times of some calls, until they have taken their share."""
+    """Return the times of some calls, until they have used their share."""
     times: list[float] = []
     with torch.inference_mode(), warnings.catch_warnings():
-        # What torch has to say of the model's calls, it said when the model was traced.
+        # torch's warnings of the model's calls were shown when it was traced.
         warnings.simplefilter("ignore")
         while not times or (len(times) < REPEATS and sum(times) < share):
             start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""One run of ``main`` that is watched: its times, and what its calls read and write."""
+"""Instrumented run of ``main``: its times, and the inputs and outputs of its calls."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from lowerscope.core.running.watching import Watched, watch, watched
 from lowerscope.core.stages import Stages
 
 BUDGET = 0.5
-"""Seconds that the runs that are timed should take together; of a slower one, one is enough."""
+"""Total time of the timed runs, in seconds; of a slower one, one is enough."""
 
 _UNREAD = "nothing reads it, so the memory that it is made of was used again before"
 
 Take = Callable[[int, Sequence[torch.Tensor], str], None]
-"""Given the index of a call, its values, and why these are not to be looked at, if so."""
+"""Callback with the index of a call, its values, and why these are not to be compared, if so."""
 
 
 class WatchedRun:
@@ -32,16 +32,16 @@ class WatchedRun:
     Parameters
     ----------
     keep
-        Bytes of values that are kept.
+        Bytes of values that are cached.
 
     Attributes
     ----------
     arguments
-        What ``main`` is called with.
+        Of ``main``.
     functions
-        What was called so far, by its event.
+        The called functions so far, by event.
     values
-        What is kept.
+        The cached values.
     """
 
     def __init__(self, stages: Stages, inputs: Sequence[torch.Tensor], keep: int) -> None:
@@ -54,23 +54,23 @@ class WatchedRun:
         given = addresses_of([*self.arguments, *_constants(self.calls)])
         self.values = KeptValues(keep, self.calls.sources, given)
         self._execution = Execution(stages.built.executable, "main", self.arguments)
-        # What a function prints or counts, it does once a call.
+        # Side effects of a function occur once a call.
         self._is_pure = bool(stages.transformed.module["main"].is_pure)
 
     def run(
         self, note: Callable[[int, Sequence[Any]], None], take: Take, progress: Progress
     ) -> Watched:
-        """Run once, and look at the values.
+        """Run once, and process the values.
 
         Parameters
         ----------
         note
-            Told of what each call gives, as soon as it does.
+            Notified of the outputs of each call at once.
         take
-            Given the values of each call, in order: when the run is over, as it goes on with
-            torch's threads in between is slower; or at once, where they cannot be kept.
+            Given the values of each call, in order: after the run, since torch's threads in between
+            would slow it down; or at once, if they cannot be cached.
         progress
-            Is told of each call before it begins.
+            Notified of each call before it begins.
 
         Raises
         ------
@@ -106,14 +106,14 @@ class WatchedRun:
         Parameters
         ----------
         seen
-            What `run` has returned, which is one of them where there is no time for others.
+            The result of `run`, which counts as one of them if there is no time for others.
         repeats
             At most.
 
         Raises
         ------
         Cancelled
-            If the user has stopped it.
+            If the user has cancelled it.
         """
         once = max(sum(seen.seconds), 1e-6)
         count = min(repeats, int(BUDGET / once)) if self._is_pure else 1
@@ -131,18 +131,18 @@ class WatchedRun:
 
 
 _VALUES = (tvm.runtime.Tensor, bool, int, float)
-"""What a call gives; what a pass has made a call of may give memory instead."""
+"""Types of a call's results; for a call made by a pass, it may be memory instead."""
 
 
 def _seen(value: Any) -> torch.Tensor:
-    """Return a value as a tensor, for as long as it is what it is."""
+    """Return a value as a tensor, a view that is valid until the memory is reused."""
     if isinstance(value, tvm.runtime.Tensor):
         return torch.utils.dlpack.from_dlpack(value)
     return to_torch(value)
 
 
 def _constants(calls: CallsOf) -> list[Any]:
-    """Return the tensors that stand in ``main``."""
+    """Return the constant tensors in ``main``."""
     found: list[Any] = []
 
     def note(expression: Any) -> None:

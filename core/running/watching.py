@@ -1,4 +1,4 @@
-"""Runs that are watched: what the virtual machine tells of its calls, one by one."""
+"""Instrumented runs, with notifications of the virtual machine for each call."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from lowerscope.core.running.calls import BoundCall
 from lowerscope.core.running.running_call import NO_CALL
 
 Took = Callable[[int, tuple[Any, ...]], None]
-"""Told of a call by its index, with tensors: those that it reads, or those of its value."""
+"""Callback with the index of a call, and its input or output tensors."""
 
 
 class _Watch:
-    """What the virtual machine tells of the calls of one run."""
+    """Handler of the virtual machine's notifications in one run."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class _Watch:
             return 0
         self._depth -= 1
         place = len(self.seconds)
-        # What is called inside of another call is a part of that.
+        # Nested calls are a part of the outer one.
         if self._depth or self.failure is not None or name not in self._events:
             return 0
         if place < len(self._calls) and self._calls[place].event == name:
@@ -78,7 +78,7 @@ class _Watch:
     def _tell(self, told: Took, place: int, tensors: tuple[Any, ...]) -> None:
         try:
             told(place, tensors)
-        except Exception as error:  # TVM would end the process's error in its own words
+        except Exception as error:  # TVM would wrap the error in a message of its own
             self.failure = error
 
 
@@ -91,17 +91,17 @@ def watch(
 
 @dataclass(frozen=True)
 class Watched:
-    """What a run has shown that was watched.
+    """Results of an instrumented run.
 
     Attributes
     ----------
     seconds
-        The time of each call, with some microseconds of watching.
+        The time of each call, with some microseconds of overhead.
     places
-        Which of all calls of the virtual machine each of them was, in the order of the run and
-        from 0: it makes others in between, for memory and shapes.
+        Index of each among all calls of the virtual machine, in run order and from 0: it makes
+        others in between, for memory and shapes.
     functions
-        What was called, by its event.
+        The called functions, by event.
     """
 
     seconds: list[float]
@@ -117,19 +117,19 @@ def watched(
     functions: dict[str, Any] | None = None,
     progress: Progress = SILENT,
 ) -> Watched:
-    """Run once and return what that shows of each call.
+    """Run once and return the results for each call.
 
     Parameters
     ----------
     took
         Called with the index and the value of each call as soon as it is computed: the memory is
-        used again later. That is not a part of the call's time.
+        reused later. Not a part of the call's time.
     begins
-        Called with the index of a call and what it reads, just before it; no part of its time.
+        Called with the index of a call and its inputs, just before it; not a part of its time.
     functions
-        What is called is written into it by its event, as it is called.
+        Filled with the called functions by event.
     progress
-        Is told of each call before it begins.
+        Notified of each call before it begins.
 
     Raises
     ------

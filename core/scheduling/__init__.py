@@ -1,1 +1,1 @@
-"""Schedules of TensorIR functions: their primitives, and what these make of a function."""
+"""Schedules of TensorIR functions: their primitives, and the effect of these on a function."""

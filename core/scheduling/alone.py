@@ -12,6 +12,7 @@ import tvm
 from tvm import tirx
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.execution.building import compile_function
 
 _ENTRY = "alone"
 _GUARD = 4096
@@ -21,7 +22,7 @@ _MARK = 0xA5
 
 @dataclass(frozen=True)
 class Compiled:
-    """A function that was compiled, and the time that it took, in milliseconds."""
+    """A compiled function, with the time of its compilation in milliseconds."""
 
     module: Any
     milliseconds: float
@@ -55,10 +56,9 @@ def compile_alone(function: tirx.PrimFunc, target: tvm.target.Target) -> Compile
     LowerscopeError
         If TVM fails.
     """
-    module = tvm.IRModule({_ENTRY: function.with_attr("global_symbol", _ENTRY)})
     start = time.perf_counter()
     try:
-        built = tvm.compile(module, target).jit()
+        built = compile_function(_ENTRY, function, target).jit()
     except TVM_ERRORS as error:
         raise LowerscopeError(
             f"TVM could not compile the function: {last_line(error)}",
@@ -70,7 +70,7 @@ def compile_alone(function: tirx.PrimFunc, target: tvm.target.Target) -> Compile
 
 
 class Guarded:
-    """A tensor with marked bytes on both sides of it, to see what is written beside it.
+    """A tensor with marked bytes on both sides, which show out-of-bounds writes.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Guarded:
     def __init__(self, value: torch.Tensor) -> None:
         size = value.numel() * value.element_size()
         self._memory = torch.full((size + 2 * _GUARD + 64,), _MARK, dtype=torch.uint8)
-        # TVM wants its tensors aligned, and nobody promises that torch's are.
+        # TVM needs aligned tensors, and torch does not guarantee alignment.
         self._begin = _GUARD + -self._memory.data_ptr() % 64
         self._end = self._begin + size
         self.tensor = self._memory[self._begin : self._end].view(value.dtype).view(value.shape)
@@ -92,6 +92,6 @@ class Guarded:
 
     @property
     def intact(self) -> bool:
-        """Whether nothing was written beside the tensor."""
+        """Return whether nothing was written beside the tensor."""
         beside = (self._memory[: self._begin], self._memory[self._end :])
         return all(bool((each == _MARK).all()) for each in beside)

@@ -1,4 +1,4 @@
-"""What TVM would accept of annotations, or die of when it builds, and what is wrong with it."""
+"""Guards of annotations: uses that TVM would accept, or crash on when it builds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AUTO_UNROLL = "pragma_auto_unroll_max_step"
 LAYOUT_REWRITE = "meta_schedule.layout_rewrite_preproc"
 
 MAX_STEP = 1024
-"""Of `AUTO_UNROLL`: the build of many more takes minutes, and never ends at 2**30."""
+"""Limit of `AUTO_UNROLL`: the build of many more takes minutes, and never ends at 2**30."""
 
 _NUMBERS: dict[str, int] = {
     AUTO_UNROLL: MAX_STEP,
@@ -38,11 +38,11 @@ _OF_OTHERS = (
     "irregular_loop_mark",
     "warp_execution",
 )
-"""What passes of other targets read, or other primitives write."""
+"""Annotations that passes of other targets read, or other primitives write."""
 
 
 def annotate(call: Call) -> None:
-    """Refuse pragmas that the build does not know, or takes minutes for."""
+    """Reject pragmas that the build does not know, or takes minutes for."""
     key, value = call.values["ann_key"], call.values["ann_val"]
     if key in _annotations(call):
         raise StepFailed(f"it has an annotation {key} already")
@@ -62,7 +62,7 @@ def annotate(call: Call) -> None:
 
 
 def unannotate(call: Call) -> None:
-    """Refuse to take off what is not there."""
+    """Reject the removal of an annotation that does not exist."""
     keys = list(_annotations(call))
     if call.values["ann_key"] not in keys:
         raise StepFailed(

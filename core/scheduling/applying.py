@@ -1,4 +1,4 @@
-"""One primitive is applied to a schedule."""
+"""Application of one primitive to a schedule."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from lowerscope.core.scheduling.titles import title_of
 
 @dataclass(frozen=True)
 class Applied:
-    """What a primitive has made.
+    """Result of a primitive.
 
     Attributes
     ----------
     sch
-        The schedule after it; the one before is as it was.
+        The schedule after it; the one before is unchanged.
     outputs
-        What it gave back, as `Made.output` counts.
+        Its results, in the order of `Made.output`.
     title
-        What it did, in words: ``split k into 4 × 32``.
+        Its effect in words: ``split k into 4 × 32``.
     """
 
     sch: Schedule
@@ -55,7 +55,7 @@ def apply(
     sch
         On a module that holds the function alone.
     outputs
-        What the steps before gave back, by their ids.
+        Results of the earlier steps, by their ids.
     absent
         Why a step that is not in `outputs` is not, such as ``"step 2, which made this, is
         off"``, by its id.
@@ -63,7 +63,7 @@ def apply(
     Raises
     ------
     StepFailed
-        If TVM or a guard refuses it.
+        If TVM or a guard rejects it.
     """
     entry = entry_of(primitive.name)
     arguments = given(entry, primitive)
@@ -81,7 +81,7 @@ def apply(
     if entry.guard is not None:
         entry.guard(call)
     if entry.draws:
-        # A replay has to draw the same, and what was shown before it got its id as well.
+        # A replay must draw the same, and so must what was shown before it got its id.
         drawn = msgspec.json.encode((primitive.name, primitive.arguments))
         sch.seed(zlib.crc32(drawn) % (2**31 - 2) + 1)
     made = _called(entry, call)

@@ -1,4 +1,4 @@
-"""Arguments of primitives: as they are in a recipe, and as TVM takes them."""
+"""Conversion of arguments of primitives from a recipe's form to TVM's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lowerscope.core.scheduling.references import Output
 Resolve = Callable[[Reference], Output]
 
 _WIDEST = 2**31 - 1
-"""TVM takes numbers of 32 bits in many places, and cuts off the rest."""
+"""Limit of numbers: TVM uses 32 bits in many places, and cuts off the rest."""
 
 
 def given(entry: Entry, primitive: Primitive) -> dict[str, Argument]:
@@ -103,7 +103,7 @@ def _integer(field: Field, argument: Argument, resolve: Resolve) -> int:
 
 
 def _number_or_made(field: Field, argument: Argument, resolve: Resolve) -> Any:
-    """Return a number, or what a step has drawn."""
+    """Return a number, or a result that a step has drawn."""
     if isinstance(argument, Made | At):
         output = resolve(argument)
         if isinstance(output, LoopRV | SBlockRV):

@@ -1,4 +1,4 @@
-"""A TensorIR function of any size, at one size: to be counted, called and measured there."""
+"""Specialisation of a TensorIR function to one size, to be counted, called and measured."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def at_sizes(function: tirx.PrimFunc, given: Given | None) -> AtSizes:
     Parameters
     ----------
     given
-        What it is called with; ``None`` where that is not known.
+        The arguments of its call; ``None`` where they are not known.
 
     Raises
     ------
     LowerscopeError
-        If that would have to be known, or is not what the function takes.
+        If they are needed and not known, or are not what the function takes.
     """
     if not is_symbolic(function):
         return AtSizes(function, function)
@@ -76,9 +76,9 @@ def at_sizes(function: tirx.PrimFunc, given: Given | None) -> AtSizes:
 def _buffers(
     function: tirx.PrimFunc, shapes: list[tuple[int, ...]], sizes: dict[str, int]
 ) -> dict[Any, Any]:
-    """Return buffers of one size in place of those of any; `sizes` learns the names in them.
+    """Return buffers of one size in place of those of any; add the names in them to `sizes`.
 
-    An extent is set where it is a variable that is met for the first time; others follow from it.
+    An extent is set where its variable occurs for the first time; others follow from it.
     """
     buffers = {}
     for parameter, shape in zip(function.params, shapes, strict=True):
@@ -97,7 +97,7 @@ def _buffers(
 
 
 def is_symbolic(function: tirx.PrimFunc) -> bool:
-    """Return whether what a function takes has no size of its own, or is a number."""
+    """Return whether a parameter of the function has a symbolic shape, or is a number."""
     return any(
         not is_buffer_var(each) or any(known(extent) is None for extent in each.ty.shape)
         for each in function.params

@@ -1,4 +1,4 @@
-"""What TVM would accept of blocks that are moved, and what is wrong with it."""
+"""Guards of blocks that are moved: uses that TVM would accept, and that are wrong."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lowerscope.core.scheduling.sizes import known
 
 
 def compute_inline(call: Call) -> None:
-    """Refuse what brings a comparison of floats into the ``not`` of a reader.
+    """Reject an inlining that brings a comparison of floats into the ``not`` of a reader.
 
     TVM makes ``b < a`` of ``not a <= b``, which is another value where one of them is NaN.
     """
@@ -30,7 +30,7 @@ def compute_inline(call: Call) -> None:
 
 
 def reverse_compute_inline(call: Call) -> None:
-    """Refuse the same for a block that is put into what it reads."""
+    """Reject the same for a block that is inlined into its producer."""
     block = call.sch.get(call.values["block"])
     for place in places(function_of(call.sch)):
         if place.is_block and place.stmt.writes and _negates(place.stmt, block):
@@ -68,7 +68,7 @@ def _negates(block: Any, reader: Any) -> bool:
 
 
 _NEGATIONS = (tirx.Not, tirx.EQ, tirx.NE)
-"""What TVM writes as ``not`` where one side is a constant are the latter two."""
+"""Expressions that negate: TVM writes the latter two as ``not`` where one side is a constant."""
 
 
 def _reads(buffer: Any, expression: Any) -> bool:
@@ -87,10 +87,11 @@ _COMPARISONS = (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.EQ, tirx.NE)
 
 
 def compute_at(call: Call) -> None:
-    """Refuse to move a block whose condition leaves out some values of its axes.
+    """Reject moving a block whose condition leaves out some values of its axes.
 
-    TVM makes the loops anew from the extents of the axes, and forgets the condition: a block of
-    ``rfactor``, of an axis that the split did not divide, would then read what is not there.
+    TVM regenerates the loops from the extents of the axes, and loses the condition: a block of
+    ``rfactor``, of an axis that the split did not divide, would then read elements that do not
+    exist.
     """
     block = call.sch.get(call.values["block"])
     place = next(each for each in places(function_of(call.sch)) if each.stmt.same_as(block))
@@ -112,7 +113,7 @@ def compute_at(call: Call) -> None:
 
 
 def conjuncts(condition: Any) -> Iterator[Any]:
-    """Yield what has to hold for a condition to hold, but for what always does."""
+    """Yield the conjuncts of a condition, except those that always hold."""
     if isinstance(condition, tirx.And):
         yield from conjuncts(condition.a)
         yield from conjuncts(condition.b)
@@ -121,7 +122,7 @@ def conjuncts(condition: Any) -> Iterator[Any]:
 
 
 def _leaves_out(conditions: list[Any], call: Call, axes: list[Any]) -> bool:
-    """Return whether the loops come to fewer values than the axes have, as far as that is known."""
+    """Return whether the loops cover fewer values than the axes have, as far as that is known."""
     loops = [call.sch.get(each) for each in call.sch.get_loops(call.values["block"])]
     extents = {each.loop_var: known(each.extent) for each in loops}
     ends = [known(getattr(each, "b", None)) for each in conditions]
@@ -136,7 +137,7 @@ def _leaves_out(conditions: list[Any], call: Call, axes: list[Any]) -> bool:
 
 
 def reverse_compute_at(call: Call) -> None:
-    """Refuse a block that reads nothing computed: it would be computed whole at each iteration."""
+    """Reject a block that reads nothing computed: it would be computed whole at each iteration."""
     try:
         producers = call.sch.get_producers(call.values["block"])
     except REFUSED as error:

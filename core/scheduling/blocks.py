@@ -1,4 +1,4 @@
-"""Primitives of blocks: where they are computed, and what is inside of them."""
+"""Primitives of blocks: their place of computation, and their contents."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PLACE = Field(
 
 
 def one_block(site: Site) -> Iterator[Arguments]:
-    """Take a block by itself."""
+    """Propose a block by itself."""
     block = block_alone(site)
     if block is not None:
         yield {"block": site.named[block]}

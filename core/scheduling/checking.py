@@ -1,4 +1,4 @@
-"""Whether a scheduled function computes what it did before: both are run on the same values."""
+"""Comparison of a scheduled function with the unscheduled one, run on the same values."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tvm import s_tir, tirx
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.threads import use_threads
+from lowerscope.core.model.formatting import error_text
 from lowerscope.core.progress import Progress
 from lowerscope.core.records.numbers import Checked, Verdict
 from lowerscope.core.records.schedule import CHECK_THREAD
@@ -27,29 +28,29 @@ from lowerscope.core.scheduling.random_inputs import draw, dtype_of_torch, stati
 T = TypeVar("T")
 
 _UNITS, _UNITS_A_ROOT = 8.0, 2.0
-"""Units in the last place that a value may be off, and that more by the root of the terms."""
+"""Tolerance in units in the last place, and its growth with the root of the number of terms."""
 
 _VALUES = 4
-"""So many values of an output say how large it is: a single sum may be nothing by chance."""
+"""Number of values below which an output may be small by chance, as a single sum may."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What the unscheduled function computes.
+    """Results of the unscheduled function.
 
     Attributes
     ----------
     parameters
         Its buffers.
     inputs
-        What it was given; ``None`` for what it only writes.
+        Its arguments; ``None`` for those that it only writes.
     outputs
-        What is in each buffer afterwards; ``None`` for what it only reads.
+        The content of each buffer afterwards; ``None`` for those that it only reads.
     terms
-        How many terms the sums have that an output is made of, at most.
+        Maximum number of terms in the sums of an output.
     scales
-        The largest absolute value of each output that is finite; of what has few values, for
-        other inputs as well.
+        The largest finite absolute value of each output; of one with few values, for other inputs
+        as well.
     """
 
     parameters: tuple[Parameter, ...]
@@ -60,24 +61,24 @@ class Reference:
 
     @property
     def size(self) -> int:
-        """Bytes of all of it."""
+        """Size of all buffers, in bytes."""
         tensors = (each for each in (*self.inputs, *self.outputs) if each is not None)
         return sum(each.numel() * each.element_size() for each in tensors)
 
 
 class CompiledSomewhere(Protocol):
-    """A function that was compiled, somewhere."""
+    """A function that was compiled, on this machine or another one."""
 
     def call(self, arguments: Sequence[Any]) -> None:
         """Call it once with tensors of this machine."""
 
 
 Compiler = Callable[[tirx.PrimFunc, tvm.target.Target], CompiledSomewhere]
-"""Makes of a function what can be called: `compile_alone`, or what does so on another machine."""
+"""Compiles a function to be called: `compile_alone`, or its counterpart on another machine."""
 
 
 class TookTooLong(Exception):
-    """There was no time left; what took too long is still running."""
+    """Timeout of a call, which is still running."""
 
 
 def reference_of(
@@ -89,12 +90,12 @@ def reference_of(
 ) -> Reference:
     """Run the unscheduled function on random values.
 
-    Where it gives something that is not finite for normal numbers, positive ones are drawn.
+    Where results are not finite for normally distributed values, positive ones are drawn.
 
     Parameters
     ----------
     compiler
-        Makes of a function what can be called with tensors of this machine.
+        Compiles a function to be called with tensors of this machine.
 
     Raises
     ------
@@ -140,16 +141,16 @@ def compare(
     limit: Limit,
     compiler: Compiler = compile_alone,
 ) -> Checked:
-    """Run a scheduled function on the values of its reference, and say whether it gives the same.
+    """Compare a scheduled function with its reference, on the values of the latter.
 
     Integers and booleans have to be equal. A floating-point output may be off by
     ``(8 + 2 sqrt(K)) eps s`` everywhere: ``eps`` of the coarsest dtype among the floating-point
     buffers that the function is called with, ``K`` the terms of the sums that it is made of, and
     ``s`` the largest absolute value of the output, or 1 if that is next to nothing; of a few sums,
-    of what they are for other inputs as well. The
-    rounding of a sum of ``K`` terms in another order is of that size; a term that is left out makes
-    some ``s / sqrt(K)``. What is not finite has to be so at the same places. Before the run, each
-    output holds what the reference has not, so that what is not written differs.
+    of what they are for other inputs as well. The rounding of a sum of ``K`` terms in another order
+    is of that size; a term that is left out makes some ``s / sqrt(K)``. Values that are not finite
+    must be so at the same places. Before the run, each output holds other values than the
+    reference, so that elements that are not written differ.
 
     Raises
     ------
@@ -192,7 +193,7 @@ def compare(
 
 
 class _Given:
-    """A buffer that a function is called with, and what has to be in it afterwards."""
+    """A buffer that a function is called with, and its expected content afterwards."""
 
     def __init__(
         self,
@@ -205,7 +206,7 @@ class _Given:
             shape, dtype = parameter.shape or (), dtype_of_torch(parameter.dtype)
             value = _other_than(expected, torch.zeros(shape, dtype=dtype))
         elif expected is None:
-            expected = value  # what it only reads has to stay as it is
+            expected = value  # buffers that it only reads must not change
         self.parameter = parameter
         self.guarded = Guarded(value)
         self.expected = expected
@@ -213,12 +214,12 @@ class _Given:
 
     @property
     def has_output(self) -> bool:
-        """Whether it holds elements that the function computes."""
+        """Return whether the buffer holds elements that the function computes."""
         return self.parameter.role != "input" and bool(self.guarded.tensor.numel())
 
 
 def _other_than(expected: torch.Tensor | None, zeros: torch.Tensor) -> torch.Tensor:
-    """Return values of which none is the expected one."""
+    """Return values that all differ from the expected ones."""
     dtype = zeros.dtype
     if dtype.is_floating_point:
         nan = torch.full_like(zeros, math.nan)
@@ -256,7 +257,9 @@ def _judged(given: _Given, eps: float, terms: int) -> Checked:
     error = float(gap.max()) if gap.numel() else 0.0
     if not reason and error > tolerance:
         outside = int((gap > tolerance).sum())
-        reason = f"{name}: {outside:,} of {b.numel():,} elements differ, by up to {error:.3g}"
+        reason = (
+            f"{name}: {outside:,} of {b.numel():,} elements differ, by up to {error_text(error)}"
+        )
     strange = a.numel() - gap.numel()
     note = (
         f"{name}: {strange:,} of {a.numel():,} elements are not finite in both" if strange else ""
@@ -270,7 +273,7 @@ def _judged(given: _Given, eps: float, terms: int) -> Checked:
 
 
 def _not_finite(name: str, a: torch.Tensor, b: torch.Tensor) -> str:
-    """Say where a value is not a number, or infinite, and should not be so."""
+    """Describe a value that is NaN or infinite, and should not be so."""
     strange = (a.isnan() & ~b.isnan(), a.isinf() & (a != b))
     for mask, word in zip(strange, ("NaN", "infinite"), strict=True):
         count = int(mask.sum())
@@ -283,7 +286,7 @@ def _not_finite(name: str, a: torch.Tensor, b: torch.Tensor) -> str:
 
 
 def _largest(value: torch.Tensor | None) -> float:
-    """Return the largest absolute value of those that are finite; 0 where there is none."""
+    """Return the largest finite absolute value; 0 where there is none."""
     if value is None or not value.dtype.is_floating_point:
         return 0.0
     finite = value[value.isfinite()].to(torch.float64).abs()
@@ -325,16 +328,16 @@ def terms_of(function: Any) -> int:
 
 
 class Limit:
-    """The time that is left for native code, which nothing can interrupt.
+    """Time limit for native code, which nothing can interrupt.
 
-    It runs in a thread of its own, and is left to itself where it takes too long.
+    It runs in a thread of its own, which is left running where it takes too long.
 
     Parameters
     ----------
     seconds
-        That are left from now on.
+        Seconds from now on.
     threads
-        What TVM is to use; its thread pools belong to the threads that call.
+        Threads that TVM uses; its thread pools belong to the calling threads.
     """
 
     def __init__(self, seconds: float, threads: int, progress: Progress) -> None:
@@ -350,7 +353,7 @@ class Limit:
         TookTooLong
             If there is no time left.
         Cancelled
-            If the answer is not wanted any more, as soon as the call is over.
+            If the request was cancelled, as soon as the call is over.
         """
         self._progress.check()
         done: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
@@ -359,7 +362,7 @@ class Limit:
             try:
                 use_threads(self._threads)
                 done.put((call(), None))
-            except BaseException as error:  # it is raised where it was asked for
+            except BaseException as error:  # it is raised where it was requested
                 done.put((None, error))
 
         threading.Thread(target=work, name=CHECK_THREAD, daemon=True).start()
@@ -385,7 +388,7 @@ def check(
     Parameters
     ----------
     reference
-        Makes the reference, or has it.
+        Returns the reference, computed or cached.
     limit, seconds
         The time for all of it.
     """

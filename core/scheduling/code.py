@@ -28,21 +28,21 @@ from lowerscope.core.scheduling.references import (
 from lowerscope.core.scheduling.titles import call_text
 
 Variables = Mapping[Reference, str]
-"""The variables that hold what a primitive names."""
+"""Variables of the loops, blocks and numbers that a primitive refers to."""
 
 
 @dataclass(frozen=True)
 class Code:
-    """The primitives that were applied so far.
+    """The program of the primitives that were applied so far.
 
     Attributes
     ----------
     lines
-        Of the program.
+        Lines of the program.
     last
         The call of the last primitive.
     made
-        The variables that hold what primitives gave back, by their ids.
+        The variables that hold the results of primitives, by their ids.
     known
         All variables, with the loops, blocks and numbers that they hold.
     """
@@ -55,7 +55,7 @@ class Code:
     def fetching(
         self, primitive: Primitive, sch: Schedule, outputs: Outputs
     ) -> tuple[Code, Variables]:
-        """Return the program with the lines that fetch what a primitive names by its place.
+        """Return the program with lines that fetch the loops and blocks of a primitive by place.
 
         Parameters
         ----------
@@ -63,7 +63,7 @@ class Code:
             The schedule that the primitive is going to be applied to; it knows the loops and blocks
             that are fetched from then on.
         outputs
-            What was there before the first primitive, among others.
+            Results of the steps so far, with the loops and blocks before the first primitive.
         """
         code, variables = self, dict[Reference, str]()
         found: Sequence[Place] = ()
@@ -75,7 +75,7 @@ class Code:
                 continue
             found = found or places(function_of(sch))
             index = _place_of(found, reference, sch, outputs)
-            # Without one, the primitive is about to fail of it.
+            # Without one, the primitive is about to fail for that reason.
             if index is not None:
                 code, variables[reference] = code._holding(index, found, sch)
         return code, variables
@@ -103,7 +103,7 @@ class Code:
         )
 
     def without(self, remark: str) -> Code:
-        """Return the program with a remark on a primitive that was not applied."""
+        """Return the program with a comment on a primitive that was not applied."""
         return replace(self, lines=(*self.lines, comment(remark)))
 
     def _holding(self, index: int, found: Sequence[Place], sch: Schedule) -> tuple[Code, str]:
@@ -161,7 +161,7 @@ class Code:
         return dict(self.known)[name]
 
     def _named(self, outputs: tuple[Output, ...]) -> tuple[Code, tuple[str, ...]]:
-        """Return names for what a call gives back, and the program that knows these."""
+        """Return names for the results of a call, and the program that knows them."""
         first = len(self.known)
         names = tuple(
             f"{_letter(output)}{number}" for number, output in enumerate(outputs, start=first)
@@ -170,7 +170,7 @@ class Code:
 
 
 def _place_of(found: Sequence[Place], at: At, sch: Schedule, outputs: Outputs) -> int | None:
-    """Return the place of a block or a loop around it; ``None`` if it is not there."""
+    """Return the place of a block or a loop around it; ``None`` if it does not exist."""
     try:
         stmt = stmt_of(sch, resolve(sch, at, outputs))
     except StepFailed:
@@ -195,7 +195,7 @@ def program(function: str, code: Code) -> str:
 
 
 def call_of(primitive: Primitive) -> str:
-    """Return a primitive that was not applied as a call, with what it names in words."""
+    """Return the call of a primitive that was not applied, with its references in words."""
     try:
         return _call(primitive, {}, (), None)
     except StepFailed:
@@ -220,7 +220,7 @@ def _letter(output: Output) -> str:
 
 
 def _decided(primitive: Primitive, sch: Schedule) -> Primitive:
-    """Return a primitive with what it has drawn at random, so that its call draws the same."""
+    """Return a primitive with its random decisions, so that its call draws the same."""
     if not entry_of(primitive.name).draws:
         return primitive
     decisions = sch.trace.decisions

@@ -1,4 +1,4 @@
-"""A schedule as a Python program, where there is no function that it could be applied to."""
+"""A schedule as a Python program that needs no function to apply it to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lowerscope.core.scheduling.titles import call_text
 def program_by_name(schedule: Schedule) -> str:
     """Return the program ``apply_trace``, which fetches blocks by their names, and loops by place.
 
-    What was so before the first step is fetched at the top.
+    Blocks and loops from before the first step are fetched at the top.
     """
     lines = _Lines()
     for primitive in schedule.primitives:

@@ -1,4 +1,4 @@
-"""What Lowerscope knows of a primitive: an entry of the table."""
+"""Specifications of primitives: the entries of the table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Arguments = dict[str, Argument]
 
 @dataclass(frozen=True)
 class Chosen:
-    """A loop or block that is selected."""
+    """A selected loop or block."""
 
     reference: Reference
     place: Place
@@ -27,22 +27,22 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Site:
-    """Where a primitive is offered: a function, and what is selected of it.
+    """A selection in a function, for which primitives are offered.
 
     Attributes
     ----------
     sch
-        The schedule of the function; it is looked at and not changed.
+        The schedule of the function; it is not changed.
     target
-        What the function is compiled for.
+        The target of the function.
     found
         Its loops and blocks.
     named
-        How each is named, in the order of `found`.
+        The reference to each, in the order of `found`.
     outputs
-        What the steps so far gave back.
+        Results of the steps so far.
     chosen
-        What is selected, in the order in which it was.
+        The selection, in the order in which it was made.
     """
 
     sch: Schedule
@@ -62,7 +62,7 @@ class Call:
     sch
         A copy of the schedule, which it is applied to.
     target
-        What the function is compiled for.
+        The target of the function.
     values
         The arguments as TVM takes them.
     given
@@ -79,43 +79,43 @@ class Call:
 
 
 Candidates = Callable[[Site], Iterator[Arguments]]
-"""Arguments to try for what is selected, the best first; none where it does not take that."""
+"""Arguments to try for the selection, the best first; none where it does not fit."""
 
 Text = Callable[[Argument, Any | None], str]
-"""Writes an argument, with the instruction that TVM noted; ``None`` where it was not applied."""
+"""Formats an argument, with the instruction that TVM noted; ``None`` where it was not applied."""
 
 Guard = Callable[[Call], None]
-"""Raises `StepFailed` for what TVM would accept, or die of."""
+"""Raises `StepFailed` for uses that TVM would wrongly accept, or crash on."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A primitive.
+    """Specification of a primitive.
 
     Attributes
     ----------
     name
-        As the method of ``tvm.s_tir.Schedule`` is called.
+        Name of the method of ``tvm.s_tir.Schedule``.
     group
-        The heading that it stands under in the menu.
+        Its heading in the menu.
     title
-        What a step does, with its arguments in braces.
+        Description of a step, with its arguments in braces.
     parameters
-        Its arguments, called as TVM calls them.
+        Its arguments, by TVM's names.
     candidates
         See `Candidates`.
     offer
-        What it does, in a few words, in the menu.
+        Its short description in the menu.
     guard
         See `Guard`.
     starred
         The argument whose members TVM takes as positional arguments.
     converted
-        What makes a value of TVM of an argument whose meaning hangs on the others.
+        Converts arguments to TVM's values whose meaning depends on other arguments.
     texts
-        How arguments are written in Python, where that is not as they are: see `Text`.
+        Formatters of arguments in Python that are not written as they are: see `Text`.
     many
-        Whether it gives back a list; otherwise one result, or none.
+        Whether it returns a list; otherwise one result, or none.
     draws
         Whether it draws at random, where its decision is not given.
     """

@@ -1,4 +1,4 @@
-"""Why a primitive was not applied: TVM's errors and our own, as the window shows them."""
+"""Errors of primitives that were not applied: TVM's and our own, as the window shows them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lowerscope.core.errors import TVM_ERRORS
 from lowerscope.core.records.schedule import StepError
 
 REFUSED = (*TVM_ERRORS, OverflowError, ArithmeticError)
-"""What TVM raises when it refuses a primitive or its arguments."""
+"""Exceptions that TVM raises when it rejects a primitive or its arguments."""
 
 _MESSAGE = "Error message: "
 _UNDERLINE = re.compile(r"^\s*\^+\s*$")
@@ -35,12 +35,13 @@ _REDUCTION = {
 }
 _CHECK = re.compile(r"^Check failed: .*? (?:is false|\(.*? vs\. .*?\)) ?: ?(.+)$", re.DOTALL)
 _RESTS = ("The pattern attempting to be matched", "Definition of a ")
-"""What follows is a function on many lines, or the same for every function."""
+"""Beginnings of rests that are cut off: a function on many lines, or text that is always the
+same."""
 _PREFIXES = ("ScheduleError: ", "ValueError: ", "InternalError: ")
 
 
 class StepFailed(Exception):
-    """A primitive was not applied; ``error`` says why."""
+    """A primitive was not applied, for the reason in ``error``."""
 
     def __init__(self, message: str, *, unsafe: bool = False) -> None:
         self.error = StepError(message=message, unsafe=unsafe)
@@ -48,14 +49,14 @@ class StepFailed(Exception):
 
     @staticmethod
     def of(error: StepError) -> StepFailed:
-        """Return what carries `error`."""
+        """Return the exception for `error`."""
         failed = StepFailed(error.message)
         failed.error = error
         return failed
 
 
 def step_error(error: BaseException) -> StepError:
-    """Return what TVM said when it refused a primitive.
+    """Return TVM's reason for rejecting a primitive.
 
     Of a ``ScheduleError``, its module is the text, without the lines of carets; the lines that
     these stood under are the offending ones. The message names loops and blocks as the script does.
@@ -94,7 +95,7 @@ def step_error(error: BaseException) -> StepError:
 
 
 def _function(lines: list[str]) -> tuple[str, int]:
-    """Return the text of the only function of a module, and how many lines stand before it."""
+    """Return the text of the only function of a module, and the number of lines before it."""
     start = 1 if lines[:1] == ["class Module:"] else 0
     body = [line.removeprefix("    ") if start else line for line in lines[start:]]
     while body and not body[-1].strip():

@@ -1,4 +1,4 @@
-"""The form of a primitive: its fields, with what can be chosen where it is applied."""
+"""The form of a primitive: its fields, with the choices at the selection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lowerscope.core.scheduling.titles import buffer_names
 
 
 def form(site: Site, entry: Entry, arguments: Mapping[str, Argument]) -> tuple[Field, ...]:
-    """Return the fields of a primitive, with `arguments` as what they have at first."""
+    """Return the fields of a primitive, with `arguments` as their initial values."""
     stmts = {
         name: _stmt(site, argument)
         for name, argument in arguments.items()
@@ -60,7 +60,7 @@ def _filled(
 
 
 def _of_block(field: Field, block: Any, arguments: Mapping[str, Argument]) -> tuple[str, ...]:
-    """Return what a field offers of a block: its axes, or its buffers."""
+    """Return the choices of a field for a block: its axes, or its buffers."""
     if field.name == "buffer":
         return tuple(buffers_of(block))
     if field.kind == "buffer":

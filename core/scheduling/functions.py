@@ -16,7 +16,7 @@ from lowerscope.core.scheduling.replaying import Replayed, Replays
 from lowerscope.core.scheduling.structure import structure_of
 
 Begins = Callable[[Schedule, Primitive | None], None]
-"""Told which step of a schedule is applied next; ``None`` when all are."""
+"""Callback for the step of a schedule that is applied next; ``None`` at the end."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Functions:
 
 
 def with_functions(module: tvm.IRModule, functions: Mapping[str, tirx.PrimFunc]) -> tvm.IRModule:
-    """Return a module with others in place of some of its functions, by name."""
+    """Return a module with some of its functions replaced, by name."""
     result = module.clone()
     for variable in module.get_global_vars():
         if str(variable.name_hint) in functions:

@@ -1,4 +1,4 @@
-"""What each primitive does, with an example: what ``resources/help/primitives.md`` says."""
+"""Help on each primitive, with an example, from ``resources/help/primitives.md``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECTION = re.compile(
 
 @dataclass(frozen=True)
 class HelpText:
-    """What a primitive does.
+    """Help on a primitive.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class HelpText:
     before, after
         The loops of an example, in TVMScript; empty without one.
     call
-        What was applied to it.
+        The call that was applied to it.
     """
 
     help: str
@@ -45,7 +45,7 @@ def page() -> str:
 
 @cache
 def help_texts() -> dict[str, HelpText]:
-    """Return what the page says, by names of primitives."""
+    """Return the help texts of the page, by names of primitives."""
     return {
         found["name"]: HelpText(
             help=" ".join(found["help"].split()),

@@ -1,4 +1,4 @@
-"""How large integers that a function is given may be, where it takes them as indices."""
+"""Upper bound on the integer inputs of a function that are used as indices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST = 1 << 20
 
 
 def largest_index(function: Any) -> int | None:
-    """Return how large the integers in the inputs may be, from 0, so that all indices are inside.
+    """Return the largest value of integer inputs, from 0, that keeps all indices in bounds.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def largest_index(function: Any) -> int | None:
 
 
 def divides_by_inputs(function: Any) -> bool:
-    """Return whether an integer is divided by what is not known before the run."""
+    """Return whether an integer is divided by a value that is known at run time alone."""
     found = False
 
     def look(expression: Any) -> None:
@@ -71,7 +71,7 @@ _DIVISIONS = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
 
 
 def _fits(function: Any, high: int | None) -> bool:
-    """Return whether indices that are read from buffers stay inside, up to `high` in the inputs.
+    """Return whether indices that are read from buffers are in bounds, up to `high` in the inputs.
 
     Without `high`, whether there are any such indices.
     """
@@ -81,7 +81,7 @@ def _fits(function: Any, high: int | None) -> bool:
 
 
 class _Walk:
-    """Follows the ranges of integers through a function, in the order of its text."""
+    """Range analysis of the integers of a function, in the order of its text."""
 
     def __init__(self, high: int | None) -> None:
         self.any = False

@@ -1,4 +1,4 @@
-"""Index maps: arithmetic on axes, read without ever being run as Python.
+"""Index maps: arithmetic on axes, parsed without being run as Python.
 
 An index map is written ``i, j -> i // 4, j, i % 4``: the axes, and for each new index a sum,
 difference, product, ``//`` or ``%`` of axes and whole numbers.
@@ -21,12 +21,12 @@ from lowerscope.core.scheduling.failures import REFUSED, StepFailed
 from lowerscope.core.scheduling.sizes import known
 
 MAX_CHECKED = 2**18
-"""Indices that are gone through to check a map; of more, TVM has to see it."""
+"""Number of indices up to which a map is checked exhaustively; beyond it, TVM has to check it."""
 
 _MAX_LENGTH = 400
 _MAX_NUMBER = 2**20
 _UNKNOWN = 2**16
-"""Stands for an extent that is symbolic."""
+"""Substitute for an extent that is symbolic."""
 _ARROWS = ("->", "→")
 
 _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -40,7 +40,7 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class IndexMap:
-    """An index map as it was written.
+    """A parsed index map.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class IndexMap:
 
     @property
     def kept(self) -> frozenset[str]:
-        """The axes that can be told from the new indices by looking: ``i``, or ``i // 4, i % 4``.
+        """The axes that the new indices contain directly: ``i``, or ``i // 4, i % 4``.
 
         None where an index is subtracted: it could be below zero.
         """
@@ -89,18 +89,18 @@ class IndexMap:
         )
 
     def _python(self, index: ast.expr) -> str:
-        # TVM takes no number for an index, and this one has the dtype of the others.
+        # TVM accepts no number as an index, and this one has the dtype of the others.
         constant = bool(self.axes) and not names_in(index)
         return f"{self.axes[0]} * 0 + {ast.unparse(index)}" if constant else ast.unparse(index)
 
 
 def parse(text: str) -> IndexMap:
-    """Read an index map.
+    """Parse an index map.
 
     Raises
     ------
     StepFailed
-        If it is something else than arithmetic on its axes.
+        If it is anything but arithmetic on its axes.
     """
     if len(text) > _MAX_LENGTH:
         raise StepFailed(f"an index map has at most {_MAX_LENGTH} characters")
@@ -133,7 +133,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _check(node: ast.expr, axes: Sequence[str]) -> None:
-    """Refuse all but sums, differences, products, ``//`` and ``%`` of axes and numbers."""
+    """Reject all but sums, differences, products, ``//`` and ``%`` of axes and numbers."""
     if isinstance(node, ast.Name):
         if node.id not in axes:
             raise StepFailed(f"{node.id} is not one of the axes {', '.join(axes)}")
@@ -167,7 +167,7 @@ def _evaluate(node: ast.expr, axes: Mapping[str, Any]) -> Any:
 
 
 def _bound(node: ast.expr, extents: Mapping[str, int]) -> int:
-    """Return a number that no value on the way to an index exceeds."""
+    """Return an upper bound on all intermediate values of an index."""
     if isinstance(node, ast.Name):
         return extents[node.id]
     if isinstance(node, ast.Constant):
@@ -183,12 +183,12 @@ def _bound(node: ast.expr, extents: Mapping[str, int]) -> int:
 
 
 def names_in(index: ast.expr) -> set[str]:
-    """Return the axes that an index is made of."""
+    """Return the axes that an index uses."""
     return {node.id for node in ast.walk(index) if isinstance(node, ast.Name)}
 
 
 def python_of(argument: object, _instruction: object) -> str:
-    """Return an index map of a recipe as a lambda; empty where it is none."""
+    """Return an index map of a recipe as a lambda; empty where it is not one."""
     try:
         return parse(argument).python() if isinstance(argument, str) else ""
     except StepFailed:
@@ -196,7 +196,7 @@ def python_of(argument: object, _instruction: object) -> str:
 
 
 def identity(axes: Sequence[str]) -> str:
-    """Return the map that changes nothing."""
+    """Return the identity map."""
     names = ", ".join(axes)
     return f"{names} -> {names}"
 
@@ -214,12 +214,12 @@ def block_axes(block: Any) -> tuple[str, ...]:
 
 
 def as_tvm(index_map: IndexMap, extents: Sequence[Any], what: str, dtype: str) -> tirx.IndexMap:
-    """Return a map as TVM takes it.
+    """Return a map as TVM's object.
 
     Parameters
     ----------
     extents
-        Of the axes that it has to have.
+        Extents of the axes that it must have.
     what
         Whose axes, for the message.
     dtype
@@ -245,12 +245,12 @@ def as_tvm(index_map: IndexMap, extents: Sequence[Any], what: str, dtype: str) -
 
 
 def check_injective(index_map: IndexMap, extents: Sequence[Any]) -> None:
-    """Refuse a map that takes two indices to one, or one below zero.
+    """Reject a map that sends two indices to one, or one below zero.
 
     Raises
     ------
     StepFailed
-        If it does, with two such indices; or if it cannot be told.
+        If it does, with two such indices; or if that cannot be determined.
     """
     if index_map.kept.issuperset(index_map.axes):
         return
@@ -259,7 +259,7 @@ def check_injective(index_map: IndexMap, extents: Sequence[Any]) -> None:
     if len(numbers) == len(sizes) and math.prod(numbers) <= MAX_CHECKED:
         _check_all(index_map, numbers)
         return
-    # With other extents than these it has to hold as well; TVM decides by divisibility.
+    # It must hold for other extents than these as well; TVM decides by divisibility.
     ranges = [size or _UNKNOWN for size in sizes]
     dtype = "int64"
     made = as_tvm(index_map, ranges, "it", dtype)

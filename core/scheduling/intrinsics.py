@@ -1,4 +1,4 @@
-"""The tensor instructions that a target has."""
+"""The tensor instructions of a target."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _NEEDS = (
     ("dotprod", "arm_cpu", ("dot_4x4_i8i8s32_sdot", "dot_4x4_u8u8u32_udot")),
     ("neon", "arm_cpu", ("dot_4x4_i8i8s32_neon",)),
 )
-"""Features of a processor, and TVM's file and names of the instructions that come with them."""
+"""Features of a processor, and TVM's file and names of the instructions that need them."""
 
 _SUMS = {"int32", "uint32"}
-"""What the instructions add in."""
+"""Dtypes in which the instructions accumulate."""
 
 _SATURATES = "dot_16x4_avx512"
-"""It adds pairs of products in 16 bits, and cuts off what does not fit."""
+"""The instruction that adds pairs of products in 16 bits, and saturates."""
 
 
 def names(target: tvm.target.Target) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def register(target: tvm.target.Target) -> None:
 
 @contextlib.contextmanager
 def without_those_of_gpus() -> Iterator[None]:
-    """Keep TVM, in the body, from registering the instructions of all targets: see `_load`."""
+    """Prevent TVM, in the body, from registering the instructions of all targets: see `_load`."""
     name = "tvm.s_tir.tensor_intrin"
     if name in sys.modules:
         yield
@@ -66,8 +66,8 @@ def without_those_of_gpus() -> Iterator[None]:
 def _load(file: str) -> None:
     """Register the instructions of one file of TVM.
 
-    Importing the package makes those of all GPUs as well, which takes half a minute. It takes what
-    is loaded here, should someone import it.
+    Importing the package makes those of all GPUs as well, which takes half a minute. A later import
+    uses what is loaded here.
     """
     name = f"tvm.s_tir.tensor_intrin.{file}"
     if name in sys.modules:
@@ -82,7 +82,7 @@ def _load(file: str) -> None:
 
 
 def _written(call: Call) -> set[str]:
-    """Return the dtypes of what the blocks write that an instruction is to take the place of."""
+    """Return the dtypes that the blocks write which an instruction is to replace."""
     stmt = call.sch.get(call.values["block_or_loop"])
     blocks = [stmt] if isinstance(stmt, s_tir.SBlock) else []
     blocks += [place.stmt for place in below(stmt.body) if place.is_block]
@@ -90,7 +90,7 @@ def _written(call: Call) -> set[str]:
 
 
 def check(call: Call) -> None:
-    """Refuse an instruction that the target does not have: its code would not run."""
+    """Reject an instruction that the target does not have: its code would not run."""
     offered = _offered(call.target)
     if not offered:
         raise StepFailed("TVM knows no tensor instruction of this target; native may have some")

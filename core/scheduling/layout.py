@@ -32,7 +32,7 @@ def _layout(site: Site) -> Iterator[Arguments]:
 
 
 def _blocked(axes: tuple[str, ...], sizes: list[int | None]) -> str:
-    """Return a map that puts a part of the widest dimension that can be split innermost."""
+    """Return a map that makes a part of the widest divisible dimension innermost."""
     wide = [
         place
         for place, size in enumerate(sizes)
@@ -58,7 +58,7 @@ def _block_layout(site: Site) -> Iterator[Arguments]:
 
 
 def _padding(argument: Argument, instruction: Any | None) -> str:
-    """Return what fills a new layout in the dtype of the buffer, which TVM insists on."""
+    """Return the padding value of a new layout in the dtype of the buffer, which TVM insists on."""
     if argument is None or instruction is None:
         return ""
     (value,) = instruction.attrs[2].final_indices

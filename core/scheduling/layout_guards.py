@@ -1,4 +1,4 @@
-"""What TVM would accept of layouts, and what is wrong with it."""
+"""Guards of layouts: uses that TVM would accept, and that are wrong."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lowerscope.core.scheduling.references import function_of
 
 
 def transform_layout(call: Call) -> None:
-    """Refuse the layout of what a caller gives: the model would call another function."""
+    """Reject the layout of an argument of the function: the model would call another function."""
     block = call.sch.get(call.values["block"])
     buffer = accessed(block, call.values["buffer"])
     if any(buffer.same_as(param) for param in function_of(call.sch).params):
@@ -24,7 +24,7 @@ def transform_layout(call: Call) -> None:
 
 
 def pad_value(call: Call) -> Any:
-    """Return what fills a new layout, in the dtype of the buffer."""
+    """Return the padding value of a new layout, in the dtype of the buffer."""
     given = call.values["pad_value"]
     if given is None:
         return None

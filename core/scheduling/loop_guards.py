@@ -1,4 +1,4 @@
-"""What TVM would accept of loops, or die of, and what is wrong with it."""
+"""Guards of loops: uses that TVM would wrongly accept, or crash on."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from lowerscope.core.scheduling.results import MAX_UNROLLED
 from lowerscope.core.scheduling.sizes import known, mentions
 
 MAX_LANES = 256
-"""Iterations of a vectorized loop: LLVM takes minutes for vectors that are much longer."""
+"""Maximum number of lanes of a vectorized loop: LLVM takes minutes for much longer vectors."""
 
 
 def split(call: Call) -> None:
-    """Refuse a split without predicates that does not divide: it writes beyond the buffer."""
+    """Reject a split without predicates that does not divide: it writes beyond the buffer."""
     if not call.values["disable_predication"]:
         return
     extent = known(call.sch.get(call.values["loop"]).extent)
@@ -42,13 +42,13 @@ def split(call: Call) -> None:
 
 
 def several(call: Call) -> None:
-    """Refuse a single loop: TVM takes it, and does nothing."""
+    """Reject a single loop: TVM accepts it, and does nothing."""
     if len(call.values["loops"]) < 2:
         raise StepFailed("there is no other loop around it or in it, with nothing beside it")
 
 
 def merge(call: Call) -> None:
-    """Refuse one loop with itself, and loops inside of one another: TVM dies of them."""
+    """Reject one loop with itself, and loops inside of one another: TVM crashes on them."""
     stmts = [call.sch.get(loop) for loop in call.values["loops"]]
     if len(stmts) < 2:
         raise StepFailed("there is no other loop of the same extent beside it")
@@ -91,7 +91,7 @@ def loop_partition(call: Call) -> None:
 
 
 def reduces(loop: tirx.For) -> bool:
-    """Return whether an axis of a reduction goes over `loop`."""
+    """Return whether an axis of a reduction depends on `loop`."""
     return any(
         axis.iter_type != tirx.IterVar.DataPar and mentions(value, loop.loop_var)
         for place in below(loop)
@@ -101,12 +101,12 @@ def reduces(loop: tirx.For) -> bool:
 
 
 def uses_any(region: Any, var: tirx.Var) -> bool:
-    """Return whether a region of a buffer begins where `var` says."""
+    """Return whether the start of a region of a buffer depends on `var`."""
     return any(mentions(each.min, var) or mentions(each.extent, var) for each in region)
 
 
 def vectorize(call: Call) -> None:
-    """Refuse what LLVM cannot make a vector of, or takes minutes for."""
+    """Reject loops that LLVM cannot vectorize, or takes minutes for."""
     extent = known(call.sch.get(call.values["loop"]).extent)
     if extent is None:
         raise StepFailed("a vectorized loop needs an extent that is a number; split it first")
@@ -124,7 +124,7 @@ def vectorize(call: Call) -> None:
 
 
 def _one_by_one(body: Any) -> str:
-    """Return a function in a body with named values that TVM has no vectors of; empty for none."""
+    """Return a function that TVM cannot vectorize in a body with bindings; empty for none."""
     named: list[Any] = []
     calls: list[Any] = []
     tvm_ffi.structural_walk(body, [(tirx.Bind, named.append), (ir.Call, calls.append)])
@@ -133,11 +133,11 @@ def _one_by_one(body: Any) -> str:
 
 
 _MADE_VECTORS_OF = ("if_then_else", "likely", "reinterpret", "Cast")
-"""What TVM vectorizes without saying so of the operator."""
+"""Operators that TVM vectorizes without an attribute that says so."""
 
 
 def unroll(call: Call) -> None:
-    """Refuse to unroll what would make code without end."""
+    """Reject unrolling that makes too much code."""
     loop = call.sch.get(call.values["loop"])
     extent = known(loop.extent)
     if extent is None:
@@ -150,7 +150,7 @@ def unroll(call: Call) -> None:
 
 
 def bind(call: Call) -> None:
-    """Refuse threads of a GPU on a processor: TVM takes them, and the build fails."""
+    """Reject GPU threads on a processor: TVM accepts them, and the build fails."""
     raise StepFailed(
         f"the target {call.target.kind.name} is a processor, and has no threads of a GPU; "
         "parallel runs a loop on its cores"

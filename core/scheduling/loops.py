@@ -1,4 +1,4 @@
-"""Primitives of loops: how they are cut, joined, ordered and run."""
+"""Primitives of loops: splitting, fusing, ordering, and execution."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _INNER: tuple[int, ...] = (32, 16, 8, 64, 4, 2)
 
 
 def one_loop(site: Site) -> Iterator[Arguments]:
-    """Take a loop by itself."""
+    """Propose a loop by itself."""
     loop = loop_alone(site)
     if loop is not None:
         yield {"loop": site.named[loop]}
@@ -56,7 +56,7 @@ def _split(site: Site) -> Iterator[Arguments]:
 def inner_extent(size: int | None) -> int:
     """Return a sensible extent of the inner of two loops that `size` is split into.
 
-    A divisor of `size`, smaller than it, if there is one; otherwise what leaves a rest.
+    A divisor of `size`, smaller than it, if there is one; otherwise one with a remainder.
     """
     if size is None:
         return 16

@@ -1,4 +1,4 @@
-"""How long a TensorIR function takes by itself."""
+"""Measurement of the time of a single TensorIR function."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ BUDGET = 0.6
 """Seconds that the repeats of a measurement should take together."""
 
 REPEATS = 40
-"""Measurements, at most."""
+"""Maximum number of measurements."""
 
 BATCH = 2e-3
-"""Seconds that one measurement takes at least: of a shorter function, several calls are one."""
+"""Minimum duration of one measurement, in seconds: several calls of a shorter function are one."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Median and quarters of the time of a call, in milliseconds, of ``repeats`` measurements."""
+    """Median and quartiles of the time of a call, in milliseconds, of ``repeats`` measurements."""
 
     milliseconds: float
     low: float
@@ -81,7 +81,7 @@ def repeated(measure: Callable[[int], float], check: Callable[[], None]) -> list
     Parameters
     ----------
     measure
-        Returns the mean time of so many calls one after the other.
+        Returns the mean time of a number of consecutive calls.
     check
         Called between measurements; may raise to cancel.
     """
@@ -102,7 +102,7 @@ def repeated(measure: Callable[[int], float], check: Callable[[], None]) -> list
 
 
 def quarters(values: Sequence[float]) -> tuple[float, float, float]:
-    """Return the values below which a quarter, a half and three quarters of `values` are."""
+    """Return the lower quartile, the median and the upper quartile of `values`."""
     if len(values) == 1:
         return (values[0],) * 3
     low, middle, high = statistics.quantiles(values, n=4, method="inclusive")

@@ -1,4 +1,4 @@
-"""Primitives of memory: copies of buffers, where they are kept, and how."""
+"""Primitives of memory: copies of buffers, their storage scope, and their access."""
 
 from __future__ import annotations
 

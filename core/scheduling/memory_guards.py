@@ -1,4 +1,4 @@
-"""What TVM would accept of buffers, or die of, and what is wrong with it."""
+"""Guards of buffers: uses that TVM would wrongly accept, or crash on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lowerscope.core.scheduling.sizes import known, mentions
 
 
 def buffer_of_block(call: Call) -> None:
-    """Refuse the number of a buffer that the block does not have."""
+    """Reject the number of a buffer that the block does not have."""
     _region(call)
 
 
@@ -37,7 +37,7 @@ def _region(call: Call) -> Any:
 
 
 def reindex(call: Call) -> None:
-    """Refuse a buffer that the block reads and writes: its copy would begin with anything."""
+    """Reject a buffer that the block reads and writes: its copy would be uninitialised."""
     buffer_of_block(call)
     block = call.sch.get(call.values["block"])
     name = call.values["buffer"]
@@ -52,7 +52,7 @@ def reindex(call: Call) -> None:
 
 
 def storage_align(call: Call) -> None:
-    """Refuse an offset that is no remainder of the factor."""
+    """Reject an offset that is not a remainder of the factor."""
     buffer_of_block(call)
     if call.values["offset"] >= call.values["factor"]:
         raise StepFailed("the offset is smaller than the factor")
@@ -71,12 +71,12 @@ def unsafe_set_dtype(call: Call) -> None:
 
 
 def reindexed_copy(call: Call) -> None:
-    """Refuse a map by which two elements of a buffer have one place in its copy."""
+    """Reject a map by which two elements of a buffer share a place in its copy."""
     region = _region(call)
     block = call.sch.get(call.values["block"])
     outer = block_around(call.sch, block)
     if outer:
-        # TVM dies where the indices hang on axes of the block around it.
+        # TVM crashes where the indices depend on axes of the block around it.
         raise StepFailed(f"{block.name_hint} stands in the block {outer}; cache_read copies there")
     index_map = parse(call.values["index_map"])
     sizes = [known(axis.dom.extent) for axis in block.iter_vars]
@@ -122,7 +122,7 @@ def _check_copy(block: Any, region: Any, index_map: IndexMap, sizes: list[int | 
 
 
 def _distinct(rows: Any) -> int:
-    """Return how many columns differ."""
+    """Return the number of distinct columns."""
     return len(np.unique(np.ascontiguousarray(rows.T), axis=0))
 
 

@@ -1,4 +1,4 @@
-"""Loops that are merged: whether an iteration of one needs what later ones of the other make."""
+"""Dependence analysis of merged loops: iterations of one that need later ones of the other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lowerscope.core.scheduling.references import Place, below
 
 
 def depends(found: Sequence[Place], first: int, second: int) -> bool:
-    """Return whether a merged loop could read what is not yet there, or write too early.
+    """Return whether a merged loop could read values too early, or write them too early.
 
     It could not if each buffer that both touch is indexed, in one of its dimensions, by each of the
     merged loops alone and in the same way, and nothing between them touches what they do.
@@ -42,7 +42,7 @@ is written."""
 
 
 def _accesses_between(found: Sequence[Place], one: Any, other: Any) -> list[Access]:
-    """Return what the blocks between two loops in the script read and write."""
+    """Return the reads and writes of the blocks between two loops in the script."""
     starts = sorted(
         index
         for index, place in enumerate(found)

@@ -1,4 +1,4 @@
-"""The menu of moves: the primitives that apply to what is selected, each tried on a copy."""
+"""The menu of primitives for the selection, each tried on a copy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lowerscope.core.scheduling.references import (
 )
 
 MAX_TRIES = 8
-"""Of a primitive, before it is greyed."""
+"""Attempts for a primitive before it is greyed out."""
 
 
 def moves(
@@ -38,23 +38,23 @@ def moves(
     *,
     step: str = "",
 ) -> tuple[Move, ...]:
-    """Return what can be done with what is selected, and what cannot, with the reason.
+    """Return the primitives for the selection, legal or not, with the reason.
 
     Parameters
     ----------
     sch
-        The function alone in its module, as it is; it is not changed.
+        The function alone in its module; it is not changed.
     chosen
         The selected loops and blocks, in the order in which they were selected.
     outputs
-        What the steps so far gave back, by their ids.
+        Results of the steps so far, by their ids.
     step
         Id of the primitives that it returns.
 
     Returns
     -------
     tuple of Move
-        In the order of `PRIMITIVES`; those that take something of another kind are left out.
+        In the order of `PRIMITIVES`; those for another kind of selection are left out.
     """
     site = _site(sch, chosen, outputs, target)
     return tuple(
@@ -85,7 +85,7 @@ def _site(
         sch=sch,
         target=target,
         found=found,
-        # A loop in which no block stands cannot be named, nor changed.
+        # A loop without a block cannot be named, nor changed.
         named=tuple(by_stmt.get(place.stmt) for place in found),  # type: ignore[misc]
         outputs=outputs,
         chosen=tuple(selected),

@@ -1,4 +1,4 @@
-"""How many operations on floating-point numbers a TensorIR function does."""
+"""Count of the floating-point operations of a TensorIR function."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _CODE_OUTSIDE = frozenset(
         *("call_llvm_intrin", "call_llvm_pure_intrin", "call_ffi_kernel"),
     )
 )
-"""Calls of what is not in the function: nobody knows how much these do."""
+"""Calls of code outside of the function, whose operations are not known."""
 
 
 class _Unknown(Exception):
-    """The number of operations depends on what is known at run time alone."""
+    """The number of operations depends on values that are known at run time alone."""
 
 
 def flops_of(function: Any) -> float | None:
     """Return the operations on floating-point numbers that one call of a function does.
 
     Each addition, multiplication, division, minimum, maximum and comparison is one, as is each
-    mathematical function, such as ``exp``; a fused multiply-add is two. Conversions, moves and
-    the arithmetic of indices are none. Of two branches, the longer one counts. What a block does
-    where its reduction begins is counted once a reduction.
+    mathematical function, such as ``exp``; a fused multiply-add is two. Conversions, moves and the
+    arithmetic of indices are none. Of two branches, the longer one counts. The initialisation of a
+    block is counted once per reduction.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def _in_statement(statement: Any) -> float:
 
 def _in_loop(loop: Any) -> float:
     each = _in_statement(loop.body)
-    # A loop that computes nothing may well have an extent that nobody knows.
+    # A loop that computes nothing may have an unknown extent.
     return each * _constant(loop.extent) if each else 0.0
 
 
@@ -136,7 +136,7 @@ def _in_call(call: Any) -> float:
 
 
 def _lanes(expression: Any) -> float:
-    """Return how many floating-point numbers a value is; 0 if it is none."""
+    """Return the number of floating-point values in an expression; 0 for other types."""
     dtype = dtype_of(expression)
     if not dtype.startswith(("float", "bfloat")):
         return 0.0

@@ -1,4 +1,4 @@
-"""What the parameters of a TensorIR function are to it: what it reads, what it writes."""
+"""Roles of the parameters of a TensorIR function: inputs, outputs, or both."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Parameter:
     buffer
         The variable.
     loads, stores
-        How often an element of it is read, and written, in one call; infinite where an extent is
-        symbolic, 0 where that cannot be seen.
+        Number of reads and writes of its elements in one call; infinite where an extent is
+        symbolic, 0 where that cannot be determined.
     """
 
     name: str
@@ -45,17 +45,17 @@ class Parameter:
 
     @property
     def size(self) -> int | None:
-        """Bytes; ``None`` where the shape is symbolic."""
+        """Size in bytes; ``None`` where the shape is symbolic."""
         return None if self.shape is None else self._bytes(math.prod(self.shape))
 
     @property
     def read(self) -> int | None:
-        """Bytes that are read, at most: of a table, the rows that are looked up."""
+        """Upper bound on the bytes that are read: of a table, the rows that are looked up."""
         return 0 if self.role == "output" else self._touched(self.loads)
 
     @property
     def written(self) -> int | None:
-        """Bytes that are written, at most."""
+        """Upper bound on the bytes that are written."""
         return 0 if self.role == "input" else self._touched(self.stores)
 
     def _touched(self, times: float) -> int | None:
@@ -69,7 +69,7 @@ class Parameter:
 
 
 def parameters_of(function: Any) -> tuple[Parameter, ...] | None:
-    """Return the buffers of a function in order; ``None`` if it takes something else besides."""
+    """Return the buffers of a function in order; ``None`` if it has other parameters as well."""
     if not all(is_buffer_var(each) for each in function.params):
         return None
     accesses = _Accesses()
@@ -95,7 +95,7 @@ def _parameter(variable: Any, accesses: _Accesses) -> Parameter:
 
 
 class _Accesses:
-    """The buffers that are written, and those that are read before that, in the order of text.
+    """Accesses of buffers: those that are written, and those that are read before, in text order.
 
     ``loads`` and ``stores`` count how often, for each.
     """
@@ -116,7 +116,7 @@ class _Accesses:
             for match in statement.block.match_buffers:
                 source = match.source.source
                 self._whole[match.buffer] = self._whole.get(source, source)
-            # Where a reduction begins, its block writes what it then reads.
+            # Where a reduction begins, its block writes the element that it then reads.
             if statement.block.init is not None:
                 self.statement(statement.block.init, times)
             self.statement(statement.block.body, times)
@@ -137,7 +137,7 @@ class _Accesses:
 
 
 def statements_in(statement: Any) -> Iterator[Any]:
-    """Yield the statements that a statement consists of, in the order of the text."""
+    """Yield the direct child statements of a statement, in the order of the text."""
     if type(statement) is tirx.SeqStmt:
         yield from statement.seq
         return
@@ -157,7 +157,7 @@ def expressions_in(statement: Any) -> Iterator[Any]:
 
 
 def inner_expressions(expression: Any) -> Iterator[Any]:
-    """Yield the expressions that an expression is made of directly."""
+    """Yield the direct operands of an expression."""
     for field in _OPERANDS:
         operand = getattr(expression, field, None)
         if isinstance(operand, ir.Expr):

@@ -1,4 +1,4 @@
-"""What this machine can do at best: its peak of multiply-adds, and its bandwidths.
+"""Measured peaks of this machine: multiply-adds, and memory and cache bandwidth.
 
 All of it is measured, each as the best of many short tries in rounds some tenths of a second apart:
 another process that takes a processor for as long as a round does not count:
@@ -9,10 +9,10 @@ another process that takes a processor for as long as a round does not count:
   that leaves out most of the machine says little. torch's product of two matrices counts as well,
   if it is faster.
 - *Memory*: torch's ``x = y + 2 z`` and ``x = y``, and its sum of ``y``, on tensors that are several
-  times as large as the last-level cache. What a write fetches before is not counted, as in STREAM.
+  times as large as the last-level cache. The fetch before a write is not counted, as in STREAM.
 - *Caches*: a TensorIR kernel of ``x = y + 2 z`` on arrays of which each thread has some 100 kB.
 
-They are kept in a file, by processor, target, threads and versions.
+Peaks are cached in a file, by processor, target, threads and versions.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ import tvm
 
 from lowerscope.core.cache_limit import read_kept, write_kept
 from lowerscope.core.encoding import UNREADABLE
+from lowerscope.core.execution.building import compile_function
 from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.memo import key_of
@@ -38,10 +39,10 @@ from lowerscope.core.records.numbers import Peaks
 from lowerscope.core.user_cache import cache_folder, processor_name
 
 _SECONDS = 0.1
-"""What each kind of try may take in a round."""
+"""Seconds of each kind of attempt in a round."""
 
 _TURNS = 4
-"""Rounds."""
+"""Number of rounds."""
 
 _LANES, _CHAINS, _DEPTH, _STEPS = 16, 12, 8, 5000
 _ELEMENTS, _ROUNDS = 8192, 50
@@ -77,7 +78,7 @@ def main(
 
 
 def measure_peaks(text: str, threads: int, progress: Progress) -> Peaks:
-    """Measure what this machine can do at best; it takes some three seconds.
+    """Measure the peaks of this machine; it takes some three seconds.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def measure_peaks(text: str, threads: int, progress: Progress) -> Peaks:
 
 
 Kernel = tuple[float, Callable[[], Any]]
-"""How much is computed or moved, and what does it."""
+"""Amount that is computed or moved, and the function that does it."""
 
 
 def _multiply_add_kernels(targets: Iterable[tvm.target.Target], threads: int) -> Iterator[Kernel]:
@@ -137,7 +138,7 @@ def _multiply_add_text(threads: int) -> str:
 
 def _built(text: str, target: tvm.target.Target) -> Callable[..., Any]:
     function = tvm.script.from_source(text)
-    built: Callable[..., Any] = tvm.compile(tvm.IRModule({"main": function}), target).jit()["main"]
+    built: Callable[..., Any] = compile_function("main", function, target).jit()["main"]
     return built
 
 
@@ -175,7 +176,7 @@ def _best(call: Callable[[], Any], progress: Progress) -> float:
 
 
 def cache_bytes() -> int:
-    """Return the size of the last-level cache; what many machines have where it is not known."""
+    """Return the size of the last-level cache, or a usual one where it is not known."""
     sizes = [8 << 20]
     for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         text = file.read_text().strip()
@@ -190,22 +191,22 @@ def cache_bytes() -> int:
 
 
 def peaks_key(text: str, threads: int) -> str:
-    """Return what measured peaks are kept under."""
+    """Return the cache key of measured peaks."""
     versions = (torch.__version__, tvm.__version__)
     return key_of("peaks", 3, processor_name(), MACHINE, text, threads, *versions)
 
 
 def kept_peaks(key: str) -> Peaks | None:
-    """Return what was measured before, if anything was."""
+    """Return the cached peaks, if there are any."""
     try:
         return msgspec.json.decode(read_kept(_file(key)), type=Peaks)
     except (OSError, *UNREADABLE):
-        # Nothing was measured yet, or by a version that wrote something else, or it is damaged.
+        # Nothing was measured yet, or by a version with another format, or the file is damaged.
         return None
 
 
 def keep_peaks(key: str, peaks: Peaks) -> Peaks:
-    """Keep what was measured where it is better than what was kept; return the best of both."""
+    """Cache peaks that exceed the cached ones; return the best of both."""
     old = kept_peaks(key)
     if old is not None:
         peaks = msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""What is selected, as primitives take it."""
+"""The selection as arguments of primitives."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from lowerscope.core.scheduling.references import loops_around, resolve, stmt_of
 
 
 def loop_alone(site: Site) -> int | None:
-    """Return the place of the only thing that is selected, if it is a loop."""
+    """Return the place of the selected loop, if nothing else is selected."""
     if len(site.chosen) == 1 and not site.chosen[0].place.is_block:
         return site.chosen[0].index
     return None
 
 
 def block_alone(site: Site) -> int | None:
-    """Return the place of the only thing that is selected, if it is a block within another."""
+    """Return the place of the selected block, if it is in another and nothing else is selected."""
     if len(site.chosen) == 1 and site.chosen[0].place.is_block and site.chosen[0].index:
         return site.chosen[0].index
     return None
 
 
 def block_and_loop(site: Site) -> tuple[int, int] | None:
-    """Return the places of a block and a loop that are selected, in either order."""
+    """Return the places of a selected block and a selected loop, in either order."""
     if len(site.chosen) != 2:
         return None
     blocks = [each.index for each in site.chosen if each.place.is_block]
@@ -33,14 +33,14 @@ def block_and_loop(site: Site) -> tuple[int, int] | None:
 
 
 def chosen_loops(site: Site) -> list[int]:
-    """Return the places of the loops that are selected, if nothing else is."""
+    """Return the places of the selected loops, if nothing else is selected."""
     if any(each.place.is_block for each in site.chosen):
         return []
     return [each.index for each in site.chosen]
 
 
 def inner_loop(site: Site, loop: int) -> int | None:
-    """Return the loop that is all that stands in another."""
+    """Return the loop that is the whole body of another."""
     inside = loop + 1
     if inside >= len(site.found) or site.found[inside].is_block:
         return None
@@ -48,7 +48,7 @@ def inner_loop(site: Site, loop: int) -> int | None:
 
 
 def outer_loop(site: Site, loop: int) -> int | None:
-    """Return the loop in which another is all that stands."""
+    """Return the loop whose whole body another one is."""
     parent = site.found[loop].parent
     if parent < 0 or site.found[parent].is_block:
         return None
@@ -62,13 +62,13 @@ def extent(site: Site, loop: int) -> int | None:
 
 
 def neighbours(site: Site, block: int, *, consumers: bool) -> list[int]:
-    """Return the places of the blocks that read what a block writes, or write what it reads."""
+    """Return the places of the consumers of a block's output, or of the producers of its input."""
     sch = site.sch.copy()
     made = resolve(sch, site.named[block], site.outputs)
     try:
         next_to = sch.get_consumers(made) if consumers else sch.get_producers(made)
     except REFUSED:
-        # TVM does not follow what blocks read that stand in no order.
+        # TVM does not find producers among blocks that have no order.
         return []
     stmts = [stmt_of(sch, each) for each in next_to]
     return [
@@ -79,5 +79,5 @@ def neighbours(site: Site, block: int, *, consumers: bool) -> list[int]:
 
 
 def around(site: Site, block: int) -> list[int]:
-    """Return the places of the loops around a block, from outside in."""
+    """Return the places of the loops around a block, the outermost first."""
     return loops_around(list(site.found), block)

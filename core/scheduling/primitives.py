@@ -1,4 +1,4 @@
-"""The primitives that a schedule is made of: one entry for each."""
+"""The table of primitives."""
 
 from __future__ import annotations
 

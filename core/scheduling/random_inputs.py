@@ -1,4 +1,4 @@
-"""Random values for the buffers of a TensorIR function, in ranges that it can take."""
+"""Random values for the buffers of a TensorIR function, in valid ranges."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from lowerscope.core.scheduling.index_bounds import divides_by_inputs, largest_i
 from lowerscope.core.scheduling.parameters import Parameter, parameters_of
 
 _SMALL = 8
-"""Integers that are no indices are at most this large, so that products of them are exact."""
+"""Maximum of integers that are not indices: products of them are exact."""
 
 
 def static_parameters(function: Any) -> tuple[Parameter, ...]:
-    """Return the buffers of a function, all of which have sizes.
+    """Return the buffers of a function, all of which have static shapes.
 
     Raises
     ------
     LowerscopeError
-        If the function takes something else, or an extent is symbolic: see `at_sizes`.
+        If the function has other parameters, or an extent is symbolic: see `at_sizes`.
     """
     parameters = parameters_of(function)
     if parameters is None:
@@ -41,11 +41,11 @@ def static_parameters(function: Any) -> tuple[Parameter, ...]:
 def draw(
     function: Any, parameters: Sequence[Parameter], seed: int, positive: bool = False
 ) -> tuple[torch.Tensor | None, ...]:
-    """Return values for what a function reads, ``None`` for what it only writes.
+    """Return values for the buffers that a function reads, ``None`` for those that it only writes.
 
-    Floating-point numbers are normal, integers small and booleans even. Where the function takes
-    integers as indices, they are from 0 and as large as all indices are inside; where it divides
-    by them, they are positive.
+    Floating-point numbers are normally distributed, integers small and booleans uniform. Where
+    integers are indices, they are drawn from 0 to the largest value with all indices in bounds;
+    where it divides by them, they are positive.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def draw(
 
 
 def dtype_of_torch(name: str) -> torch.dtype:
-    """Return torch's dtype of a name as TVM writes it.
+    """Return torch's dtype for TVM's name.
 
     Raises
     ------

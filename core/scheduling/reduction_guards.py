@@ -1,4 +1,4 @@
-"""What TVM would accept of reductions, and what is wrong with it."""
+"""Guards of reductions: uses that TVM would accept, and that are wrong."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from lowerscope.core.scheduling.sizes import mentions
 
 
 def rfactor(call: Call) -> None:
-    """Refuse a place that the buffer of the parts does not have, and parts that begin with nothing.
+    """Reject an axis that the buffer of the parts does not have, and uninitialised parts.
 
     A part is set to the initial value at its first iteration. Where the split has made more parts
-    than there are values, the condition leaves that out, and what is in memory is added up.
+    than there are values, the condition skips that iteration, and uninitialised memory is added up.
     """
     axis = call.values["factor_axis"]
     if not -8 <= axis <= 8:
@@ -54,7 +54,7 @@ def _all_begin(found: Sequence[Place], part: Any) -> bool:
 
 
 def _summed(block: Place) -> list[Any]:
-    """Return what the axes of a reduction are at an iteration."""
+    """Return the bindings of the reduction axes of a block."""
     pairs = zip(block.stmt.iter_vars, block.realize.iter_values, strict=True)
     return [value for axis, value in pairs if axis.iter_type == tirx.IterVar.CommReduce]
 
@@ -80,7 +80,7 @@ def _bends(body: Any) -> bool:
 
 
 def pad_einsum(call: Call) -> None:
-    """Refuse another number of multiples than the block has axes."""
+    """Reject a number of multiples other than the number of the block's axes."""
     block = call.sch.get(call.values["block"])
     axes, padding = len(block.iter_vars), len(call.values["padding"])
     if axes != padding:

@@ -1,4 +1,4 @@
-"""Loops and blocks of a schedule, and how primitives name them."""
+"""Loops and blocks of a schedule, and the references of primitives to them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from lowerscope.core.schedules import At, Made, Reference
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
 
 Output = Any
-"""What a primitive gives back: a ``LoopRV``, an ``SBlockRV``, or an ``ExprRV`` for a number."""
+"""Result of a primitive: a ``LoopRV``, an ``SBlockRV``, or an ``ExprRV`` for a number."""
 
 Outputs = Mapping[str | At, tuple[Output, ...]]
-"""What the primitives of a schedule gave back, by `Primitive.id`; and what was there before them:
-each block with the loops around it, from outside in, by an `At` that is ``first`` and names it."""
+"""Results of the primitives of a schedule, by `Primitive.id`; and the blocks before them, each with
+the loops around it, the outermost first, by an `At` that is ``first`` and names it."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Place:
     stmt
         The ``For`` or the ``SBlock``.
     realize
-        Of a block: what binds its axes.
+        Of a block: the ``SBlockRealize`` that binds its axes.
     parent
         The place of the loop or block around it in the list; -1 at the top.
     depth
-        How many loops and blocks are around it.
+        Number of loops and blocks around it.
     """
 
     stmt: Any
@@ -47,7 +47,7 @@ class Place:
 
     @property
     def is_block(self) -> bool:
-        """Whether it is a block."""
+        """Return whether the place is a block."""
         return self.realize is not None
 
     @cached_property
@@ -106,7 +106,7 @@ def below(body: Any) -> list[Place]:
 
 
 def loops_around(found: Sequence[Place], index: int) -> list[int]:
-    """Return the loops between a block and the block around it, from outside in."""
+    """Return the loops between a block and the block around it, the outermost first."""
     around = []
     parent = found[index].parent
     while parent >= 0 and not found[parent].is_block:
@@ -116,7 +116,7 @@ def loops_around(found: Sequence[Place], index: int) -> list[int]:
 
 
 def block_around(sch: Schedule, block: Any) -> str:
-    """Return the name of the block that another stands in; empty where that is the outermost."""
+    """Return the name of the block around another; empty where that is the outermost."""
     found = places(function_of(sch))
     parent = next(place.parent for place in found if place.stmt.same_as(block))
     while parent > 0:
@@ -129,18 +129,18 @@ def block_around(sch: Schedule, block: Any) -> str:
 def resolve(
     sch: Schedule, reference: Reference, outputs: Outputs, absent: Mapping[str, str] | None = None
 ) -> Output:
-    """Return the loop, block or number that `reference` names in a schedule.
+    """Return the loop, block or number of a schedule that `reference` names.
 
     Parameters
     ----------
     absent
-        Why steps that are not in `outputs` are not there, such as ``"step 2, which made this, is
-        off"``, by their ids.
+        Reasons why steps are not in `outputs`, such as ``"step 2, which made this, is off"``, by
+        their ids.
 
     Raises
     ------
     StepFailed
-        If there is no such loop or block any more.
+        If there is no such loop or block, or no longer.
     """
     if isinstance(reference, At):
         return _first(sch, reference, outputs) if reference.first else _at(sch, reference)
@@ -166,7 +166,7 @@ def resolve(
 
 
 def first_outputs(sch: Schedule) -> dict[str | At, tuple[Output, ...]]:
-    """Return the blocks and loops of a schedule that no primitive was applied to, as `Outputs`."""
+    """Return the blocks and loops of an unscheduled function, as `Outputs`."""
     found = places(function_of(sch))
     outputs: dict[str | At, tuple[Output, ...]] = {}
     counts = Counter(each.name for each in found if each.is_block)
@@ -179,7 +179,7 @@ def first_outputs(sch: Schedule) -> dict[str | At, tuple[Output, ...]]:
 
 
 def stmt_of(sch: Schedule, output: Output) -> Any | None:
-    """Return the ``For`` or ``SBlock`` that a loop or block of a schedule is; ``None`` if gone."""
+    """Return the ``For`` or ``SBlock`` of a loop or block of a schedule; ``None`` if it is gone."""
     try:
         stmt = sch.get(output)
     except REFUSED:
@@ -188,7 +188,7 @@ def stmt_of(sch: Schedule, output: Output) -> Any | None:
 
 
 def _is_no_place(sch: Schedule, output: Output) -> bool:
-    """Return whether it is what sample_compute_location gives back instead of a loop."""
+    """Return whether an output is the substitute for a loop of ``sample_compute_location``."""
     return any(
         made.kind.name == "SampleComputeLocation"
         and output.same_as(made.outputs[0])
@@ -198,11 +198,11 @@ def _is_no_place(sch: Schedule, output: Output) -> bool:
 
 
 def references(sch: Schedule, outputs: Outputs) -> dict[Any, Reference]:
-    """Return how the next primitive names each loop and block: by ``For`` and ``SBlock``.
+    """Return the reference of the next primitive to each loop and block, by ``For`` and ``SBlock``.
 
-    What was there before the first step is named as it was then, and what a step made after the
-    step, the first that gave it back, since that holds when other steps change; the rest by block
-    and place.
+    Loops and blocks from before the first step are named as they were then, and results of steps
+    after the first step that returned them, since that holds when other steps change; the rest are
+    named by block and place.
     """
     func = function_of(sch)
     named: dict[Any, Reference] = {}
@@ -223,14 +223,14 @@ def references(sch: Schedule, outputs: Outputs) -> dict[Any, Reference]:
 
 
 def _named(step: str | At, index: int) -> Reference:
-    """Return the name of an output, by its key and place in `Outputs`."""
+    """Return the reference to an output, by its key and place in `Outputs`."""
     if isinstance(step, str):
         return Made(step=step, output=index)
     return msgspec.structs.replace(step, loop=index - 1) if index else step
 
 
 def unresolved(reference: Reference) -> str:
-    """Return words for a reference by itself: ``s3[1]``, ``matmul``, ``loop 2 of matmul``."""
+    """Return a reference in words, unresolved: ``s3[1]``, ``matmul``, ``loop 2 of matmul``."""
     if isinstance(reference, Made):
         return f"{reference.step}[{reference.output}]"
     return (
@@ -241,7 +241,7 @@ def unresolved(reference: Reference) -> str:
 
 
 def block_occurrences(found: Sequence[Place]) -> Iterator[tuple[int, int]]:
-    """Go through the blocks: place in the list, and which of its name."""
+    """Yield the blocks: place in the list, and occurrence of its name."""
     counts: dict[str, int] = {}
     for index, place in enumerate(found):
         if place.is_block:
@@ -250,7 +250,7 @@ def block_occurrences(found: Sequence[Place]) -> Iterator[tuple[int, int]]:
 
 
 def _first(sch: Schedule, at: At, outputs: Outputs) -> Output:
-    """Return what an `At` that is ``first`` names, wherever it is by now."""
+    """Return the loop or block of an `At` that is ``first``, wherever it has been moved."""
     found = outputs.get(msgspec.structs.replace(at, loop=None), ())
     place = 0 if at.loop is None else at.loop + 1
     if not 0 <= place < len(found):
@@ -287,7 +287,7 @@ def _at(sch: Schedule, at: At) -> Output:
 
 
 def _inside(sch: Schedule, found: Sequence[Place], index: int) -> Output:
-    """Return a block that shares its name with others, on the way from the block around it."""
+    """Return a block that shares its name with others, found from the block around it."""
     around = found[index].parent
     while not found[around].is_block:
         around = found[around].parent

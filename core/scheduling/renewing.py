@@ -1,4 +1,4 @@
-"""A schedule that TVM can go on from, in place of one that it cannot copy."""
+"""Cloning of a schedule that TVM cannot copy."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from lowerscope.core.scheduling.references import (
 def can_be_copied(sch: Schedule) -> bool:
     """Return whether TVM can copy a schedule.
 
-    After ``tensorize`` of what ``decompose_reduction`` has left it cannot: it still counts on the
-    block that the instruction is in place of, ``unordered_map::at``.
+    After ``tensorize`` of the result of ``decompose_reduction`` it cannot: it still refers to the
+    block that the instruction replaced, and fails in ``unordered_map::at``.
     """
     try:
         sch.copy()
@@ -35,13 +35,13 @@ def can_be_copied(sch: Schedule) -> bool:
 
 
 def renewed(sch: Schedule, name: str) -> tuple[Schedule, Callable[[Output], Output]]:
-    """Return a new schedule of a function as it is now.
+    """Return a new schedule of a function in its present state.
 
     Returns
     -------
     tuple[Schedule, Callable[[Output], Output]]
-        It, and what returns its own loop, block or number for one of the other; what is gone from
-        that one is unknown to both.
+        It, and a map from the loops, blocks and numbers of the old schedule to its own; those that
+        are gone from the old one are unknown to both.
     """
     fresh = Schedule(sch.mod)
     fresh.work_on(name)

@@ -1,6 +1,6 @@
-"""The primitives of a schedule, applied to a function one after the other.
+"""Replay of the primitives of a schedule on a function.
 
-What a function is after each of them is kept: one primitive more costs a copy and a call.
+The state after each primitive is cached: one more primitive costs a copy and a call.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from lowerscope.core.scheduling.tree import buffers_of, loop_tree
 from lowerscope.core.tensorir_parts import Part, parts_of
 
 KEPT = 1024
-"""So many functions after some primitives are kept."""
+"""Number of cached states of functions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,15 +64,15 @@ class Replayed:
         The schedule, on a module that holds the function alone. It is copied to go on, and never
         changed.
     number
-        Its own among all that were made.
+        Unique number of the state.
     outputs
-        What was there before the primitives, and what they have given back.
+        Loops and blocks from before the primitives, and the results of these.
     absent
-        Why a primitive has given nothing back, by its id: ``"step 2, which made this, is off"``.
+        Reason why a primitive has no results, by its id: ``"step 2, which made this, is off"``.
     steps
         A record of each primitive.
     code
-        Those that were applied, as Python.
+        The applied primitives, as Python.
     """
 
     name: str
@@ -86,12 +86,12 @@ class Replayed:
 
     @cached_property
     def function(self) -> tirx.PrimFunc:
-        """The function as it is now."""
+        """The function in this state."""
         return self.sch.mod[self.name]
 
     @cached_property
     def text(self) -> str:
-        """Its script as differences have it."""
+        """Its script, as differences show it."""
         return function_script(self.function, self.name)
 
     @cached_property
@@ -116,12 +116,12 @@ class Replayed:
 
 
 class Replays:
-    """Functions after the first primitives of schedules, the least recently used go first.
+    """LRU cache of functions after the first primitives of schedules.
 
     Parameters
     ----------
     limit
-        How many of them are kept.
+        Maximum number of cached states.
     """
 
     def __init__(self, limit: int = KEPT) -> None:
@@ -149,12 +149,12 @@ class Replays:
         check
             Called before each primitive that has to be applied; may raise to cancel.
         begins
-            Called with each of them that is on, then.
+            Called then with each primitive that is on.
 
         Raises
         ------
         LowerscopeError
-            If the function is none that TVM can schedule.
+            If TVM cannot schedule the function.
         """
         with self._lock:
             key: tuple[Any, ...] = (function.__chandle__(), name, str(target))
@@ -177,11 +177,11 @@ class Replays:
         target: tvm.target.Target,
         seconds: float = RULE_SECONDS,
     ) -> ByRule:
-        """Return what the first rule writes that fits a function; see `by_rule`."""
+        """Return the result of the first rule that fits a function; see `by_rule`."""
         with self._lock:
             key = (function.__chandle__(), str(target), seconds)
             if key not in self._ruled:
-                # The function is kept as well: another one might get its handle.
+                # The function is cached as well, so that no other one gets its handle.
                 self._ruled[key] = (function, by_rule(function, target, seconds))
                 while len(self._ruled) > self._limit:
                     self._ruled.popitem(last=False)
@@ -254,7 +254,7 @@ class Replays:
 
 
 def _check_names(name: str, function: tirx.PrimFunc) -> None:
-    """Refuse a block that has the name by which TVM finds the outermost one."""
+    """Reject a block that has TVM's name for the outermost one."""
     if sum(place.is_block and place.name == "root" for place in places(function)) > 1:
         raise LowerscopeError(
             "TVM cannot schedule it: a block inside of it is called root, as the outermost one is",
@@ -299,9 +299,9 @@ def _applied(
 
 
 def _names(state: Replayed, primitive: Primitive) -> dict[Reference, str]:
-    """Return the names of the loops and blocks that a primitive names, of those that are there."""
+    """Return the names of the loops and blocks that a primitive refers to, as far as they exist."""
     names: dict[Reference, str] = {}
-    # To look one up is a step of its own to TVM.
+    # Each look-up is a step of its own to TVM.
     sch = state.sch.copy()
     for reference in references_of(primitive):
         with contextlib.suppress(StepFailed):

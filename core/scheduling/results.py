@@ -1,4 +1,4 @@
-"""What is wrong with a function that TVM has scheduled, and that shows only when it is built."""
+"""Verification of scheduled functions: errors that would show only when they are built."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from tvm import DataType, ir, tirx
 from tvm.s_tir import Schedule
 from tvm.tirx.analysis import undefined_vars
 
+from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.references import Place, function_of, places
 from lowerscope.core.scheduling.sizes import known
 
 MAX_UNROLLED = 1024
-"""Copies of blocks that unrolled loops make in all: LLVM takes 3 s for 512 of a sum, half a minute
-for 1,024, and minutes for more."""
+"""Maximum number of copies of blocks by unrolled loops: LLVM takes 3 s for 512 of a sum, half a
+minute for 1,024, and minutes for more."""
 
 MAX_STATEMENTS = 2048
 """The same, with the short loops inside of the copies, which LLVM unrolls by itself: 1,024 of a
@@ -31,19 +32,19 @@ SHORT = 128
 """Iterations of the loops inside of an unrolled one that LLVM unrolls."""
 
 MAX_BYTES = 2**31
-"""Of buffers that a function allocates, if it did not have half as many before."""
+"""Maximum bytes of allocated buffers, unless the function had half as many before."""
 
 
 def check(before: Schedule, after: Schedule) -> None:
-    """Refuse a result that cannot be built or run.
+    """Reject a result that cannot be built or run.
 
     Raises
     ------
     StepFailed
         If a loop in parallel stands in another, or a vectorized one in another, or values are
-        handed on inside of a vectorized one; if it makes vectors of a call or of booleans that have
-        none; if the function takes something else than before; if it reads what nothing has
-        written, or would take minutes to build or more memory than there is.
+        handed on inside of a vectorized one; if it vectorizes a call or booleans that cannot be; if
+        the parameters of the function have changed; if it reads uninitialised memory, or would take
+        minutes to build or more memory than there is.
     """
     old, new = function_of(before), function_of(after)
     if not _same_interface(old, new):
@@ -89,7 +90,7 @@ def _no_nesting(found: Sequence[Place]) -> None:
 
 
 def _has_vector_forms(found: Sequence[Place]) -> None:
-    """Refuse a vectorized call of a function that LLVM is given for single values alone."""
+    """Reject a vectorized call of a function that LLVM has for scalars alone."""
     for place in found:
         if place.is_block or place.stmt.kind != tirx.ForKind.VECTORIZED:
             continue
@@ -103,7 +104,7 @@ def _has_vector_forms(found: Sequence[Place]) -> None:
 
 
 def _no_vectors_of_flags(found: Sequence[Place]) -> None:
-    """Refuse vectors of booleans in memory of the function's own.
+    """Reject vectors of booleans in memory of the function's own.
 
     TVM makes them vectors of int8, and computes ``not`` of these bit by bit.
     """
@@ -127,7 +128,7 @@ def _no_vectors_of_flags(found: Sequence[Place]) -> None:
 
 
 def _is_scalar_alone(op: ir.Op) -> bool:
-    """Return whether TVM makes a vector of a call, and has only a C function for it then."""
+    """Return whether TVM vectorizes a call, and has only a scalar C function for it then."""
     has = {name: op.get_attr(name) is not None for name in _LOWERINGS}
     return (
         has["default.FLowerIntrinsic"]
@@ -142,11 +143,11 @@ _LOWERINGS = (
     "default.FLegalize",
     "llvm.FLegalize",
 )
-"""What TVM builds a call by: the first makes C functions of mathematical ones."""
+"""Attributes by which TVM lowers a call: the first makes C functions of mathematical ones."""
 
 
 def _not_inside_vectors(found: Sequence[Place]) -> None:
-    """Refuse a buffer that lives inside of a vectorized loop: TVM keeps one for all lanes."""
+    """Reject a buffer inside of a vectorized loop: TVM allocates one for all lanes."""
     made = {buffer for place in found if place.is_block for buffer in place.stmt.alloc_buffers}
     inside = _with_blocks(found)
     common: dict[tirx.Buffer, set[int]] = {}
@@ -174,7 +175,7 @@ def _around(found: Sequence[Place], place: Place) -> Iterator[Place]:
 
 
 def _no_strays(found: Sequence[Place]) -> None:
-    """Refuse axes of a block that stand outside of it: cache_inplace leaves them there."""
+    """Reject axes of a block that are used outside of it: cache_inplace leaves them there."""
     owners = {axis.var: place for place in found if place.is_block for axis in place.stmt.iter_vars}
     for place in found:
         values = place.realize.iter_values if place.is_block else [place.stmt.extent]
@@ -188,7 +189,7 @@ def _no_strays(found: Sequence[Place]) -> None:
 
 
 def _written_first(found: Sequence[Place]) -> None:
-    """Refuse a buffer that is read before anything has written it: TVM moves some too far."""
+    """Reject a buffer that is read before it is written: TVM moves some too far."""
     made = {buffer for place in found if place.is_block for buffer in place.stmt.alloc_buffers}
     inside = _with_blocks(found)
     for index, place in enumerate(found):
@@ -205,7 +206,7 @@ def _written_first(found: Sequence[Place]) -> None:
 
 
 def _can_be_laid_out(found: Sequence[Place]) -> None:
-    """Refuse buffers whose place in memory the build cannot work out."""
+    """Reject buffers whose place in memory the build cannot determine."""
     made = [buffer for place in found if place.is_block for buffer in place.stmt.alloc_buffers]
     for buffer in made:
         # The strides of cache_index are 32 bits wide.
@@ -232,7 +233,7 @@ def _with_blocks(found: Sequence[Place]) -> set[int]:
 
 
 def _not_too_long(found: Sequence[Place]) -> None:
-    """Refuse unrolled loops that make code without end together."""
+    """Reject unrolled loops that make too much code together."""
     inside = _with_blocks(found)
     copies, statements, elements = 0, 0, 0
     for index, place in enumerate(found):
@@ -264,11 +265,11 @@ def _not_too_long(found: Sequence[Place]) -> None:
 
 
 def _not_too_large(old: Sequence[Place], new: Sequence[Place]) -> None:
-    """Refuse buffers beyond all bounds, such as paddings of many axes make."""
+    """Reject excessive buffers, such as those of paddings of many axes."""
     before, after = _bytes(old), _bytes(new)
     if after > MAX_BYTES and after > 2 * before:
         raise StepFailed(
-            f"its buffers would take {after / 2**30:.0f} GiB, and before it {before / 2**30:.1f}"
+            f"its buffers would take {bytes_text(after)}, and before it {bytes_text(before)}"
         )
 
 
@@ -282,7 +283,7 @@ def _bytes(found: Sequence[Place]) -> int:
 
 
 def _chain(found: Sequence[Place], index: int) -> Iterator[int]:
-    """Yield a place and those around it."""
+    """Yield a place and its ancestors."""
     while index >= 0:
         yield index
         index = found[index].parent

@@ -1,4 +1,4 @@
-"""Primitives that draw at random what others take: tile sizes, numbers, places."""
+"""Primitives that draw tile sizes, numbers and places at random, for other primitives."""
 
 from __future__ import annotations
 

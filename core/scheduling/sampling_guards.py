@@ -1,4 +1,4 @@
-"""What TVM dies of when it draws, and what it takes and should not."""
+"""Guards of random decisions: uses that TVM would wrongly accept, or crash on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _extent(call: Call) -> int:
 
 
 def perfect_tile(call: Call) -> None:
-    """Refuse decisions whose product is not the extent."""
+    """Reject decisions whose product is not the extent."""
     extent = _extent(call)
     _decided(call, extent)
     decision = call.values["decision"]
@@ -26,7 +26,7 @@ def perfect_tile(call: Call) -> None:
 
 
 def partitioned_tile(call: Call) -> None:
-    """Refuse parts that are empty or do not divide the extent."""
+    """Reject parts that are empty or do not divide the extent."""
     extent = _extent(call)
     if call.values["partition_pos"] > call.values["n"]:
         raise StepFailed("the second part begins among the factors")
@@ -46,7 +46,7 @@ def _decided(call: Call, extent: int) -> None:
 
 
 def categorical(call: Call) -> None:
-    """Refuse probabilities that are none."""
+    """Reject invalid probabilities."""
     candidates, chances = call.values["candidates"], call.values["probs"]
     if not candidates or len(candidates) != len(chances):
         raise StepFailed("there is one probability for each number")
@@ -58,7 +58,7 @@ def categorical(call: Call) -> None:
 
 
 def compute_location(call: Call) -> None:
-    """Refuse decisions that are no place."""
+    """Reject decisions that are not a place."""
     decision = call.values["decision"]
     if decision is None:
         return

@@ -9,7 +9,7 @@ from tvm.tirx.analysis import undefined_vars
 
 
 def known(value: Any) -> int | None:
-    """Return a number that TVM or a user wrote; ``None`` for one that is symbolic."""
+    """Return an extent as a number; ``None`` for one that is symbolic."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -18,5 +18,5 @@ def known(value: Any) -> int | None:
 
 
 def mentions(value: Any, var: Any) -> bool:
-    """Return whether a variable stands in an expression."""
+    """Return whether a variable occurs in an expression."""
     return any(var.same_as(each) for each in undefined_vars(value))

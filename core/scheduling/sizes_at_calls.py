@@ -12,7 +12,7 @@ from lowerscope.core.relax_bindings import bound_in, callee_of, relax_functions
 from lowerscope.core.scheduling.sizes import known
 
 Given = tuple[tuple[int, ...] | int, ...]
-"""What a function is called with: the shape of each buffer, and numbers as they are."""
+"""Arguments of a function: the shape of each buffer, and numbers as they are."""
 
 _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
     tirx.Add: lambda a, b: a + b,
@@ -28,9 +28,9 @@ _OPERATORS: Mapping[type, Callable[[int, int], int]] = {
 def sizes_at_calls(
     module: tvm.IRModule, shapes: Sequence[tuple[int, ...] | None]
 ) -> dict[str, Given]:
-    """Return what each TensorIR function is given at its first call with shapes that are known.
+    """Return the arguments of each TensorIR function at its first call with known shapes.
 
-    Those are not known that hang on values, and are computed at run time.
+    Shapes that depend on values, and are computed at run time, are not known.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class _Calls:
         self.found: dict[str, Given] = {}
 
     def go_into(self, name: str, shapes: Sequence[tuple[int, ...] | None]) -> None:
-        """Go through the calls of a Relax function that is given these shapes."""
+        """Visit the calls of a Relax function with arguments of these shapes."""
         function = self._functions.get(name)
         if function is None or name in self._been:
             return
@@ -76,7 +76,7 @@ class _Calls:
 
 
 def _given(call: Any, sizes: _Sizes) -> Iterator[tuple[int, ...] | int | None]:
-    """Yield what ``call_tir`` calls its function with: inputs, outputs, and numbers."""
+    """Yield the arguments of the function of a ``call_tir``: inputs, outputs, and numbers."""
     if len(call.args) < 2:
         return
     arguments = call.args[1]
@@ -98,13 +98,13 @@ def _members(kind: Any) -> tuple[Any, ...]:
 
 
 class _Sizes:
-    """The numbers that the variables of a Relax function stand for."""
+    """Values of the variables of a Relax function."""
 
     def __init__(self) -> None:
         self._known: list[tuple[Any, int]] = []
 
     def take(self, kind: Any, shape: tuple[int, ...] | None) -> None:
-        """Learn what stands in the shape of a type from a shape in numbers."""
+        """Infer variables from the shape of a type and a shape in numbers."""
         extents = _extents(kind)
         if extents is None or shape is None or len(extents) != len(shape):
             return

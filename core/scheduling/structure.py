@@ -1,4 +1,4 @@
-"""Which functions are the same but for their names, so that one schedule fits them all."""
+"""Structural hashes: functions that are the same but for their names can share a schedule."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from lowerscope.core.tensorir_parts import blocks_in
 def structure_of(function: Any) -> str:
     """Return a hash of a TensorIR function, without its name and attributes.
 
-    The names of its blocks are a part of it: primitives name blocks by these. Names of loops and
-    buffers are not.
+    The names of its blocks are part of the hash: primitives name blocks by these. Names of loops
+    and buffers are not.
     """
     bare = tirx.PrimFunc(function.params, function.body, function.ret_type)
     blocks = "/".join(block.name_hint for block in blocks_in(function.body))

@@ -1,4 +1,4 @@
-"""Steps in words, and as calls."""
+"""Descriptions of steps, in words and as calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lowerscope.core.scheduling.sizes import known
 def title_of(
     entry: Entry, arguments: Mapping[str, Argument], sch: Schedule, values: Mapping[str, Any]
 ) -> str:
-    """Return what a step does in words, with loops, blocks and buffers by their names.
+    """Return the description of a step, with loops, blocks and buffers by their names.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ def title_of(
 
 
 def title_unresolved(primitive: Primitive, names: Mapping[Reference, str]) -> str:
-    """Return what a step does, where it was not applied.
+    """Return the description of a step that was not applied.
 
     Parameters
     ----------
     names
-        Of the loops and blocks that it works on, as far as they are there.
+        Of the loops and blocks that it works on, as far as they exist.
     """
     entry = entry_of(primitive.name)
     arguments = given(entry, primitive)
@@ -136,7 +136,7 @@ def call_text(
     names
         Gives the variable that holds a loop, a block or a number.
     outputs
-        The variables for what the step gives back.
+        The variables for the results of the step.
     instruction
         What TVM noted of it in its trace; ``None`` where it was not applied.
     """
@@ -161,7 +161,7 @@ def call_text(
 
 
 def _annotated(argument: Argument) -> Argument:
-    """Return what an annotation holds: a number for TVM where it is on or off, see `value`."""
+    """Return the value of an annotation: a number for TVM where it is on or off, see `value`."""
     if isinstance(argument, tuple):
         return tuple(int(each) if isinstance(each, bool) else each for each in argument)
     return int(argument) if isinstance(argument, bool) else argument

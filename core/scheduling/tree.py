@@ -31,14 +31,14 @@ def loop_tree(
     script
         That of the function, whose spans have the ids of the parts.
     named
-        How a primitive names them, by ``For`` and ``SBlock``.
+        The references to them, by ``For`` and ``SBlock``.
     """
     headers = {span.entity: span.first for span in script.spans}
     lines = script.text.split("\n")
     nodes: list[LoopNode] = []
     for part in parts:
         depth = nodes[part.parent].depth + 1 if part.parent >= 0 else 0
-        # A loop with no block in it cannot be named, and no primitive is for it.
+        # A loop without a block cannot be named, and has no primitives.
         reference = named.get(part.statement, At(block=""))
         if part.kind == "loop":
             nodes.append(_loop(part, depth, reference))
@@ -128,7 +128,7 @@ def buffers_of(function: Any, parts: Sequence[Part], script: TextRecord) -> tupl
     parts
         Its loops and blocks.
     script
-        That of the function, which says how its buffers are called there.
+        That of the function, which has the names of its buffers.
     """
     parameters = [each for each in function.params if is_buffer_var(each)]
     blocks = [part.statement for part in parts if part.kind == "block"]

@@ -1,4 +1,4 @@
-"""Schedules that come from outside: what can be wrong with them before they are applied."""
+"""Validation of schedules from outside, before they are applied."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lowerscope.core.scheduling.references import Output
 def check_schedules(
     schedules: Sequence[Schedule], structures: Mapping[str, str], where: str
 ) -> None:
-    """Refuse schedules that cannot be meant for a module.
+    """Reject schedules that do not fit a module.
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ def check_schedules(
     Raises
     ------
     LowerscopeError
-        If one fits no function, or has a primitive or an argument that there is not, or of another
-        type.
+        If one fits no function, or has an unknown primitive, or an argument that is unknown or of
+        another type.
     """
     for schedule in schedules:
         if not any(fits(schedule, *each) for each in structures.items()):
@@ -81,7 +81,7 @@ def _check(primitive: Primitive) -> None:
 
 
 def _standing_for(field: Field) -> Resolve:
-    """Return what gives a loop, a block or a number of no schedule, as the field takes one."""
+    """Return a resolver that gives a dummy loop, block or number, as the field takes one."""
 
     def resolve(reference: Reference) -> Output:
         if field.kind in ("loop", "loops", "loop or block"):

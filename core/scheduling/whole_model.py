@@ -1,4 +1,4 @@
-"""The schedules of a recipe, applied to all functions of a module that they fit."""
+"""Application of a recipe's schedules to all functions of a module that they fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lowerscope.core.scheduling.functions import Begins, Functions, with_functio
 from lowerscope.core.scheduling.replaying import Replayed, Replays
 
 SCHEDULE_NOTE = "schedule"
-"""`Note.code` of what is said of schedules that are applied to the model."""
+"""`Note.code` of notes on schedules that are applied to the model."""
 
 
 _UNRULED = "schedule it by hand, or give ApplyRules more seconds"
@@ -26,7 +26,7 @@ Tuned = Callable[[tirx.PrimFunc], tuple[Primitive, ...] | None]
 
 
 class WholeModel:
-    """Applies schedules in the steps of one recipe, each to a function once.
+    """Application of schedules in the steps of one recipe, each to a function once.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class WholeModel:
     Attributes
     ----------
     applied
-        Of each module that was given, in order: what its functions were scheduled by.
+        Of each module, in order: the schedules of its functions.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class WholeModel:
         self._fitting: set[Schedule] = set()
         self._done: set[tuple[str, Schedule]] = set()
         self._notes: list[Note] = []
-        # Why those that fit no function do not.
+        # Reasons why those that fit no function do not.
         self._reasons: dict[Schedule, str] = {}
 
     def apply(self, module: tvm.IRModule) -> tvm.IRModule:
@@ -98,7 +98,7 @@ class WholeModel:
         return self._with(functions, changed)
 
     def apply_rules(self, module: tvm.IRModule, seconds: float = RULE_SECONDS) -> tvm.IRModule:
-        """Return a module whose functions are scheduled by rules, but for those with a schedule.
+        """Return a module whose functions are scheduled by rules, except those with a schedule.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class WholeModel:
     def apply_tuned(
         self, tuned: Tuned, module: tvm.IRModule, seconds: float = RULE_SECONDS
     ) -> tvm.IRModule:
-        """Return one whose functions are scheduled as tuning has found, and by rules otherwise.
+        """Return a module scheduled by tuning results, and by rules where there are none.
 
         Parameters
         ----------
@@ -176,7 +176,7 @@ class WholeModel:
         return with_functions(module, {name: each.function for name, (each, _) in changed.items()})
 
     def notes(self) -> tuple[Note, ...]:
-        """Return what was left out: primitives, and schedules that fit no function."""
+        """Return notes on primitives that were left out, and on schedules that fit no function."""
         return (*self._notes, *self._unfitting())
 
     def _unfitting(self) -> Iterator[Note]:
@@ -193,7 +193,7 @@ class WholeModel:
 
 
 def not_tuned(function: str, ruled: tuple[Primitive, ...]) -> Note:
-    """Return what is said of a function that tuning has found nothing of, and what a rule did."""
+    """Return the note on a function without tuning results, and on the rule that was applied."""
     how = "scheduled by a rule" if ruled else "left as it is, since no rule fits it"
     return Note(
         text=f"it was not tuned for this target, and is {how}",

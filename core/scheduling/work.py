@@ -1,4 +1,4 @@
-"""What one call of a TensorIR function has to do, and how often a model calls it."""
+"""The work of one call of a TensorIR function, and its number of calls in a model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lowerscope.core.scheduling.parameters import parameters_of
 
 
 def work_of(function: tirx.PrimFunc, calls: int, at: str = "") -> Work:
-    """Return what one call of a function has to do.
+    """Return the work of one call of a function.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def work_of(function: tirx.PrimFunc, calls: int, at: str = "") -> Work:
     calls
         Of it, in one run of the model.
     at
-        The size, of a function that has it for others as well.
+        The size, of a function with symbolic extents.
     """
     flops, read, written = flops_of(function), None, None
     parameters = parameters_of(function)
@@ -43,7 +43,7 @@ def work_of(function: tirx.PrimFunc, calls: int, at: str = "") -> Work:
 
 
 def calls_from_main(module: tvm.IRModule) -> dict[str, int]:
-    """Return how often one call of ``main`` calls each TensorIR function, by name.
+    """Return the number of calls of each TensorIR function in one call of ``main``, by name.
 
     Of a branch, both sides count.
     """

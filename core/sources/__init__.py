@@ -1,1 +1,1 @@
-"""Sources: what a user can open, how it is opened, and the inputs that it gets."""
+"""Sources: opening models and making their inputs."""

@@ -1,9 +1,9 @@
-"""Files whose content the user has read and allowed to run, as the window has said.
+"""Files whose content the user has read and allowed to run.
 
-The window sends a table of them to each child. While it is in force, a file of the user's is
-compiled only if the bytes that are compiled are those that the table names; each other one is
-refused, and the window shows it. Without a table (the command line, a notebook) every file may run.
-This module imports neither torch nor TVM.
+The window sends a table of them to each child process. While the table is in force, a user's file
+is compiled only if its bytes are those that the table names; any other file is rejected, and the
+window shows it. Without a table (the command line, a notebook) every file may run. This module
+imports neither torch nor TVM.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from lowerscope.core.sources.files import neighbours
 from lowerscope.resources import SAMPLES
 
 CODE = "unseen"
-"""Of the problem of a file that is refused; its choices are the files to show, that one first."""
+"""Problem code of a rejected file; its choices are the files to show, that one first."""
 
 _table: Mapping[str, str] | None = None
 _refused: list[Problem] = []
 
 
 def put_in_force(table: Mapping[str, str] | None) -> None:
-    """Run only what a table names from now on, SHA-256 by absolute path; anything if ``None``."""
+    """Run only the files of a table from now on, SHA-256 by absolute path; any file if ``None``."""
     global _table
     _table = table
 
 
 def check_approved(path: Path, content: bytes, folder: Path) -> None:
-    """Refuse to compile a file with a content that the table in force does not name.
+    """Reject a file whose content is not in the table in force.
 
     Parameters
     ----------
     folder
-        Where the file finds what it imports.
+        Folder that the file's imports are resolved in.
 
     Raises
     ------
@@ -60,12 +60,12 @@ def check_approved(path: Path, content: bytes, folder: Path) -> None:
 
 
 def refusals() -> int:
-    """Return how many files have been refused until now, for `raise_refused`."""
+    """Return the number of files rejected so far, for `raise_refused`."""
     return len(_refused)
 
 
 def raise_refused(since: int) -> None:
-    """Raise the first refusal after the first `since`: a user's code may have caught it."""
+    """Raise the first rejection after the first `since`: the user's code may have caught it."""
     if since < len(_refused):
         raise error_of(_refused[since])
 

@@ -1,7 +1,7 @@
-"""Files of NumPy arrays: read as numbers, within bounds, and never as Python's objects.
+"""Bounded reading of files of NumPy arrays, numeric dtypes only.
 
-What a file says of its size is checked against what it has and what this machine has before any
-memory is taken: a few kilobytes of an archive can stand for terabytes of zeros.
+The sizes in a file's header are checked against the file's own size and the machine's memory before
+anything is allocated: an archive of a few kilobytes can expand to terabytes of zeros.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from typing import IO, Any
 import numpy as np
 from numpy.lib import format as npy
 
-from lowerscope.core.memory_limit import bytes_text, usual_limit
+from lowerscope.core.memory_limit import usual_limit
+from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.sources.pickles import import_text, imports_of
 
 Array = np.ndarray[Any, Any]
 
 _SHARE = 3
-"""A file may take the third part of what a worker may: its values are copied once or twice."""
+"""Divisor of a worker's memory limit: the values of a file are copied once or twice."""
 
 _HEADERS: dict[tuple[int, int], Callable[[IO[bytes]], Any]] = {
     (1, 0): npy.read_array_header_1_0,
@@ -32,11 +33,11 @@ _ENDING = ".npy"
 
 
 class UnreadableArrays(Exception):
-    """A file is damaged, is something else, or holds what is not read; the argument says what."""
+    """A file is damaged, of another format, or holds unsupported data; the argument says why."""
 
 
 def most_bytes() -> int:
-    """Return how many bytes the values of one file may take."""
+    """Return the largest size of the values of one file, in bytes."""
     return usual_limit() // _SHARE
 
 
@@ -58,7 +59,7 @@ def read_npy(path: Path) -> Array:
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether a file begins as an archive does."""
+    """Return whether a file starts with the signature of an archive."""
     with path.open("rb") as stream:
         return stream.read(2) == b"PK"
 
@@ -66,12 +67,12 @@ def is_archive(path: Path) -> bool:
 def read_npz(
     path: Path, choose: Callable[[Sequence[str]], Collection[str]] | None = None
 ) -> tuple[tuple[str, ...], dict[str, Array]]:
-    """Return the names of the arrays in an ``.npz``, and those arrays that `choose` asks for.
+    """Return the names of the arrays in an ``.npz``, and the arrays selected by `choose`.
 
     Raises
     ------
     UnreadableArrays
-        If it cannot be read, those that are asked for are too large, or hold objects.
+        If it cannot be read, or the selected arrays are too large or hold objects.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -97,7 +98,7 @@ def read_npz(
 
 
 def check_bytes(count: int) -> None:
-    """Raise `UnreadableArrays` if so many bytes are more than one file may take."""
+    """Raise `UnreadableArrays` if `count` bytes exceed the limit for one file."""
     if count > most_bytes():
         raise UnreadableArrays(
             f"it would take {bytes_text(count)} of memory, and {bytes_text(most_bytes())} is the "
@@ -106,7 +107,7 @@ def check_bytes(count: int) -> None:
 
 
 def _read(stream: IO[bytes], size: int) -> Array:
-    """Read an array from a stream that has `size` bytes, as far as is known."""
+    """Read an array from a stream of `size` bytes, as far as the size is known."""
     start = stream.read(1)
     stream.seek(0)
     if start == b"\x80":
@@ -128,7 +129,7 @@ def _read(stream: IO[bytes], size: int) -> Array:
 
 
 def _objects(stream: IO[bytes]) -> UnreadableArrays:
-    """Say what objects of Python would have imported."""
+    """Return the error for an array of objects, with the imports that unpickling it would make."""
     found = import_text(imports_of(stream.read(most_bytes())))
     reason = f", and would import {found}" if found else ""
     return UnreadableArrays(f"it holds objects of Python{reason}: only numbers are read")

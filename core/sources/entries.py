@@ -1,4 +1,4 @@
-"""The entry of a user's file: which classes, instances and functions it may be, and calling it."""
+"""The entry of a user's file: the class, instance or function that makes the model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BUILDERS = (
     "create_model",
     "get_model",
 )
-"""Names of functions that are taken for builders of a model without an annotation."""
+"""Names of functions that count as model builders without an annotation."""
 
 LOOKED_FOR = (
     "An entry is an nn.Module class or instance, an IRModule, a TensorIR function (PrimFunc), or a "
@@ -36,7 +36,7 @@ LOOKED_FOR = (
 
 
 def find_entry(module: ModuleType, name: str, path: Path) -> tuple[str, object]:
-    """Return the entry of a file that has been run, with its name.
+    """Return the name and the value of the entry of a file that has been run.
 
     Parameters
     ----------
@@ -82,9 +82,10 @@ def find_entry(module: ModuleType, name: str, path: Path) -> tuple[str, object]:
 
 
 def find_candidates(module: ModuleType) -> dict[str, object]:
-    """Return what may be the entry of a file, by name, in the order of the file.
+    """Return the possible entries of a file by name, in file order.
 
-    A TensorIR function is one only where there is nothing else: beside a module it is a part.
+    A TensorIR function is a candidate only in the absence of others: beside a module it is a part
+    of it.
     """
     public = {name: value for name, value in module.__dict__.items() if not name.startswith("_")}
     functions = [
@@ -110,12 +111,12 @@ def find_candidates(module: ModuleType) -> dict[str, object]:
 
 
 def is_model(value: object) -> bool:
-    """Whether `value` is an ``nn.Module``, an ``IRModule`` or a ``PrimFunc``."""
+    """Return whether `value` is an ``nn.Module``, an ``IRModule`` or a ``PrimFunc``."""
     return isinstance(value, torch.nn.Module) or is_ir_module(value) or is_prim_func(value)
 
 
 def is_ir_module(value: object) -> bool:
-    """Whether `value` is an ``IRModule``; does not import TVM, since it would be there already."""
+    """Return whether `value` is an ``IRModule``, without importing TVM."""
     tvm = sys.modules.get("tvm")
     return tvm is not None and isinstance(value, tvm.IRModule)
 
@@ -132,7 +133,7 @@ def parse_arguments(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text or "{}")
     except (ValueError, RecursionError) as error:
-        # Numbers of thousands of digits and lists in lists without end are no errors of JSON's.
+        # json raises other errors for numbers of thousands of digits and for very deep nesting.
         what = str(error)
         if isinstance(error, json.JSONDecodeError):
             what = f"{error.msg} at column {error.colno}"
@@ -150,7 +151,7 @@ def build(entry: object, name: str, arguments: Mapping[str, Any], path: Path) ->
     Raises
     ------
     LowerscopeError
-        If arguments are missing or unknown, the call fails, or no model comes of it.
+        If arguments are missing or unknown, the call fails, or it does not return a model.
     """
     where = f"{path}:{name}"
     if is_model(entry):
@@ -230,7 +231,7 @@ def _returns_model(function: FunctionType) -> bool:
         try:
             annotation = typing.get_type_hints(function).get("return")
         except (NameError, AttributeError, TypeError, SyntaxError):
-            # A name that only type checkers see; what it is called says enough.
+            # The annotation may be imported under TYPE_CHECKING only; its name is enough.
             return str(annotation).rpartition(".")[2].strip("\"'") in (
                 "Module",
                 "IRModule",
@@ -248,7 +249,7 @@ def _check_arguments(entry: Any, name: str, arguments: Mapping[str, Any], where:
     try:
         signature = inspect.signature(entry)
     except (TypeError, ValueError):
-        # Some builtins have no signature; the call itself reports what is wrong.
+        # Some builtins have no signature; the call itself reports the error.
         return
     parameters = signature.parameters.values()
     unknown = [key for key in arguments if key not in signature.parameters]

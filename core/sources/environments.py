@@ -1,9 +1,9 @@
-"""What the process looks like to a user's file: its neighbours, its folder, its registrations.
+"""Import environments of user files: sibling modules, working directory and registrations.
 
-A file's environment is entered while its code runs: its folder is first on the path, and what it
-imports from there goes by its own name. It stays, with the folder last on the path, until another
-file's environment is entered; then it is put away, and comes back when it is entered again. Two
-files in different folders may each have a ``core`` of their own.
+A file's environment is entered while its code runs: its folder is first on the path, and its
+imports from there have their plain names. It stays active, with the folder last on the path, until
+another file's environment is entered; then it is deactivated, and restored when it is entered
+again. Two files in different folders may each have a ``core`` of their own.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from lowerscope.core.sources.registrations import Registrations
 from lowerscope.core.sources.user_files import file_of, is_installed, is_users, places_of
 
 _lock = threading.RLock()
-"""Held in an environment: the process has one set of modules."""
+"""Held while in an environment: the process has one ``sys.modules``."""
 _entered: list[Environment] = []
-"""From the outermost."""
+"""Entered environments, outermost first."""
 _present: Environment | None = None
-"""The one whose modules are in ``sys.modules``, entered or not."""
+"""The environment whose modules are in ``sys.modules``, entered or not."""
 
 
 class Environment:
@@ -45,27 +45,27 @@ class Environment:
         self.path = path
         self._folder = path.parent
         self._more_folders: list[str] = []
-        """What the file itself has put on the path."""
+        """Folders that the file itself has put on the path."""
         self._modules: dict[str, ModuleType] = {}
         """By name in ``sys.modules``."""
         self._others: set[str] = set()
-        """Names that others had there when it came."""
+        """Names that were in ``sys.modules`` before the environment was activated."""
         self._displaced: dict[str, ModuleType] = {}
-        """Modules whose names these have taken for as long as they are there."""
+        """Modules that are hidden by modules of the same name while the environment is active."""
         self._lines: dict[str, tuple[int, float | None, list[str], str]] = {}
-        """Entries of `linecache`: the lines that were run."""
+        """Entries of `linecache`: the lines as they were run."""
         self._directory = ""
-        """The working directory that the file has changed to; empty for that of the process."""
+        """The working directory that the file has changed to; empty for the process's own."""
         self._finders: tuple[int, list[str]] = 0, []
-        """How many folders modules were looked for in, and those of the file's among them."""
+        """Number of path finders seen, and the file's folders among them."""
         self._opened = OpenedFiles(self._folder)
         self._registrations = Registrations(self._folder)
 
     @property
     def spent(self) -> bool:
-        """Whether the file must be run again: it was put away, and had operators of torch.
+        """Return whether the file must be run again: deactivated, it has lost its torch operators.
 
-        Other than modules and functions of TVM, these cannot come back.
+        Unlike modules and TVM functions, these cannot be restored.
         """
         return self._registrations.spent
 
@@ -107,15 +107,15 @@ class Environment:
 
     @contextlib.contextmanager
     def loading(self) -> Iterator[None]:
-        """Run the body, which opens the file, in the environment; what it reads is written down."""
+        """Run the body, which opens the file, in the environment, and record its reads."""
         with self.entered(), self._opened.watched():
             yield
 
     @contextlib.contextmanager
     def visiting(self) -> Iterator[None]:
-        """Run the body in the environment, laid over the one that is present, which stays.
+        """Run the body in this environment on top of the active one, which stays active.
 
-        What it reads is written down. Functions that it registers are there in the body alone.
+        The files that it reads are recorded. Functions that it registers exist in the body only.
 
         Raises
         ------
@@ -143,20 +143,20 @@ class Environment:
                 self._go()
 
     def registered(self) -> dict[str, SourceLine]:
-        """Return where each function was registered with TVM, by its name."""
+        """Return the source line of each function registered with TVM, by name."""
         return {
             name: SourceLine(file=file, line=line, text=linecache.getline(file, line).strip())
             for name, (file, line) in self._registrations.places.items()
         }
 
     def add(self, module: ModuleType) -> None:
-        """Put the module of the file itself among the loaded ones."""
+        """Add the module of the file itself to the loaded ones."""
         sys.modules[module.__name__] = module
         self._others.discard(module.__name__)
         self._modules[module.__name__] = module
 
     def files(self) -> tuple[Path, ...]:
-        """Return the files of the folder, and below, that it has imported or read so far."""
+        """Return the files in and below the folder that it has imported or read so far."""
         names = [*self._modules, *self._neighbours()]
         imported = (file_of(sys.modules.get(name, self._modules.get(name))) for name in names)
         found = dict.fromkeys((*(file for file in imported if file), *self._opened.read))
@@ -194,14 +194,14 @@ class Environment:
         self._lines = {}
         for name in files:
             entry = linecache.cache.pop(name, None)
-            # One element is a promise to read the lines later.
+            # A tuple of one element is a lazy entry.
             if entry is not None and len(entry) == 4:
                 self._lines[name] = entry
         sys.modules.update(self._displaced)
         self._displaced.clear()
 
     def _neighbours(self) -> list[str]:
-        """Return the names of what was imported from the folder since the environment came."""
+        """Return the names imported from the folder since the environment was activated."""
         return [
             name
             for name in sorted(set(sys.modules) - self._others)
@@ -215,7 +215,7 @@ class Environment:
     def _first_on_path(self) -> Iterator[None]:
         state = sys.path[:], sys.dont_write_bytecode
         sys.path[:0] = [str(self._folder), *self._more_folders]
-        # The user's folder is not littered, and a neighbour edited within a second is read anew.
+        # Keep the user's folder free of byte code, and re-read a module edited within a second.
         sys.dont_write_bytecode = True
         self._look_anew()
         try:
@@ -226,9 +226,10 @@ class Environment:
 
     @contextlib.contextmanager
     def _in_directory(self) -> Iterator[None]:
-        """Run the body in the working directory that the file has changed to, if it has.
+        """Run the body in the working directory that the file has changed to, if any.
 
-        Relative paths of a recipe, and of a command, are those of the process.
+        Relative paths in a recipe or a command are relative to the working directory of the
+        process.
         """
         before = _working_directory()
         _change_directory(self._directory)
@@ -240,10 +241,10 @@ class Environment:
             _change_directory(before)
 
     def _look_anew(self) -> None:
-        """Let imports from the folder and below see files that were put there a moment ago."""
+        """Invalidate the import caches of the folder and its subfolders."""
         finders = sys.path_importer_cache
         if len(finders) != self._finders[0]:
-            # Other threads import meanwhile.
+            # Other threads may import concurrently.
             folder, names = str(self._folder), list(finders)
             self._finders = len(names), [name for name in names if name.startswith(folder)]
         for name in self._finders[1]:
@@ -253,19 +254,19 @@ class Environment:
 
     @contextlib.contextmanager
     def _hidden(self) -> Iterator[None]:
-        """Hide loaded modules that have the names of the files beside but are from elsewhere.
+        """Hide loaded modules that share a name with the folder's files but are from elsewhere.
 
-        The standard library and what is installed are left alone. Those whose names the body
-        takes come back when the environment goes, the others at once.
+        The standard library and installed packages are exempt. Modules whose names the body takes
+        are restored when the environment is deactivated, the others at once.
         """
         try:
             entries = os.listdir(self._folder)
         except OSError:
-            # A folder that cannot be listed can still hold the file; nothing is known beside it.
+            # A folder that cannot be listed can still contain the file; assume no siblings.
             entries = []
         beside = {entry.removesuffix(".py") for entry in entries}
         hidden: dict[str, ModuleType] = {}
-        # Thousands of modules are loaded, and mostly none has a name of a file beside.
+        # Thousands of modules are loaded, and usually none shares a name with a sibling file.
         tops = {name for name in beside if name in sys.modules} - {"lowerscope", "__main__"}
         for name, module in list(sys.modules.items()) if tops else ():
             if name.partition(".")[0] in tops:
@@ -286,7 +287,7 @@ class Environment:
 
 
 def _switch(environment: Environment) -> None:
-    """Put away the environment that is present, and bring `environment`."""
+    """Deactivate the active environment, and activate `environment`."""
     global _present
     if _present is environment:
         return
@@ -305,7 +306,7 @@ def _working_directory() -> str:
 
 
 def _change_directory(path: str) -> None:
-    """Change to a working directory, unless it has been removed meanwhile."""
+    """Change the working directory, unless the target has been removed meanwhile."""
     if path:
         with contextlib.suppress(OSError):
             os.chdir(path)

@@ -1,7 +1,7 @@
-"""The example inputs of a file, and what they may be.
+"""Example inputs of a file, and their accepted forms.
 
 ==========================================  ===================================================
-what ``example_inputs`` is or returns       what the model is called with
+``example_inputs`` is or returns            the model is called with
 ==========================================  ===================================================
 a tensor                                    the one input
 a tuple or a list                           its members, by position
@@ -10,8 +10,8 @@ a tuple of a tuple and a dict               the first's members by position, the
                                             keyword
 ==========================================  ===================================================
 
-Each member may be a tensor (or a NumPy array), a nest of them, or a number, a text or ``None``,
-which are passed on as they are.
+Each member may be a tensor (or a NumPy array), a nest of them, or a number, a string or ``None``,
+which are passed unchanged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _AS_THEY_ARE = (bool, int, float, complex, str, torch.dtype, torch.device, type(
 
 @dataclass(frozen=True, eq=False)
 class ExampleInput:
-    """One tensor among the inputs, as it is used.
+    """One tensor among the inputs, as used.
 
     Attributes
     ----------
@@ -50,8 +50,8 @@ class ExampleInput:
     origin
         ``"random, seed 0"``, ``"example_inputs of fashion_mlp.py"``, ``"x.npy"``.
     drawn
-        What its random value was drawn for, with the names of dimensions that have several sizes;
-        ``None`` for other values.
+        The spec of its random value, with the names of dynamic dimensions; ``None`` for other
+        values.
     """
 
     name: str
@@ -61,21 +61,21 @@ class ExampleInput:
 
     @property
     def shape(self) -> tuple[int | str, ...]:
-        """Its extents, with the names of dimensions that have several sizes."""
+        """Its extents, with the names of dynamic dimensions."""
         named = None if self.drawn is None else self.drawn.shape
         return tuple(self.value.shape) if named is None else named
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Where example inputs come from: ``make`` is a callable or a value, ``None`` for none."""
+    """Source of example inputs: ``make`` is a callable or a value, ``None`` for none."""
 
     make: Any
     origin: str
 
 
 def is_tensor(value: object) -> bool:
-    """Return whether `value` is what `as_input` takes for a tensor."""
+    """Return whether `as_input` accepts `value` as a tensor."""
     return isinstance(value, torch.Tensor | np.ndarray | np.generic) or (
         callable(getattr(value, "numpy", None)) and not isinstance(value, type)
     )
@@ -87,7 +87,7 @@ def as_input(value: object, name: str, origin: str, where: str) -> ExampleInput:
     Raises
     ------
     LowerscopeError
-        If it is none of these, or its dtype is none that an input may have.
+        If it is none of these, or its dtype is not supported for inputs.
     """
     if isinstance(value, torch.Tensor):
         tensor = value.detach()
@@ -109,12 +109,12 @@ def as_input(value: object, name: str, origin: str, where: str) -> ExampleInput:
 def call_examples(
     examples: Examples, signature: Signature, path: Path
 ) -> tuple[dict[str, Any], frozenset[str]]:
-    """Return the arguments that the example inputs stand for by name, and which are keywords.
+    """Return the example arguments by name, and the names of those passed by keyword.
 
     Raises
     ------
     LowerscopeError
-        If they cannot be had, or are not what the model takes.
+        If they cannot be made, or do not match the model's signature.
     """
     values = examples.make
     if callable(values):

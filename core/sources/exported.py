@@ -1,8 +1,8 @@
-"""Opening an exported program (``.pt2``), which is audited before torch may touch it.
+"""Opening an exported program (``.pt2``), audited before torch reads it.
 
 Torch unpickles parts of the archive, falls back to unpickling without restrictions, loads compiled
-libraries from it, and evaluates text as Python. Unless the user trusts the file, it is refused
-when it holds anything that is not known to be data, and torch is held to restricted unpickling
+libraries from it, and evaluates text as Python. Unless the user trusts the file, it is rejected
+when it holds anything that is not known to be data, and torch is restricted to safe unpickling
 meanwhile.
 """
 
@@ -44,7 +44,7 @@ HARMLESS = frozenset(
         "torch.serialization._get_layout",
     }
 )
-"""Imports of the pickles of an exported program, besides storages and dtypes."""
+"""Imports allowed in the pickles of an exported program, besides storages and dtypes."""
 
 _TORCH_TYPE = re.compile(r"torch\.(\w+Storage|b?float\d+\w*|u?int\d+|bool|complex\d+|q?u?int\d+)")
 _PARTS = re.compile(
@@ -55,7 +55,7 @@ _PARTS = re.compile(
     r"|data/sample_inputs/[\w\-]+\.pt|extra/.+",
     re.ASCII,
 )
-"""The members of the archive that are known."""
+"""The known members of the archive."""
 
 _LIBRARIES = "data/aotinductor/"
 _OBJECTS = ("data/constants/custom_obj_", "data/constants/opaque_obj_")
@@ -86,20 +86,20 @@ def load_exported(
     ------
     LowerscopeError
         If the file is damaged or no exported program, or it could run code
-        (``code="trust"``, with what it would run).
+        (``code="trust"``, with the code it would run).
     """
     check_readable(path, "source")
-    # Read once: what is loaded is what was looked through.
+    # Read once: the bytes loaded are the bytes audited.
     data = path.read_bytes()
     members = _members(data, path)
     if not trust:
         _refuse(_refusals(members), path)
-    # Only now, since it takes a second.
+    # Imported here since it takes a second.
     from torch.export.pt2_archive._package import load_pt2
 
     try:
         with _quiet_torch(trust=trust):
-            # torch.export.load would go on to read the file in another way if this failed.
+            # On failure, torch.export.load would fall back to another reader.
             program = load_pt2(io.BytesIO(data)).exported_programs["model"]
             if not (trust or harmless_paths(program.example_inputs)):
                 _refuse(["names of values in its example inputs"], path)
@@ -111,7 +111,7 @@ def load_exported(
 
 
 def _refuse(reasons: Iterable[str], path: Path) -> None:
-    """Raise a `LowerscopeError` with the reasons for which a file counts as code, if any."""
+    """Raise a `LowerscopeError` with the reasons why a file counts as code, if any."""
     refused = sorted(set(reasons))
     if refused:
         more = f" and {len(refused) - 3} more" if len(refused) > 3 else ""
@@ -125,7 +125,7 @@ def _refuse(reasons: Iterable[str], path: Path) -> None:
 
 
 def _members(data: bytes, path: Path) -> list[tuple[str, bytes]]:
-    """Return the content of the archive, as torch's own reader sees it."""
+    """Return the members of the archive as torch's own reader sees them."""
     try:
         members = _archive(data)
     except UnreadableArrays as error:
@@ -143,14 +143,14 @@ def _members(data: bytes, path: Path) -> list[tuple[str, bytes]]:
 
 def _archive(data: bytes) -> list[tuple[str, bytes]]:
     reader = torch._C.PyTorchFileReader(io.BytesIO(data))
-    # A few kilobytes can stand for gigabytes of zeros.
+    # A few kilobytes can expand to gigabytes of zeros.
     check_bytes(sum(reader.get_record_size(name) for name in reader.get_all_records()))
     return [(name, bytes(reader.get_record(name))) for name in reader.get_all_records()]
 
 
 def _refusals(members: list[tuple[str, bytes]]) -> Iterator[str]:
     if len({name.lower() for name, _ in members}) < len(members):
-        # Torch's reader tells them apart neither by their place nor by upper case.
+        # Torch's reader distinguishes names neither by folder nor by case.
         yield "two parts of the same name"
     for name, content in members:
         if name.startswith(_LIBRARIES):
@@ -179,7 +179,7 @@ def _refusals_of_text(
 
 
 def _refusals_of_bytes(content: bytes, depth: int) -> Iterator[str]:
-    """Yield what the pickles in a member, or in an archive inside of it, would import."""
+    """Yield the imports of the pickles in a member, or in an archive inside it."""
     if depth > _DEPTH:
         yield "archives inside of archives"
         return
@@ -199,18 +199,18 @@ def _refusals_of_bytes(content: bytes, depth: int) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _quiet_torch(*, trust: bool) -> Iterator[None]:
-    """Keep torch to restricted unpickling unless trusted, and its logging to itself."""
+    """Restrict torch to safe unpickling unless trusted, and silence its logging."""
     before = os.environ.get(_FORCE)
     logs = [logging.getLogger(name) for name in _LOGS]
     disabled = [log.disabled for log in logs]
     if not trust:
         os.environ[_FORCE] = "1"
     for log in logs:
-        # It logs the traceback of an error that it raises as well.
+        # It logs the traceback of an error that it also raises.
         log.disabled = True
     try:
         with warnings.catch_warnings():
-            # Tensors are made from read-only bytes, and torch says so of its own doing.
+            # torch itself makes tensors from read-only bytes, and warns of it.
             warnings.simplefilter("ignore")
             yield
     finally:
@@ -223,7 +223,7 @@ def _quiet_torch(*, trust: bool) -> Iterator[None]:
 
 
 def _unreadable(path: Path, error: Exception) -> LowerscopeError:
-    # torch goes on with a backtrace, and with advice on reporting the error to it.
+    # torch appends a backtrace, and advice on reporting the error.
     sentence = str(error).strip().partition("\n")[0].partition(". ")[0].partition("  (")[0]
     return LowerscopeError(
         "this exported program cannot be read: it is cut off, damaged or of another version "

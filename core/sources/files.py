@@ -1,4 +1,4 @@
-"""Which files the result of opening a source depends on, found without running any of them."""
+"""Files that an opened source depends on, found without running any of them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from lowerscope.core.user_paths import user_path
 
 
 def input_files(inputs: tuple[InputSpec, ...]) -> tuple[Path, ...]:
-    """Return the files that inputs are read from, those that exist, without repeats."""
+    """Return the existing files that inputs are read from, without repeats."""
     named = dict.fromkeys(user_path(spec.file).absolute() for spec in inputs if spec.file)
     return tuple(file for file in named if file.is_file())
 
 
 def source_files(source: Source, inputs: tuple[InputSpec, ...]) -> tuple[Path, ...]:
-    """Return the files behind a source and its inputs, those that exist, without repeats.
+    """Return the existing files behind a source and its inputs, without repeats.
 
-    They are the file itself, the parameters, the inputs' files, the Python files in its folder
-    that it imports, directly or by way of each other, and the files in its folder that these
-    mention by name.
+    They are the file itself, the parameters, the inputs' files, the Python files in its folder that
+    it imports, directly or transitively, and the files in its folder that these mention by name.
 
     Raises
     ------
@@ -45,9 +44,9 @@ def source_files(source: Source, inputs: tuple[InputSpec, ...]) -> tuple[Path, .
 
 
 def neighbours(path: Path, folder: Path | None = None) -> tuple[Path, ...]:
-    """Return the files of a folder, and below, that `path` imports or mentions.
+    """Return the files in and below a folder that `path` imports or mentions.
 
-    The folder is that of `path`, unless it is the file of a module of a package.
+    The folder is that of `path`, unless `path` is a module of a package.
     """
     folder = folder or path.parent
     found: dict[Path, None] = {}
@@ -66,11 +65,11 @@ def _mentioned(path: Path, folder: Path) -> Iterator[Path]:
 
 
 _parsed: dict[tuple[Path, Path], tuple[tuple[int, int], tuple[str, ...]]] = {}
-"""What a file may mean by its words in a folder, under its size and time of change."""
+"""Cache of `_candidates`: size and modification time of a file, and its candidates."""
 
 
 def _candidates(path: Path, folder: Path) -> tuple[str, ...]:
-    """Return what a Python file imports or mentions by name, whether it is there or not."""
+    """Return the names that a Python file imports or mentions, existing or not."""
     try:
         status = path.stat()
         stamp = (status.st_size, status.st_mtime_ns)
@@ -80,13 +79,13 @@ def _candidates(path: Path, folder: Path) -> tuple[str, ...]:
             found = (file for each in mentions for file in _meant(each, path, folder))
             known = _parsed[path, folder] = (stamp, tuple(dict.fromkeys(map(str, found))))
     except (OSError, *NO_PYTHON):
-        # Running the file tells the user; a file that cannot be read mentions nothing.
+        # Running the file reports the error; an unreadable file mentions nothing.
         return ()
     return known[1]
 
 
 Mention = tuple[int | None, str, str]
-"""Level, module and name of an import; or ``None``, nothing, and a string that may name a file."""
+"""Level, module and name of an import; or ``None``, an empty module, and a possible file name."""
 
 
 def _meant(mention: Mention, path: Path, folder: Path) -> Iterator[Path]:
@@ -101,7 +100,7 @@ def _meant(mention: Mention, path: Path, folder: Path) -> Iterator[Path]:
 
 
 _IMPORTING = ("import_module", "__import__")
-"""Functions that import what a string names."""
+"""Functions that import the module named by a string."""
 
 
 def _find(tree: ast.AST) -> Iterator[Mention]:

@@ -1,4 +1,4 @@
-"""Bringing an array, or one sample of many, to the shape and dtype of an input."""
+"""Conversion of an array, or one sample of many, to the shape and dtype of an input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lowerscope.core.sources.input_option import FLOATS, INTEGERS, MANY_SAMPLES
 Shape = tuple[int, ...]
 
 LABELS = ("y", "labels", "label", "targets", "target")
-"""Names of the arrays of an archive that hold classes, and not inputs."""
+"""Names of the arrays of an archive that hold labels, not inputs."""
 
 
 def sample_of(value: torch.Tensor, item: int, where: str) -> torch.Tensor:
@@ -21,7 +21,7 @@ def sample_of(value: torch.Tensor, item: int, where: str) -> torch.Tensor:
     Raises
     ------
     LowerscopeError
-        If there is no such sample.
+        If the index is out of range.
     """
     count = value.shape[0] if value.ndim else 0
     if not 0 <= item < count:
@@ -32,10 +32,10 @@ def sample_of(value: torch.Tensor, item: int, where: str) -> torch.Tensor:
 
 
 def fitted(value: torch.Tensor, shape: Shape | None, dtype: str | None, where: str) -> torch.Tensor:
-    """Return `value` in a shape of as many elements, and in a dtype that holds its values.
+    """Return `value` reshaped to as many elements, in a dtype that represents its values.
 
-    Bytes become floats from 0 to 1, as those of a picture do; floats become floats of another
-    width, and integers integers that hold them. ``None`` leaves it as it is.
+    Bytes become floats from 0 to 1, as in a picture; floats become floats of another width, and
+    integers become integers that represent them. ``None`` leaves shape or dtype unchanged.
 
     Raises
     ------

@@ -1,10 +1,9 @@
-"""Models from the memory of a Python process: handed over to the window that it opens.
+"""Models in the memory of a Python process, passed to the window that it opens.
 
-The process writes model and inputs into a private file, and tells the window that it starts, and
-nobody else, where it is. The window takes the file's descriptor and removes the file at once; the
-engine and the worker, and those that are started in the place of one that died, read the model
-from that descriptor, which ends with the window. Nothing is left of it anywhere. In the process
-itself, the same content is read from memory.
+The process writes model and inputs into a private file, and sends its path only to the window that
+it starts. The window takes the file's descriptor and removes the file at once; the engine and the
+worker, including restarted ones, read the model from that descriptor, which is closed with the
+window. No copy remains. In the process itself, the same content is read from memory.
 
 This module imports neither torch nor TVM.
 """
@@ -37,26 +36,26 @@ from lowerscope.core.recipe import Recipe
 from lowerscope.core.sources.spec import MEMORY, not_in_a_file
 
 VARIABLE = "LOWERSCOPE_HANDED_OVER"
-"""Of the window's environment: the descriptor and what a recipe names it by."""
+"""Environment variable of the window: the descriptor and the recipe's name of the model."""
 
 FOLDER = "lowerscope-model-"
-"""How the folder of a model that waits for its window begins; the next is the process."""
+"""Prefix of the folder of a model that waits for its window; the process id follows."""
 
 _TOKEN_BYTES = 32
 _HEADER_MOST = 64 << 20
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """What has to be known before a model is read.
+    """Metadata that is needed before the model is read.
 
     Attributes
     ----------
     title
-        What it is called.
+        The model's title.
     path
-        Where modules are looked for that it names.
+        Search path of the modules that it names.
     lines
-        Texts of its code that are in no file, such as cells of a notebook, by their file names.
+        Source text that is in no file, such as cells of a notebook, by file name.
     """
 
     title: str
@@ -65,7 +64,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What the process tells the window: the file, what it begins with, and how it is lowered."""
+    """Message from the process to the window: the file, its first bytes, and the recipe."""
 
     file: str
     token: str
@@ -74,12 +73,12 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, eq=False)
 class Parcel:
-    """A model with its inputs, to be read again.
+    """A pickled model with its inputs.
 
     Attributes
     ----------
     spec
-        What a recipe names it by: it says what is in it.
+        The recipe's name of it, derived from the content.
     content
         The header, a line of JSON, and the pickle of model and inputs.
     """
@@ -93,19 +92,19 @@ _here: WeakValueDictionary[str, Parcel] = WeakValueDictionary()
 
 
 def pack(model: object, inputs: object, title: str) -> Parcel:
-    """Return a model with its inputs as they are now.
+    """Pickle a model with its inputs in their current state.
 
     Raises
     ------
     LowerscopeError
-        If they cannot be handed over.
+        If they cannot be pickled.
     """
     import cloudpickle
 
     try:
         pickled: bytes = cloudpickle.dumps((model, inputs))
     except Exception as error:
-        # Anything may be in a model, and fail in its own way.
+        # A model may hold anything, and raise any type.
         raise LowerscopeError(
             f"it cannot be handed over: {type(error).__name__}: {error}",
             where=title,
@@ -120,7 +119,7 @@ def pack(model: object, inputs: object, title: str) -> Parcel:
 
 
 def _texts(model: object) -> Iterator[tuple[str, str]]:
-    """Yield the texts of a model's classes that are in no file."""
+    """Yield the source text of a model's classes that are in no file."""
     modules = getattr(model, "modules", None)
     kinds = {type(each) for each in modules()} if callable(modules) else set()
     for kind in kinds:
@@ -132,14 +131,14 @@ def _texts(model: object) -> Iterator[tuple[str, str]]:
                     yield code.co_filename, "".join(lines)
 
 
-# The process that has the model
+# In the process that has the model
 
 
 @contextlib.contextmanager
 def private_file(parcel: Parcel) -> Iterator[tuple[str, str]]:
-    """Write a parcel to a file that this user alone may read; yield its path and its token.
+    """Write a parcel to a file that only this user may read; yield its path and its token.
 
-    When the body ends the file is gone, whether the window has taken it or never came.
+    The file is removed after the body, whether the window has taken it or never started.
 
     Raises
     ------
@@ -161,7 +160,7 @@ def private_file(parcel: Parcel) -> Iterator[tuple[str, str]]:
 
 
 def _remove_left_over() -> None:
-    """Remove what processes that were killed in the middle of it have left."""
+    """Remove files left by processes that were killed."""
     import psutil
 
     for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
@@ -171,11 +170,11 @@ def _remove_left_over() -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-# The window
+# In the window
 
 
 def take(order: Order) -> None:
-    """Take the file of an order: its descriptor stays with this process, the file goes.
+    """Take the file of an order: keep its descriptor open in this process, and remove it.
 
     Raises
     ------
@@ -205,7 +204,7 @@ def take(order: Order) -> None:
 
 
 def _out_of_the_way(descriptor: int) -> int:
-    """Return a descriptor that a shell does not use for itself, in place of another one."""
+    """Move a descriptor above the numbers that shells use themselves, and return the new one."""
     if sys.platform == "win32":
         return descriptor
     import fcntl
@@ -224,27 +223,27 @@ def _not_the_one(reason: str) -> LowerscopeError:
 
 
 def first_other_descriptor() -> int:
-    """Return the number from which on descriptors are not for the window's children; 0 for all."""
+    """Return the lower bound of descriptors that the window's children do not need; 0 for all."""
     number = os.environ.get(VARIABLE, "").partition(":")[0]
     return int(number) + 1 if number.isdecimal() else 0
 
 
 def handed_descriptors() -> tuple[int, ...]:
-    """Return the descriptor that the window's children need, if there is one."""
+    """Return the descriptor to pass to the window's children, if there is one."""
     other = first_other_descriptor()
     return (other - 1,) if other else ()
 
 
-# The engine, the worker, and the process itself
+# In the engine, the worker, and the process itself
 
 
 def read_handed(spec: str) -> tuple[Header, Any, Any]:
-    """Return what was handed over: its header, the model and the inputs.
+    """Return the header, the model and the inputs of a model in memory.
 
     Raises
     ------
     LowerscopeError
-        If it is not there: another process had it in its memory.
+        If it is not available: it was in the memory of another process.
     """
     with _opened(spec) as stream:
         try:
@@ -253,7 +252,7 @@ def read_handed(spec: str) -> tuple[Header, Any, Any]:
             raise _not_the_one(f"it does not begin as one does ({error})") from None
         sys.path.extend(each for each in header.path if each not in sys.path)
         for name, text in header.lines.items():
-            # Without a time the entry is never refreshed.
+            # Entries without a modification time are never refreshed.
             linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
         try:
             model, inputs = pickle.load(stream)
@@ -281,7 +280,7 @@ def _opened(spec: str) -> Iterator[BinaryIO]:
 
 
 class _Descriptor(io.RawIOBase):
-    """Reads a descriptor that others read too: it has a place of its own in it."""
+    """Reader of a shared descriptor, with a file position of its own."""
 
     def __init__(self, number: int) -> None:
         self._number = number

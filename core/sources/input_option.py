@@ -1,8 +1,9 @@
-"""The text of ``--input``, and what an `InputSpec` may say. Imports no torch.
+"""Syntax of ``--input``, and validation of `InputSpec`. Imports no torch.
 
 ========================================  =====================================================
 ``x=1,784:float32``                       random normal values; the dtype may be left out
 ``x=batch,784:float32``                   the same, for any size of the dimension ``batch``
+``x=batch``                               the same, of one dimension that ``--dim`` declares
 ``tokens=1,7:int64[0,50)``                random integers, 0 included and 50 excluded
 ``mask=1,7:bool``                         random truth values
 ``scale=():float32``                      a scalar
@@ -19,6 +20,7 @@ from __future__ import annotations
 import keyword
 import os
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 from lowerscope.core.errors import LowerscopeError
@@ -30,42 +32,49 @@ INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
 DTYPES = (*FLOATS, *INTEGERS, "bool")
 
 DEFAULT_RANGE = (0, 10)
-"""Range of random integers where none is stated."""
+"""Default range of random integers."""
 
 ARRAYS = (".npy", ".npz", ".pt", ".pth")
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 
 MANY_SAMPLES = "many-samples"
-"""The code of the problem that a file holds a set of inputs, and is to be one."""
+"""Problem code of a file that holds many samples where one is needed."""
 
 EXTENT = re.compile(r"[^\W\d]\w*")
 """The name of a dimension."""
 
 LARGEST = 2**63 - 1
-"""What an extent may be, if there were the memory for it."""
+"""Largest extent that is accepted, regardless of memory."""
 
 FORMS = "NAME=1,784:float32, NAME=1,7:int64[0,50) or NAME=FILE"
 
 _SAMPLE = re.compile(r"(.+)#(\d*)", re.DOTALL)
 _NAMED = re.compile(r"([^\W\d]\w*)\s*=\s*(.*)", re.DOTALL)
 _LAYOUT = re.compile(
-    # A name alone is a file rather than a shape: x=batch is x=batch, with a comma.
+    # A lone name is a file, unless a dimension of that name is declared.
     r"(?P<shape>\(\s*\)|\(?\s*(?![^\W\d]\w*\s*$)(?:[-+]?\d+|[^\W\d]\w*)\s*"
     r"(,\s*(?:[-+]?\d+|[^\W\d]\w*)\s*)*,?\s*\)?)?"
     r"\s*(:\s*(?P<dtype>[A-Za-z]\w*)\s*(\[\s*(?P<low>-?\d+)\s*,\s*(?P<high>-?\d+)\s*\))?)?\s*"
 )
 
 
-def parse_input(text: str) -> InputSpec:
-    """Read one ``--input``: see the table at the top of this module.
+def parse_input(text: str, dimensions: Collection[str] = ()) -> InputSpec:
+    """Parse one ``--input``: see the table at the top of this module.
+
+    Parameters
+    ----------
+    dimensions
+        The names declared by ``--dim``. A lone one is a shape if there is no file of that name.
 
     Raises
     ------
     LowerscopeError
-        If the text is none of these forms, with the forms.
+        If the text has none of these forms; the error lists the forms.
     """
     named = _NAMED.fullmatch(text.strip())
     name, value = (named[1], named[2]) if named else ("", text.strip())
+    if value.strip() in dimensions and not os.path.exists(user_path(value)):
+        value = f"{value},"
     layout = _LAYOUT.fullmatch(value)
     file, item, fit = "", None, False
     if not value or layout is None:
@@ -95,12 +104,12 @@ def _extent(text: str) -> int | str:
 
 
 def _whole(text: str) -> int:
-    """Return a number; in place of one with very many digits, one that is too large as well."""
+    """Return an integer; for one with very many digits, another that is too large as well."""
     return int(text[:25])
 
 
 def option(text: str) -> str:
-    """Return the option as it was written, to say where a problem is."""
+    """Return the option as it was written, for error messages."""
     return f"--input {text}"
 
 
@@ -113,6 +122,13 @@ def _parse_file(value: str, text: str) -> tuple[str, re.Match[str] | None]:
     file = path if layout else value
     if Path(file).suffix.lower().partition("#")[0] in (*ARRAYS, *IMAGES):
         return file, layout
+    if EXTENT.fullmatch(value):
+        raise LowerscopeError(
+            f"{value} is neither a file that can be read nor a dimension that is declared",
+            where=option(text),
+            todo=f"Declare it with --dim {value}=1..64, or write {FORMS} (.npy, .npz, .pt or an "
+            "image)",
+        )
     raise LowerscopeError(
         "this is neither a shape nor a file that can be read" if value else "nothing is given",
         where=option(text),
@@ -121,7 +137,7 @@ def _parse_file(value: str, text: str) -> tuple[str, re.Match[str] | None]:
 
 
 def check_input(spec: InputSpec, where: str) -> None:
-    """Raise a `LowerscopeError` if `spec` says something that no input can be."""
+    """Raise a `LowerscopeError` if `spec` describes an impossible input."""
     problem = _problem_of(spec)
     if problem is not None:
         what, todo = problem
@@ -195,6 +211,6 @@ def bounds(dtype: str) -> tuple[int, int]:
 
 
 def write_input(name: str, shape: tuple[int | str, ...], dtype: str) -> str:
-    """Return the option that asks for an input: the inverse of `parse_input`."""
+    """Return the option that describes an input: the inverse of `parse_input`."""
     extents = ",".join(map(str, shape)) or "()"
     return f"{name}={extents}:{dtype}"

@@ -1,7 +1,7 @@
-"""Sets of inputs: a folder of files, or arrays whose first axis counts the samples.
+"""Sets of inputs: a folder of files, or arrays whose first axis is the samples.
 
-A file in a folder, and an array that has the name of none, is for the model's first input. Inputs
-that a set has nothing for stay what they are.
+A file in a folder, and an array whose name matches no input, is for the model's first input. Inputs
+that are missing from a set keep their values.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FILES = (*IMAGES, *ARRAYS)
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """One sample: its title, what makes it the model's input, and its label, empty for none."""
+    """One sample: its title, its input specs, and its label, empty for none."""
 
     title: str
     inputs: tuple[InputSpec, ...]
@@ -47,7 +47,7 @@ class InputSet:
     Attributes
     ----------
     samples
-        In order; a folder's by the names of the files, numbers in them by size.
+        In order; files of a folder by natural sort order.
     """
 
     def __init__(self, path: Path, inputs: Sequence[ExampleInput], classes: Sequence[str]) -> None:
@@ -118,7 +118,7 @@ class InputSet:
                 where=str(self._path),
                 todo="Give arrays with one sample after the other",
             )
-        # That they do not fit is said once, not for each.
+        # Report a misfit once, not for each sample.
         for each, spec in zip(self._given, self._specs(self._path, 0), strict=True):
             self._value(each, spec)
         labels = next((arrays[name] for name in LABELS if name in arrays), None)
@@ -131,7 +131,7 @@ class InputSet:
     def _labels(
         self, labels: np.ndarray[Any, Any], count: int, classes: Sequence[str]
     ) -> list[str]:
-        """Return the names, or else the numbers, of the classes of the samples."""
+        """Return the class names of the samples, or their class numbers."""
         flat = labels.reshape(-1)
         if len(flat) != count or flat.dtype.kind not in "iuUb":
             raise LowerscopeError(
@@ -167,12 +167,12 @@ def open_set(path: str, inputs: Sequence[ExampleInput], classes: Sequence[str]) 
     inputs
         Those of the model, which the samples are made to fit.
     classes
-        Names of the classes that labels are numbers of.
+        Class names, indexed by label.
 
     Raises
     ------
     LowerscopeError
-        If there is none, or it is of something else.
+        If it does not exist, or is of another kind.
     """
     place = user_path(path).absolute()
     if not place.is_dir() and place.suffix.lower() not in (".npz", ".npy"):

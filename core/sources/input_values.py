@@ -30,7 +30,7 @@ Shape = tuple[int, ...]
 
 
 def draw(spec: InputSpec, seed: int, sizes: Sizes) -> tuple[torch.Tensor, str]:
-    """Draw a random value from torch's global generator; return it and where it comes from.
+    """Draw a random value from torch's global generator; return it and its origin.
 
     Floats are normally distributed, integers uniform in their range, truth values even.
 
@@ -49,7 +49,7 @@ def draw(spec: InputSpec, seed: int, sizes: Sizes) -> tuple[torch.Tensor, str]:
     try:
         return _drawn(spec, shape, seed)
     except (RuntimeError, TypeError, OverflowError):
-        # The shape and the dtype are known to be right: what is left is the size.
+        # Shape and dtype are already validated: only the size can fail.
         raise LowerscopeError(
             f"a value of the shape {_text(shape)} does not fit into memory",
             where=f"--input {spec.name}",
@@ -78,23 +78,23 @@ def _drawn(spec: InputSpec, shape: Shape, seed: int) -> tuple[torch.Tensor, str]
 def read(
     spec: InputSpec, name: str, like: Shape | None, kind: str | None = None
 ) -> tuple[torch.Tensor, str]:
-    """Return the value of the input called `name`: drawn by hand, or read from its file.
+    """Return the value of the input `name`: drawn by hand, or read from its file.
 
     Parameters
     ----------
     spec
-        What the user said; a shape and a dtype are what the value must have.
+        Given by the user; its shape and dtype are required of the value.
     name
         The input, which is looked up in an ``.npz``.
     like
-        Shape that a picture is made to fit where the user gave none; ``None`` for its own.
+        Shape that a picture is made to fit if the user gave none; ``None`` for its own.
     kind
-        Dtype that an array is brought to where the user gave none; ``None`` for its own.
+        Dtype that an array is converted to if the user gave none; ``None`` for its own.
 
     Raises
     ------
     LowerscopeError
-        If the file cannot be read, or does not hold what was asked for.
+        If the file cannot be read, or does not contain the input.
     """
     shape = like if spec.shape is None else at_sizes(spec.shape, {})
     if spec.drawing is not None:
@@ -138,12 +138,12 @@ def _drawn_by_hand(
 
 
 def from_array(array: np.ndarray[Any, Any], where: str) -> torch.Tensor:
-    """Return a NumPy array as a tensor of its own.
+    """Return a copy of a NumPy array as a tensor.
 
     Raises
     ------
     LowerscopeError
-        If its dtype is none that an input may have.
+        If its dtype is not supported for inputs.
     """
     if array.dtype.name not in DTYPES:
         raise LowerscopeError(
@@ -209,18 +209,18 @@ _READERS: dict[str, Callable[[Path, str], torch.Tensor]] = {
 
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
-"""What a picture may be, whatever its name says: Pillow has Ghostscript run what is PostScript."""
+"""Image formats allowed whatever the file is called: Pillow runs Ghostscript for PostScript."""
 
 
 def _read_picture(path: Path, shape: Shape | None) -> torch.Tensor:
-    """Read a picture as values from 0 to 1, float32.
+    """Read a picture as float32 values from 0 to 1.
 
-    A shape of four, three or two dimensions is read as NCHW, CHW or HW; two dimensions of which
-    the first is 1 as a square that has been flattened.
+    A shape of four, three or two dimensions is read as NCHW, CHW or HW; two dimensions of which the
+    first is 1 as a flattened square.
     """
     try:
         with warnings.catch_warnings():
-            # It is told, and not only warned of.
+            # Turn the warning into an error.
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path, formats=FORMATS) as opened:
                 opened.load()
@@ -247,7 +247,7 @@ def _read_picture(path: Path, shape: Shape | None) -> torch.Tensor:
 
 
 def _flattened(picture: Image.Image) -> Image.Image:
-    """Return a picture without transparency, on black, and with 8 bits."""
+    """Return a picture without transparency, on black, with 8 bits a channel."""
     if picture.mode.startswith("I;16") or picture.mode == "I":
         values = np.asarray(picture, dtype=np.float64) / 257
         return Image.fromarray(values.clip(0, 255).astype(np.uint8))

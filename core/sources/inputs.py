@@ -1,4 +1,4 @@
-"""The inputs of a model: what the user gave, and the example inputs of the file for the rest."""
+"""Inputs of a model: those given by the user, and the file's example inputs for the rest."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lowerscope.core.sources.signatures import Parameter, Signature
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """The inputs of a model, in order, and how it is called with them."""
+    """The inputs of a model, in order, and its call signature."""
 
     values: tuple[ExampleInput, ...]
     calling: Calling
@@ -35,7 +35,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class _Argument:
-    """An argument: the names of its tensors, and the nest with a `Place` for each of these.
+    """An argument: the names of its tensors, and its nest with a `Place` for each of them.
 
     ``keyword`` is true if the example passes it by keyword.
     """
@@ -59,13 +59,13 @@ def gather(
     Parameters
     ----------
     specs
-        What the user said; without a name, the next input in order.
+        Given by the user; a spec without a name is for the next input in order.
     signature
-        What the model takes.
+        The model's parameters.
     examples
-        The example inputs, for what the user did not say.
+        The example inputs, for inputs without a spec.
     fixed
-        Inputs whose values are known already, by name, for what the user did not say.
+        Inputs whose values are already known, by name, for inputs without a spec.
     seed
         Set before the first value is drawn.
     path
@@ -76,8 +76,8 @@ def gather(
     Raises
     ------
     LowerscopeError
-        If a value cannot be had, is not a tensor, or the number of inputs is wrong;
-        ``code="give-inputs"`` where the user must say more.
+        If a value cannot be made, is not a tensor, or the number of inputs is wrong;
+        ``code="give-inputs"`` if the user must give more.
     """
     arguments: dict[str, _Argument] = {}
     found: dict[str, ExampleInput] = {}
@@ -116,10 +116,10 @@ def _wants_examples(
     fixed: Mapping[str, ExampleInput],
     path: Path,
 ) -> bool:
-    """Return whether the example inputs are needed: they may take long, or fail."""
+    """Return whether the example inputs are needed: making them may take long, or fail."""
     named = {spec.name for spec in specs if spec.name}
     if not specs or not named <= set(signature.names):
-        # A name of no parameter may be that of a tensor inside of an example.
+        # A name that is no parameter may be that of a tensor within an example.
         return True
     if any((spec.file or spec.drawing) and spec.shape is None for spec in specs):
         # A picture is made to fit the example.
@@ -147,7 +147,7 @@ def _example_arguments(
 
 
 def _drawn(signature: Signature, given: set[str]) -> dict[str, InputSpec]:
-    """Return inputs to draw at random: of numbers whose shape and dtype the source itself says."""
+    """Return the inputs to draw at random: those whose shape and dtype the source declares."""
     shapes = _known_shapes(signature)
     return {
         each.name: InputSpec(name=each.name, shape=shapes[each.name], dtype=each.dtype)
@@ -157,7 +157,7 @@ def _drawn(signature: Signature, given: set[str]) -> dict[str, InputSpec]:
 
 
 def _known_shapes(signature: Signature) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the inputs for which the source says every extent."""
+    """Return the shapes of the inputs whose extents the source declares in full."""
     return {
         each.name: shape
         for each in signature.parameters
@@ -166,7 +166,7 @@ def _known_shapes(signature: Signature) -> dict[str, tuple[int, ...]]:
 
 
 class _Offered:
-    """The names that an option may give: parameters, or the tensors of their examples."""
+    """The names allowed in an option: parameters, or the tensors of their examples."""
 
     def __init__(self, signature: Signature, arguments: Mapping[str, _Argument]) -> None:
         self.signature = signature
@@ -177,13 +177,13 @@ class _Offered:
         self.names = names
 
     def takes(self, name: str) -> bool:
-        """Return whether an input may have this name."""
+        """Return whether `name` is allowed for an input."""
         signature = self.signature
         return name in (*self.names, *signature.names) or bool(signature.rest or signature.keywords)
 
 
 def _assign(specs: tuple[InputSpec, ...], offered: _Offered, path: Path) -> dict[str, InputSpec]:
-    """Return what the user said by the name of the input."""
+    """Return the user's specs by the name of the input."""
     signature, names = offered.signature, offered.names
     found: dict[str, InputSpec] = {}
     for spec in specs:
@@ -213,7 +213,7 @@ def _assign(specs: tuple[InputSpec, ...], offered: _Offered, path: Path) -> dict
 
 
 def _add_given(arguments: dict[str, _Argument], given: list[str], path: Path) -> None:
-    """Enter the arguments that are given as a whole, in place of those of the examples."""
+    """Add the arguments that are given as a whole, replacing those of the examples."""
     leaves = {leaf for argument in arguments.values() for leaf in argument.names}
     for name in given:
         if name in leaves:
@@ -229,7 +229,7 @@ def _add_given(arguments: dict[str, _Argument], given: list[str], path: Path) ->
 
 
 def drawn_at(inputs: Sequence[ExampleInput], sizes: Sizes, seed: int) -> tuple[ExampleInput, ...]:
-    """Return `inputs` at other sizes: the random values are drawn anew, the others stay."""
+    """Return `inputs` at other sizes: random values are redrawn, the others are unchanged."""
     seed_all(seed)
     return tuple(
         each if each.drawn is None else ExampleInput(each.name, *draw(each.drawn, seed, sizes))
@@ -262,7 +262,7 @@ def _renumbered(argument: _Argument, places: list[Place]) -> Any:
 def _in_order(
     filled: Mapping[str, Any], keywords: set[str], signature: Signature, path: Path
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments by position, and by keyword where one before them is left out."""
+    """Return the arguments by position, and by keyword after the first that is left out."""
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     gap: Parameter | None = None
@@ -289,7 +289,7 @@ def _in_order(
 
 
 def _is_numbered(name: str, signature: Signature) -> bool:
-    """Return whether an input that is no parameter's is one of ``*rest``."""
+    """Return whether an input that is not a parameter belongs to ``*rest``."""
     if not signature.rest:
         return False
     return not signature.keywords or name.removeprefix(f"{signature.rest}_").isdecimal()

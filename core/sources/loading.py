@@ -53,21 +53,21 @@ def open_model(source: Source, seed: int) -> OpenedModel:
     Parameters
     ----------
     source
-        What to open.
+        The source to open.
     seed
         Set before the file is run, and before its entry is called.
 
     Raises
     ------
     LowerscopeError
-        If the source or its parameters cannot be had; the error says why.
+        If the source or its parameters cannot be loaded; the error says why.
     """
     if source.spec.startswith(MEMORY):
         return _open_handed(source, seed)
     path = source_path(source.spec)
     kind = source_kind(path)
     if source.params:
-        # The file may change the working directory.
+        # Resolve now: the file may change the working directory.
         params = user_path(source.params).absolute()
         check_readable(params, "parameters")
         source = msgspec.structs.replace(source, params=str(params))
@@ -89,7 +89,7 @@ def with_inputs(
     Parameters
     ----------
     specs
-        What the user said of the inputs; the file's example inputs are taken for the rest.
+        The inputs given by the user; the file's example inputs are used for the rest.
     seed
         Set before inputs are drawn.
     sizes
@@ -98,10 +98,10 @@ def with_inputs(
     Raises
     ------
     LowerscopeError
-        If the inputs cannot be had; the error says why.
+        If the inputs cannot be made; the error says why.
     """
     offered, home = opened.offered, opened.home
-    # The file may change the working directory.
+    # Resolve now: the file may change the working directory.
     specs = tuple(
         msgspec.structs.replace(
             each, file=str(user_path(each.file).absolute()) if each.file else ""
@@ -109,7 +109,7 @@ def with_inputs(
         for each in specs
     )
     with contextlib.nullcontext() if home is None else home.loading():
-        # As if the model had just been built: the same examples come of it each time.
+        # Restore the state after the build, so that the examples are the same each time.
         offered.random.restore()
         gathered = gather(
             specs,
@@ -206,7 +206,7 @@ def _open_exported(source: Source, path: Path, seed: int) -> OpenedModel:
 
 
 def _open_handed(source: Source, seed: int) -> OpenedModel:
-    """Open a model in memory, which is built already."""
+    """Open a model in memory, which is already built."""
     if source.entry or source.params or parse_arguments(source.args):
         raise LowerscopeError(
             "a model in memory takes no entry, no arguments and no parameters",

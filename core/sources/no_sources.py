@@ -1,6 +1,6 @@
-"""What is said of a path that is no source: what it is instead, and what to open in its place.
+"""Errors for paths that are not sources, with suggestions of files to open instead.
 
-Imports no torch, as the command line and the window say it before an engine runs.
+Imports no torch: the command line and the window use it before an engine runs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from lowerscope.core.sources.samples import PREFIX, SAMPLES
 
 MODELS = (".py", ".pt2")
 WEIGHTS = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".pkl", ".npz")
-"""Endings of files that have values for the parameters of a model, and no model."""
+"""Suffixes of files that hold parameters of a model, but no model."""
 
 _OTHERS = {
     ".onnx": "an ONNX model",
@@ -26,14 +26,14 @@ _SHOWN = 4
 
 
 def missing(path: Path) -> LowerscopeError:
-    """Return what is said of a source that does not exist, with a name that it may be meant for."""
+    """Return the error for a source that does not exist, with a similar name."""
     close = _close_to(path)
     todo = f"Did you mean {close}?" if close else "Check the path of the source"
     return LowerscopeError("there is no such file", where=str(path), todo=todo)
 
 
 def folder(path: Path) -> LowerscopeError:
-    """Return what is said of a folder: which of its files can be opened, if one can."""
+    """Return the error for a folder, with the files in it that can be opened."""
     models = [each.name for each in _inside(path) if each.suffix.lower() in MODELS]
     if models:
         todo = f"Open one of its files: {listed(models, _SHOWN)}"
@@ -48,7 +48,7 @@ def folder(path: Path) -> LowerscopeError:
 
 
 def of_another_kind(path: Path) -> LowerscopeError:
-    """Return what is said of a file that is neither Python nor an exported program."""
+    """Return the error for a file that is neither Python nor an exported program."""
     suffix = path.suffix.lower()
     what = f"{suffix or 'a file without an ending'} is neither .py nor .pt2"
     todo = "Open a Python file with a model, or a program saved by torch.export.save"
@@ -68,7 +68,7 @@ def of_another_kind(path: Path) -> LowerscopeError:
 
 
 def no_sample(name: str) -> LowerscopeError:
-    """Return what is said of a sample that does not exist."""
+    """Return the error for a sample that does not exist."""
     close = difflib.get_close_matches(name, SAMPLES, 1)
     meant = f"Did you mean {PREFIX}{close[0]}? " if close else ""
     return LowerscopeError(
@@ -92,5 +92,5 @@ def _inside(path: Path) -> list[Path]:
     try:
         return sorted(path.iterdir())
     except (OSError, ValueError):
-        # It is not there either, or may not be read.
+        # The folder does not exist either, or may not be read.
         return []

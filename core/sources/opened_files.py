@@ -1,4 +1,4 @@
-"""The files of a folder that the code of a ``with`` block opens for reading."""
+"""Recording of the files of a folder that a ``with`` block opens for reading."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ACCESS = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
 
 
 class OpenedFiles:
-    """Files that were opened below a folder.
+    """Files below a folder that were opened.
 
     Parameters
     ----------
@@ -29,13 +29,13 @@ class OpenedFiles:
 
     @property
     def read(self) -> tuple[Path, ...]:
-        """Those that exist and were only read: what the code has written itself is no source."""
+        """Return the existing files that were only read: files that the code wrote are excluded."""
         paths = (Path(name) for name in self._read if name not in self._written)
         return tuple(path for path in paths if path.suffix != ".pyc" and path.is_file())
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Write down what this thread opens in the body."""
+        """Record the files that this thread opens in the body."""
         _install()
         outer = getattr(_watching, "files", None)
         _watching.files = self
@@ -45,7 +45,7 @@ class OpenedFiles:
             _watching.files = outer
 
     def note(self, name: str, mode: str | None, flags: int) -> None:
-        """Write down one file."""
+        """Record one file."""
         path = os.path.abspath(name)
         if not path.startswith(self._below):
             return
@@ -65,7 +65,7 @@ _installed = False
 
 
 def _install() -> None:
-    """Install the hook once: Python never removes one."""
+    """Install the audit hook once: Python cannot remove one."""
     global _installed
     with _installing:
         if not _installed:

@@ -1,4 +1,4 @@
-"""What an opened source is: the model, how its inputs are made, and where its code lives."""
+"""An opened source: the model, the origin of its inputs, and the environment of its code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OpenedModel:
-    """What was opened, whatever it is called with.
+    """An opened source, independent of its inputs.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class OpenedModel:
     path
         The file, absolute.
     entry
-        What in a Python file was taken, by its name there; empty for an exported program.
+        Name of the entry in a Python file; empty for an exported program.
     description
         First line of the file's docstring.
     model
@@ -45,17 +45,17 @@ class OpenedModel:
     exported
         For a ``.pt2``.
     classes
-        Names of the classes that the output tells apart, if the file has ``classes``.
+        Class names of the output, if the file has ``classes``.
     reference
         The file's function ``reference``, for a source without torch, which takes the inputs as
-        arrays and returns what is to come out; or the entry's in a dict of this name.
+        arrays and returns the expected outputs; or the entry's in a dict of this name.
     files
-        Files whose content the result depends on: those that `source_files` finds, and what was
+        Files whose content the result depends on: those that `source_files` finds, and those
         imported or read from the file's folder, or below, while it was opened.
     home
         The environment of a Python file; ``None`` for an exported program.
     offered
-        What its inputs can be made of.
+        The sources of its inputs.
     """
 
     title: str
@@ -72,10 +72,10 @@ class OpenedModel:
     offered: Offered
 
     def environment(self) -> contextlib.AbstractContextManager[None]:
-        """Return the context in which the file's code runs: what is opened calls its functions.
+        """Return the context in which the file's code runs, for calls of the model's functions.
 
-        Its neighbours go by their own names, and the functions that it has registered with TVM
-        are there. Within itself it does nothing; one thread at a time can be in one.
+        Sibling modules have their plain names, and the functions that the file has registered with
+        TVM exist. It is reentrant; one thread at a time can be in it.
 
         Raises
         ------
@@ -85,32 +85,32 @@ class OpenedModel:
         return contextlib.nullcontext() if self.home is None else self.home.entered()
 
     def registered(self) -> dict[str, SourceLine]:
-        """Return where the file registers functions with TVM, by their names."""
+        """Return the source line of each function that the file registers with TVM, by name."""
         return {} if self.home is None else self.home.registered()
 
     @property
     def spent(self) -> bool:
-        """Whether it must be opened again, since operators of torch that it needs are gone.
+        """Return whether it must be opened again because torch operators that it needs are gone.
 
-        They go when the environment of another file is entered.
+        They are removed when the environment of another file is entered.
         """
         return self.home is not None and self.home.spent
 
 
 @dataclass(frozen=True, eq=False)
 class Offered:
-    """What the inputs of a model can be made of.
+    """Sources of the inputs of a model.
 
     Attributes
     ----------
     signature
-        What the model takes.
+        The model's parameters.
     examples
         The file's example inputs.
     fixed
-        The values of inputs that are known already, by name: a file of parameters has them.
+        The values of inputs that are already known, by name, from a file of parameters.
     random
-        Of the generators of random numbers once the model was built: examples draw from there on.
+        State of the random number generators after the build: examples are drawn from there on.
     """
 
     signature: Signature
@@ -121,14 +121,14 @@ class Offered:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedModel(OpenedModel):
-    """What was opened, with its inputs.
+    """An opened source with its inputs.
 
     Attributes
     ----------
     inputs
-        The tensors among the inputs as they are used, in order.
+        The tensors among the inputs as used, in order.
     calling
-        How the model is called with them.
+        The call signature of the model.
     parameters
         Names of the inputs of an ``IRModule`` whose values are from the file of parameters.
     """
@@ -139,7 +139,7 @@ class LoadedModel(OpenedModel):
 
 
 def form_of(loaded: LoadedModel) -> str:
-    """Return what the inputs of a model are but for the values of its tensors, as a text.
+    """Return the inputs of a model without the values of its tensors, as a string.
 
     Models that were opened alike and have the same form are traced and lowered alike.
     """

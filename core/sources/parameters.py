@@ -24,8 +24,8 @@ _NUMBERED = re.compile(r"([wb])(\d+)")
 def read_arrays(path: Path) -> Arrays:
     """Read named arrays from an ``.npz``, a pickle of a dictionary, safetensors, or torch's file.
 
-    A pickle is read by an unpickler that allows NumPy arrays and nothing else, and what torch has
-    saved as weights only.
+    A pickle is read by an unpickler that allows NumPy arrays only, and files of torch as weights
+    only.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def _read_torch(path: Path) -> object:
     for key, entry in value.items():
         if isinstance(entry, torch.Tensor):
             check_tensor(entry, str(key), path)
-            # NumPy has no bfloat16; every value of it is one of float32 as well.
+            # NumPy has no bfloat16; float32 represents all its values.
             plain = entry.float() if entry.dtype == torch.bfloat16 else entry
             arrays[key] = plain.detach().numpy()
         else:
@@ -111,10 +111,10 @@ def _line(error: Exception) -> str:
 
 
 def load_into(model: torch.nn.Module, arrays: Arrays, where: str) -> None:
-    """Put `arrays` into the parameters of `model`; no arrays change nothing.
+    """Load `arrays` into the parameters of `model`; an empty mapping changes nothing.
 
     Keys are the names of the state dictionary, or w0, b0, w1, b1, … for the weights and biases of
-    the layers in their order. Values are converted to the dtype of the parameter.
+    the layers in order. Values are converted to the dtype of the parameter.
 
     Raises
     ------
@@ -139,12 +139,12 @@ def load_into(model: torch.nn.Module, arrays: Arrays, where: str) -> None:
 
 
 def names_for(model: torch.nn.Module, arrays: Arrays, where: str) -> dict[str, str]:
-    """Return the parameter of `model` that each of `arrays` is for: see `load_into`.
+    """Return the parameter of `model` for each of `arrays`: see `load_into`.
 
     Raises
     ------
     LowerscopeError
-        If one is for no parameter, or there is none for a parameter.
+        If an array matches no parameter, or a parameter has no array.
     """
     state = model.state_dict(keep_vars=True)
     names = {key: key for key in arrays}
@@ -171,8 +171,8 @@ def names_for(model: torch.nn.Module, arrays: Arrays, where: str) -> dict[str, s
 def _numbered_names(model: torch.nn.Module, keys: list[str], where: str) -> dict[str, str]:
     """Return the parameter for each of w0, b0, w1, b1, …
 
-    A layer is a parameter of two or more dimensions; the one-dimensional parameter of the same
-    module that follows is its bias.
+    A layer is a parameter of two or more dimensions; its bias is the one-dimensional parameter of
+    the same module that follows.
     """
     found: dict[str, str] = {}
     layers = 0

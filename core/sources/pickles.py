@@ -1,4 +1,4 @@
-"""Looking through pickles without running them, and an unpickler for NumPy arrays alone."""
+"""Static inspection of pickles, and an unpickler for NumPy arrays only."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ _EXTENSIONS = frozenset({"EXT1", "EXT2", "EXT4"})
 _NAME = re.compile(r"[A-Za-z_][\w.]* [A-Za-z_][\w.]*")
 
 HIDDEN = "a name that is hidden"
-"""Stands for an import whose name cannot be told without running the pickle."""
+"""Placeholder for an import whose name is unknown without running the pickle."""
 
 
 def imports_of(data: bytes) -> frozenset[str]:
-    """Return what the pickles in `data`, one after the other, import, as ``module.name``.
+    """Return the imports of the concatenated pickles in `data`, as ``module.name``.
 
-    Nothing is run. A name that is put together on the stack is followed through the memo, as
-    pickles are really written; one that cannot be followed is `HIDDEN`. Data that is damaged, or
-    no pickle at all, gives what stands before the damage, since that much would be run.
+    Nothing is run. A name that is built on the stack is tracked through the memo, as pickles are
+    written in practice; one that cannot be tracked is `HIDDEN`. For data that is damaged or no
+    pickle, the imports before the damage are returned, since that much would be run.
 
     A single byte is enough for a hidden name, and one weight in a hundred has that byte early on:
-    hidden names count only in data that starts with the mark of a pickle. Whoever unpickles what
-    has been looked through must not allow more than what was found.
+    hidden names count only in data that starts with the signature of a pickle. An unpickler for
+    inspected data must not allow more than the imports found.
     """
     found: set[str] = set()
     stream = io.BytesIO(data)
     try:
         with warnings.catch_warnings():
-            # It decodes names as Python text, and warns of backslashes in what is no name.
+            # It decodes names as Python text, and warns of backslashes in bytes that are no names.
             warnings.simplefilter("ignore", DeprecationWarning)
             while stream.tell() < len(data):
                 _scan(stream, found)
     except (ValueError, IndexError, OverflowError):
-        # pickletools reports damage by these.
+        # pickletools raises these for damage.
         pass
     if not (len(data) > 1 and data[0] == _PROTO and data[1] <= pickle.HIGHEST_PROTOCOL):
         found.discard(HIDDEN)
@@ -48,10 +48,9 @@ def imports_of(data: bytes) -> frozenset[str]:
 
 
 def _scan(stream: io.BytesIO, found: set[str]) -> None:
-    """Add to `found` what the next pickle imports.
+    """Add the imports of the next pickle to `found`.
 
-    ``recent`` follows the stack as far as strings are pushed on it in a row; every opcode that
-    does anything else ends the row.
+    ``recent`` tracks consecutive pushes of strings on the stack; any other opcode resets it.
     """
     recent: list[str | None] = []
     memo: dict[int, str | None] = {}
@@ -59,7 +58,7 @@ def _scan(stream: io.BytesIO, found: set[str]) -> None:
         top = recent[-1] if recent else None
         match opcode.name:
             case "GLOBAL" | "INST":
-                # In bytes that are no pickle, what stands here is no name, and does not count.
+                # In bytes that are no pickle, the argument is no name, and does not count.
                 named = _NAME.fullmatch(str(argument)) is not None
                 found.add(str(argument).replace(" ", ".", 1) if named else HIDDEN)
                 recent.append(None)
@@ -84,9 +83,9 @@ def _scan(stream: io.BytesIO, found: set[str]) -> None:
 
 
 def import_text(imports: frozenset[str]) -> str:
-    """Return what a pickle would import in words, the first few; empty for nothing.
+    """Format the first few imports of a pickle; empty for none.
 
-    What arrays are made of is not what it is refused for, and comes last.
+    Those that arrays need are not the reason for a rejection, and come last.
     """
     own = {".".join(each) for each in _ARRAYS}
     names = sorted(imports, key=lambda name: (name in own, name))
@@ -95,7 +94,7 @@ def import_text(imports: frozenset[str]) -> str:
 
 
 def load_arrays(data: bytes) -> object:
-    """Unpickle what holds NumPy arrays, and containers, strings and numbers; nothing else.
+    """Unpickle NumPy arrays, containers, strings and numbers; nothing else.
 
     Raises
     ------
@@ -115,7 +114,7 @@ def _plain(value: object) -> object:
 
 
 class ForbiddenImport(Exception):
-    """A pickle imports what it must not; the argument is the name."""
+    """A pickle has a forbidden import; the argument is its name."""
 
 
 class _ArrayUnpickler(pickle.Unpickler):
@@ -127,19 +126,19 @@ class _ArrayUnpickler(pickle.Unpickler):
 
 
 def _encode(text: str, encoding: str) -> bytes:
-    """Stand for ``_codecs.encode``, by which old protocols write bytes."""
+    """Replace ``_codecs.encode``, by which old protocols write bytes."""
     if encoding != "latin1":
         raise ForbiddenImport(f"_codecs.encode to {encoding}")
     return text.encode("latin1")
 
 
 def _no_bytes() -> bytes:
-    """Stand for ``bytes``, by which old protocols write none."""
+    """Replace ``bytes``, by which old protocols write empty bytes."""
     return b""
 
 
 class _Kind:
-    """Stands for a `numpy.dtype`, whose own state could make pointers of bytes."""
+    """Replacement for `numpy.dtype`, whose own state could make pointers of bytes."""
 
     def __init__(self, name: object, *_: object) -> None:
         if not isinstance(name, str) or _DTYPE.fullmatch(name) is None:
@@ -150,7 +149,7 @@ class _Kind:
         self.dtype = self.dtype.newbyteorder(state[1])
 
     def array(self, shape: Any, data: Any, order: Any) -> np.ndarray[Any, Any]:
-        """Return an array of numbers; of anything else only the type, without values."""
+        """Return an array of numbers; for any other dtype only the type, without values."""
         if self.dtype.kind not in "biufc":
             return np.empty(0, self.dtype)
         made: np.ndarray[Any, Any] = np.ndarray(shape, self.dtype, bytes(data), order=order)
@@ -158,7 +157,7 @@ class _Kind:
 
 
 class _Array:
-    """Stands for a `numpy.ndarray` while it is unpickled."""
+    """Replacement for `numpy.ndarray` during unpickling."""
 
     def __init__(self, *_: object) -> None:
         self.value: object = None
@@ -179,7 +178,7 @@ def _scalar(kind: _Kind, data: Any) -> _Array:
 
 
 def _array_parts() -> dict[tuple[str, str], object]:
-    """Return what stands for the imports of NumPy's own pickles, of NumPy 1 and 2."""
+    """Return the replacements for the imports of NumPy's own pickles, of NumPy 1 and 2."""
     parts: dict[tuple[str, str], object] = {
         # Only named, as the type of the array that is made.
         ("numpy", "ndarray"): "numpy.ndarray",

@@ -1,4 +1,4 @@
-"""Showing an input that is a picture."""
+"""Display of image inputs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from lowerscope.core.records.model import Picture
 
 SIDE = 8
-"""Fewer pixels than this on a side are not taken for a picture."""
+"""Smallest side of a picture, in pixels."""
 
 
 def picture_of(value: torch.Tensor) -> Picture | None:
@@ -26,7 +26,7 @@ def picture_of(value: torch.Tensor) -> Picture | None:
         pixels = values.numpy()
     else:
         scaled = values.double().numpy()
-        # Of what is not a number, too, this does not hold.
+        # False for NaN as well.
         if not 0 <= scaled.min() <= scaled.max() <= 1:
             scaled = _spread(scaled)
         pixels = np.rint(scaled * 255).astype(np.uint8)
@@ -36,7 +36,7 @@ def picture_of(value: torch.Tensor) -> Picture | None:
 
 
 def _spread(values: np.ndarray) -> np.ndarray:
-    """Return values from 0 to 1; what is not a number, or infinite, counts as 0."""
+    """Return values scaled to 0 to 1; NaN and infinities count as 0."""
     finite: np.ndarray = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
     least, most = float(finite.min()), float(finite.max())
     if least < 0 or most > 1:

@@ -1,4 +1,4 @@
-"""A TensorIR function as a source: a module whose ``main`` calls it, and nothing else.
+"""A TensorIR function as a source: a module whose ``main`` only calls it.
 
 The course makes such functions by ``te.create_prim_func`` long before there is a Relax function.
 """
@@ -18,7 +18,7 @@ _CHILDREN = ("block", "init", "body", "then_case", "else_case")
 
 
 def is_prim_func(value: object) -> bool:
-    """Whether `value` is a TensorIR function; TVM would be imported already."""
+    """Return whether `value` is a TensorIR function, without importing TVM."""
     tvm = sys.modules.get("tvm")
     return tvm is not None and isinstance(value, tvm.tirx.PrimFunc)
 
@@ -29,17 +29,17 @@ def with_main(built: Any, name: str, where: str) -> tvm.IRModule:
     Parameters
     ----------
     built
-        A PrimFunc, or an ``IRModule``. A module that has a Relax function is returned as it is; of
-        one that has only TensorIR, ``main`` or else the only function is called.
+        A PrimFunc, or an ``IRModule``. A module that has a Relax function is returned unchanged; in
+        one of TensorIR only, ``main`` or else the only function is called.
     name
-        What a PrimFunc without a name of its own is called in the module.
+        Name in the module of a PrimFunc without one.
     where
         The source, for errors.
 
     Raises
     ------
     LowerscopeError
-        If it is not clear which function to call, or how.
+        If the function to call, or its call, is ambiguous.
     """
     import tvm
     from tvm import relax, tirx
@@ -66,7 +66,7 @@ def with_main(built: Any, name: str, where: str) -> tvm.IRModule:
 
 
 def _own_name(function: Any) -> str:
-    """Return the name of what it computes, as ``main`` is that of the caller."""
+    """Return the name of the computation, since ``main`` is that of the caller."""
     outputs = _written(function)
     return str(outputs[-1].name) if outputs else "function"
 
@@ -112,7 +112,7 @@ def _calling(function: Any, name: str, where: str) -> tvm.IRModule:
 
 
 def _types(params: list[Any], where: str) -> dict[Any, Any]:
-    """Return the types of the tensors in ``main``, which has symbols of its own."""
+    """Return the types of the tensors in ``main``, with fresh symbolic variables."""
     from tvm import relax, tirx
 
     symbols: dict[Any, Any] = {}
@@ -141,7 +141,7 @@ def _plain(name: str) -> str:
 
 
 def _written(function: Any) -> list[Any]:
-    """Return the buffers that a function stores to, each once; a part of one is that one."""
+    """Return the buffers that a function stores to, each once; a subregion counts as its buffer."""
     whole: dict[Any, Any] = {}
     found: dict[Any, None] = {}
     for buffer in _stores(function.body, whole):

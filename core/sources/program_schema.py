@@ -1,8 +1,8 @@
-"""All that an exported program may hold and still be data, field by field.
+"""Schema of exported programs that are pure data, field by field.
 
 The tables have the names of the classes in ``torch/_export/serde/schema.py`` and their fields, and
-a rule for each. A document with anything else in it counts as code: another version, another
-field, another type, or text that is not of its field's grammar.
+a rule for each. A document with anything else in it counts as code: another version, another field,
+another type, or text outside its field's grammar.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any
 from lowerscope.core.sources import program_text as grammar
 
 READER = (8, 20)
-"""The version of the schema that torch reads and these tables follow."""
+"""Version of the schema that torch reads and these tables follow."""
 WRITERS = frozenset((8, minor) for minor in range(21))
-"""The versions of the files; a minor version adds fields, which have a default."""
+"""Accepted versions of files; a minor version adds fields, which have a default."""
 
 Rule = Callable[[Any], Iterator[str]]
-"""Yields each thing in a value that is not plainly harmless, in a few words."""
+"""Function that yields a short description of each suspect part of a value."""
 
 
 def suspects(document: object) -> Iterator[str]:
-    """Yield what in a model's JSON is not plainly harmless, each in a few words."""
+    """Yield a short description of each suspect part of a model's JSON."""
     from torch._export.serde.schema import SCHEMA_VERSION
 
     if SCHEMA_VERSION != READER:
@@ -42,14 +42,14 @@ def suspects(document: object) -> Iterator[str]:
 
 
 def suspects_of_payload(document: object, file: str) -> Iterator[str]:
-    """Yield what in the list of weights, or of constants, is not plainly harmless.
+    """Yield the suspect parts of the list of weights, or of constants.
 
     Parameters
     ----------
     document
         The list.
     file
-        The names of the files with the values begin with this.
+        Prefix of the names of the files with the values.
     """
     numbered = re.compile(rf"{file}\d{{1,9}}", re.ASCII)
 
@@ -274,7 +274,7 @@ def _arguments(text: Rule, graph: Rule) -> dict[str, Rule]:
 
 
 _value = _union("Value")
-"""An argument whose text torch writes between quotes, and not with `repr`: an input or output."""
+"""An argument whose text torch writes between quotes, not with `repr`: an input or output."""
 
 UNIONS: dict[str, dict[str, Rule]] = {
     "SymExprHint": {"as_int": _integer, "as_bool": _boolean, "as_float": _number},

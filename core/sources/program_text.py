@@ -1,9 +1,9 @@
 """Grammars of the text in an exported program that torch turns into code.
 
-`torch.export.load` and ``.module()`` evaluate symbolic expressions and guards, look functions up
-by dotted names, and write the names of values, attributes and arguments into Python that they
-compile. Each predicate here accepts only text that does nothing but arithmetic, or that stands for
-itself wherever torch writes it.
+`torch.export.load` and ``.module()`` evaluate symbolic expressions and guards, look functions up by
+dotted names, and write the names of values, attributes and arguments into Python that they compile.
+Each predicate here accepts only text that does nothing but arithmetic, or that stands for itself
+wherever torch writes it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from collections.abc import Callable
 import torch
 
 MOST_BITS = 1 << 16
-"""The longest number that an expression may come to."""
+"""Longest result of an expression, in bits."""
 MOST_ROOT_BITS = 1 << 11
-"""The longest number whose root may be taken: SymPy looks for its factors."""
+"""Longest number whose root may be taken, in bits: SymPy searches for its factors."""
 MOST_TERMS = 1 << 12
-"""The terms that an expression may have when it is expanded, as SymPy does to divide."""
+"""Most terms of an expanded expression; SymPy expands to divide."""
 MOST_NODES = 2_000
 MOST_EXPONENT = 64
 
@@ -58,7 +58,7 @@ _TEXT_ARGUMENT = re.compile(
     r"activation|api_name|approximate|assert_msg|device_type|driver|equation|indexing"
     r"|interpolation|mode|norm|ord|p|pad_mode|padding|padding_side|reduce|rounding_mode|side|UPLO"
 )
-"""The arguments of type ``str`` that choose a variant, or are a message; the others name files."""
+"""Arguments of type ``str`` that choose a variant, or are a message; the others name files."""
 
 _PYTHON_FUNCTION = re.compile(
     r"_operator\.(?:eq|ne|le|ge|lt|gt|neg|pos|mul|add|sub|floordiv|mod|pow|truediv|and_|or_|xor"
@@ -86,7 +86,7 @@ _SYMBOL = re.compile(r"[a-z]{1,4}\d{1,6}", re.ASCII)
 _FLOAT = re.compile(r"-?\d{1,60}(?:\.\d{0,60})?(?:e[+-]?\d{1,3})?", re.ASCII)
 _METADATA_TARGET = re.compile(r"(?:torch|_operator|math)(?:\.(?!__)\w{1,80}){1,12}", re.ASCII)
 
-# What srepr writes of an expression, and the functions of torch.utils._sympy.functions.
+# The names in the srepr of an expression, and the functions of torch.utils._sympy.functions.
 _FUNCTION = re.compile(
     r"Add|Mul|Abs|Max|Min|Mod|Eq|Ne|Lt|Le|Gt|Ge|Equality|Unequality|LessThan|GreaterThan"
     r"|StrictLessThan|StrictGreaterThan|And|Or|Not|Piecewise|ExprCondPair|floor|ceiling"
@@ -101,7 +101,7 @@ _ASSUMPTION = re.compile(
     r"|real|zero"
 )
 
-# What torch prints guards with, of the names that they are evaluated with.
+# The names in the guards that torch prints.
 _GUARD_FUNCTION = re.compile(
     r"abs|max|min|round|IsNonOverlappingAndDenseIndicator|cast_symbool_to_symint_guardless"
     r"|math\.(?:acos|asin|atan|ceil|cos|cosh|floor|isnan|log2|sin|sinh|sqrt|tan|tanh|trunc)"
@@ -133,7 +133,7 @@ def argument_name(text: str) -> bool:
 def attribute(text: str) -> bool:
     """Return whether `text` is the dotted name of a parameter, a buffer or a submodule.
 
-    Torch writes a part that is no identifier into quotes: it holds neither quotes nor backslashes.
+    Torch quotes a part that is no identifier: it holds neither quotes nor backslashes.
     """
     return all(
         _SEGMENT.fullmatch(part) is not None and _MAGIC.fullmatch(part) is None
@@ -169,7 +169,7 @@ def free_json(value: object) -> bool:
 
 
 def sources(text: str) -> bool:
-    """Return whether `text` lists the functions that a node comes of, as ``name,target;…``.
+    """Return whether `text` lists the functions that a node comes from, as ``name,target;…``.
 
     Torch looks the targets up, and calls none of them.
     """
@@ -294,7 +294,7 @@ def harmless_guard(text: str) -> bool:
 
 
 def _is_arithmetic(text: str, leaf: Leaf) -> bool:
-    # Comments and escapes mean something else to SymPy, which joins lines, and between quotes.
+    # SymPy joins lines, so comments and escapes differ there and between quotes.
     if not text.isprintable() or any(mark in text for mark in '"\\#'):
         return False
     try:
@@ -309,7 +309,7 @@ def _is_arithmetic(text: str, leaf: Leaf) -> bool:
 
 
 def _bits(node: ast.AST, leaf: Leaf) -> int:
-    """Return a bound on the length in bits of the number that `node` comes to.
+    """Return a bound on the length in bits of the value of `node`.
 
     Raises
     ------
@@ -352,7 +352,7 @@ def _bits_of(node: ast.AST, leaf: Leaf) -> int:
 
 
 def _terms(node: ast.AST) -> int:
-    """Return a bound on the terms that a number, which is arithmetic, has when it is expanded.
+    """Return a bound on the terms of an expanded arithmetic expression.
 
     Raises
     ------
@@ -393,7 +393,7 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _power(base: ast.AST, exponent: ast.AST, leaf: Leaf) -> int:
-    """Return a bound on the bits of a power or a shift by a number that is written out."""
+    """Return a bound on the bits of a power or a shift by a literal number."""
     number = _number(exponent)
     if number is None or not abs(number) <= MOST_EXPONENT:
         raise ValueError(exponent)

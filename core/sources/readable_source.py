@@ -1,9 +1,8 @@
-"""The text of a Python file as Python compiles it, for people to read before it runs.
+"""Text of a Python file as Python compiles it, for review before it runs.
 
-A comment in a file's first lines chooses how its bytes become text: in UTF-7, ``+AAo-`` within a
-comment is the end of the comment. And some characters show nothing, look like the end of a line
-without being one, or reverse the order in which others are read. This module imports neither torch
-nor TVM.
+A comment in a file's first lines selects its encoding: in UTF-7, ``+AAo-`` within a comment is the
+end of the comment. Some characters are invisible, look like the end of a line without being one, or
+reverse the order in which others are read. This module imports neither torch nor TVM.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ import importlib.util
 import re
 
 LONG_LINE = 300
-"""Characters of a line that a window may not have room for."""
+"""Length of a line that may exceed a window's width, in characters."""
 
 _UNUSUAL = re.compile(r"[^\x20-\x7e\n\t]+")
 _IGNORED = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0100-\U000e01ef]"
 )
-"""Letters and marks that show nothing; most may stand in names."""
+"""Invisible letters and marks; most are allowed in names."""
 
 
 def decode_source(content: bytes) -> str:
@@ -28,7 +27,7 @@ def decode_source(content: bytes) -> str:
     Raises
     ------
     SyntaxError
-        If it is not text in the encoding that it names.
+        If it is not text in its declared encoding.
     """
     try:
         return importlib.util.decode_source(content)
@@ -39,7 +38,7 @@ def decode_source(content: bytes) -> str:
 def readable_source(content: bytes) -> str:
     """Return the text of a Python file with an escape for each character that may mislead.
 
-    What is not text is not run either; it is shown as UTF-8 as far as it is.
+    Bytes that are not text are not run either; they are shown as UTF-8 where possible.
     """
     try:
         text = decode_source(content)
@@ -49,7 +48,7 @@ def readable_source(content: bytes) -> str:
 
 
 def long_lines(text: str) -> tuple[int, ...]:
-    """Return the numbers, from 1, of the lines that go on to the right of most windows."""
+    """Return the numbers, from 1, of the lines that exceed the width of most windows."""
     lines = text.split("\n")
     return tuple(number for number, line in enumerate(lines, 1) if len(line) > LONG_LINE)
 

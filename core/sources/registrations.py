@@ -1,7 +1,7 @@
-"""What a user's file registers with TVM and torch, so that the next file can register the same.
+"""Registrations of a user's file with TVM and torch, so that the next file can register the same.
 
-Only calls that the user's own code makes are written down: what a package registers when it is
-imported for the first time stays, as the package itself does.
+Only calls made by the user's own code are recorded: registrations that a package makes when it is
+first imported stay, as the package itself does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import tvm_ffi
 from lowerscope.core.sources.user_files import called_by_user, user_frame
 
 _recording: list[Registrations] = []
-"""From the outermost; what is registered belongs to the innermost."""
+"""Active recordings, outermost first; a registration belongs to the innermost."""
 
 
 class Registrations:
@@ -28,7 +28,7 @@ class Registrations:
     Parameters
     ----------
     folder
-        The user's: what lies there is the user's own code.
+        The user's folder: files in it are the user's own code.
 
     Attributes
     ----------
@@ -44,13 +44,13 @@ class Registrations:
         self._folder = folder
         self._functions: dict[str, Any] = {}
         self._replaced: dict[str, Any] = {}
-        """Functions that were there before, under names that the file has taken."""
+        """Functions that the file's own have replaced."""
         self._libraries: weakref.WeakSet[torch.library.Library] = weakref.WeakSet()
 
     @contextlib.contextmanager
     def recorded(self) -> Iterator[None]:
-        """Write down what the user's code registers in the body."""
-        # Every way to register a function from Python ends here.
+        """Record the registrations that the user's code makes in the body."""
+        # All registration from Python goes through this function.
         register = tvm_ffi.core._register_global_func
         make: Any = torch.library.Library.__init__
 
@@ -89,12 +89,12 @@ class Registrations:
             tvm_ffi.register_global_func(name, function, override=True)
 
     def put_away(self) -> None:
-        """Unregister all; functions that the file's own replaced come back."""
+        """Unregister all functions, and restore those that they replaced."""
         self._destroy_operators()
         for name in list(self._functions):
             present = tvm_ffi.get_global_func(name, allow_missing=True)
             if present is None:
-                # The user's own code has removed it meanwhile.
+                # Already removed by the user's own code.
                 del self._functions[name]
                 self.places.pop(name, None)
                 self._replaced.pop(name, None)
@@ -106,7 +106,7 @@ class Registrations:
                 tvm_ffi.register_global_func(name, before, override=True)
 
     def _destroy_operators(self) -> None:
-        """Unregister what torch's libraries define; a library cannot do so a second time."""
+        """Unregister the definitions of torch's libraries; a library cannot do so twice."""
         for library in self._libraries:
             if library.m is not None:
                 library._destroy()  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Files of ``safetensors``, in which Hugging Face keeps weights; nothing in them can be run."""
+"""Reading of ``safetensors``, Hugging Face's format of weights, which holds no code."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ _OF_NUMPY = (torch.float16, torch.float32, torch.float64)
 
 
 def read_safetensors(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the arrays of a file by name; floats that NumPy has not, such as ``bfloat16``, as
-    float32, which has all their values.
+    """Return the arrays of a file by name.
+
+    Floats that NumPy lacks, such as ``bfloat16``, are returned as float32, which represents all
+    their values.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""The bundled samples: where they are and what each one says of itself.
+"""Bundled samples: their files and descriptions.
 
-The window lists them in its first paint, so nothing here takes long to import.
+The window lists them in its first paint, so this module must be fast to import.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PREFIX = "sample:"
 
 
 class Sample(NamedTuple):
-    """A bundled sample: its name, and one line on what it shows."""
+    """A bundled sample: its name and one-line description."""
 
     name: str
     description: str

@@ -1,10 +1,10 @@
-"""Keeps the files beside a model from taking the place of what installed packages import.
+"""Import hook that keeps files beside a model from shadowing imports of installed packages.
 
-A model's folder is on the path for the model's own code. torch and others import much only when
-it is needed, and some of it may not be installed: a file of that name beside the model would be
-run, which neither the model's code names nor the user was asked about. So an import statement
-of an installed package never finds it. What packages import by a name that they are given, as
-unpickling does, they find there.
+A model's folder is on the path for the model's own code. torch and others import many modules
+lazily, and some may not be installed: a file of that name beside the model would be run, although
+the model's code does not name it and the user did not approve it. So an import statement of an
+installed package never finds it. Modules that packages import by a given name, as unpickling does,
+are found there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _IMPORT = opcode.opmap["IMPORT_NAME"]
 
 
 class _OwnFolders:
-    """Stands first among Python's finders."""
+    """Meta path finder that stands first."""
 
     def __init__(self) -> None:
         self.folders: list[str] = []
@@ -31,12 +31,12 @@ class _OwnFolders:
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return what an installed package finds outside of the folders; ``None`` for others.
+        """Return the spec that an installed package finds outside the folders; ``None`` for others.
 
         Raises
         ------
         ModuleNotFoundError
-            If there is nothing of that name but in the folders.
+            If the name exists in the folders only.
         """
         folders = self.folders
         if path is not None or not folders or PathFinder.find_spec(name, folders) is None:
@@ -56,7 +56,7 @@ class _OwnFolders:
 
 
 def _is_named_by_a_package(frame: FrameType | None, folders: Sequence[str]) -> bool:
-    """Whether an import statement of an installed package has led here."""
+    """Return whether this import comes from an import statement of an installed package."""
     while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
         frame = frame.f_back
     if frame is None or frame.f_code.co_code[frame.f_lasti] != _IMPORT:
@@ -71,12 +71,12 @@ _finder = _OwnFolders()
 
 
 def add_folder(folder: Path) -> None:
-    """Note that a folder is about to be on the path for the code in it."""
+    """Register a folder that is about to be on the path for the code in it."""
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
     _finder.folders.append(str(folder))
 
 
 def remove_folder(folder: Path) -> None:
-    """Note that a folder is no longer on the path."""
+    """Unregister a folder that is no longer on the path."""
     _finder.folders.remove(str(folder))

@@ -1,4 +1,4 @@
-"""What a model takes: the parameters of ``forward``, or of a Relax function."""
+"""Signatures of models: the parameters of ``forward``, or of a Relax function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lowerscope.core.sources.input_option import write_input
 
 @dataclass(frozen=True)
 class Parameter:
-    """One input that a model takes: ``shape`` and ``dtype`` are empty where nothing says them.
+    """One input of a model: ``shape`` and ``dtype`` are empty if undeclared.
 
     ``by_keyword`` and ``by_position`` say how it can be passed.
     """
@@ -27,18 +27,18 @@ class Parameter:
     by_keyword: bool = False
 
     def option(self) -> str:
-        """Return the option that gives this input, to be shown as an example."""
+        """Return an example of the option that gives this input."""
         return "--input " + write_input(self.name, self.shape or (1, 784), self.dtype or "float32")
 
 
 @dataclass(frozen=True)
 class Signature:
-    """What a model takes, in order.
+    """The parameters of a model, in order.
 
     Attributes
     ----------
     parameters
-        Its own; those by keyword alone come last.
+        Its own; keyword-only ones come last.
     rest
         Name of ``*rest``, which takes any number after those by position; empty without it.
     keywords
@@ -75,7 +75,7 @@ class Signature:
         return f"{self.rest or 'input'}_{index - len(positions)}"
 
     def count(self) -> str:
-        """Return in words how many inputs it takes."""
+        """Return the number of inputs in words."""
         required, most = len(self.required), len(self.parameters)
         if self.rest or self.keywords:
             return f"{required} or more"
@@ -83,7 +83,7 @@ class Signature:
 
 
 def signature_of_model(model: torch.nn.Module, where: str) -> Signature:
-    """Return what the ``forward`` of a model takes.
+    """Return the signature of the ``forward`` of a model.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def signature_of_model(model: torch.nn.Module, where: str) -> Signature:
 
 
 def signature_of_function(function: Any) -> Signature:
-    """Return what a Relax function takes."""
+    """Return the signature of a Relax function."""
     parameters = tuple(_parameter_of_variable(variable) for variable in function.params)
     return Signature(parameters, tensors_only=True)
 
@@ -125,6 +125,6 @@ def _parameter_of_variable(variable: Any) -> Parameter:
     extents = getattr(shape, "values", None)
     if extents is None:
         return Parameter(variable.name)
-    # A constant extent has its value; a symbolic one is written as its name.
+    # A constant extent has a value; a symbolic one is written as its name.
     known = tuple(getattr(extent, "value", None) or str(extent) for extent in extents)
     return Parameter(variable.name, shape=known, dtype=str(variable.ty.dtype))

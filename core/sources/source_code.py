@@ -1,10 +1,10 @@
-"""The code of a user's folder: compiled from the text of its Python files, and from nothing else.
+"""Import of modules in a user's folder from the text of their Python files only.
 
-Before a file runs, its text is shown. Python would run byte code that lies beside it in its place
-if the times agree, or without looking at the times; and it would prefer a compiled module of the
-same name. So whatever is imported from a user's folder while an environment is present is compiled
-from its text, and of the files there only those with a text are found. Where the window has said
-what was shown, nothing else is compiled; see `approved_files`.
+Before a file runs, its text is shown. Python would run byte code beside it instead if the times
+match, or without checking the times; and it would prefer an extension module of the same name. So
+every import from a user's folder while an environment is active is compiled from text, and only
+files with a text are found. If the window has sent a table of approved files, nothing else is
+compiled; see `approved_files`.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from lowerscope.core.sources.readable_source import decode_source
 from lowerscope.core.sources.user_files import is_installed, is_users
 
 _BASE = tuple(Path(os.path.abspath(entry)) for entry in sys.path if os.path.isabs(entry))
-"""Where this process itself has its packages from."""
+"""Folders from which this process itself imports its packages."""
 
 _folders: list[str] = []
-"""Of the environments that are present."""
+"""Folders of the active environments."""
 _get_code = SourceFileLoader.get_code
 
 
 class _SourceFinder(FileFinder):
-    """Finds modules that are Python source files, and packages of these."""
+    """Finder of modules that are Python source files, and packages of these."""
 
 
 def add_folder(folder: Path) -> None:
-    """Compile what is imported from a folder from source, until `remove_folder`."""
+    """Compile imports from a folder from source, until `remove_folder`."""
     if _find_sources not in sys.path_hooks:
         sys.path_hooks.insert(0, _find_sources)
         SourceFileLoader.get_code = _compiled_from_source  # type: ignore[assignment, method-assign]
     _folders.append(str(folder))
-    # Found out when it was nobody's folder: what was found then may be byte code.
+    # Finders cached before may find byte code.
     for name, finder in list(sys.path_importer_cache.items()):
         if not isinstance(finder, _SourceFinder) and Path(name).is_relative_to(folder):
             sys.path_importer_cache.pop(name, None)
 
 
 def remove_folder(folder: Path) -> None:
-    """Note that the environment of a folder is no longer present."""
+    """Unregister the folder of an environment that is no longer active."""
     _folders.remove(str(folder))
 
 
@@ -58,7 +58,7 @@ def _find_sources(entry: str) -> _SourceFinder:
     Raises
     ------
     ImportError
-        If the folder is not a user's: another hook knows it.
+        If the folder is not a user's, so that another hook handles it.
     """
     if not _is_users_code(entry) or (os.path.isfile(entry) and not is_zipfile(entry)):
         raise ImportError("not a folder of the user's", path=entry)
@@ -77,13 +77,13 @@ def _compiled_from_source(self: SourceFileLoader, fullname: str) -> CodeType | N
 
 
 def _import_folder(path: Path, fullname: str) -> Path:
-    """Return the folder on the path that a module of this name is found in."""
+    """Return the folder on the path in which a module of this name is found."""
     depth = fullname.count(".") + (path.name == "__init__.py")
     return path.parents[min(depth, len(path.parents) - 1)]
 
 
 def _is_users_code(name: str) -> bool:
-    """Whether a file or folder is in an environment's folder, or where its code has led."""
+    """Return whether a path is in an environment's folder, or in one that its code has added."""
     path = Path(os.path.abspath(name))
     folders = [Path(folder) for folder in _folders]
     if any(path.is_relative_to(folder) and is_users(path, folder) for folder in folders):

@@ -1,8 +1,8 @@
-"""What stands on a command line for a source: ``sample:NAME``, ``FILE.py[:ENTRY]``, ``FILE.pt2``.
+"""Syntax of a source on the command line: ``sample:NAME``, ``FILE.py[:ENTRY]``, ``FILE.pt2``.
 
 A model in the memory of a Python process, which `core.sources.handed_over` reads, has a name too.
 
-Imports no torch, so that the window and the command line can read a source before an engine runs.
+Imports no torch, so that the window and the command line can parse a source before an engine runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lowerscope.core.user_paths import check_readable, user_path, why_unreadable
 Kind = Literal["python", "exported"]
 
 MEMORY = "memory:"
-"""Begins the name of a model in memory."""
+"""Prefix of the name of a model in memory."""
 
 ENTRY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 """The name of a class, an instance or a function in a file."""
@@ -30,12 +30,12 @@ ENTRY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 def parse_spec(text: str) -> tuple[str, str]:
     """Split ``SOURCE[:ENTRY]`` into the source and the entry, which may be empty.
 
-    A path that exists is taken whole, colons and all; so is the colon of a Windows drive.
+    A path that exists is taken whole, including colons, and so is the colon of a Windows drive.
 
     Raises
     ------
     LowerscopeError
-        If nothing is given, or what follows the colon is not a name.
+        If nothing is given, or the part behind the colon is not a name.
     """
     text = text.strip()
     if not text:
@@ -54,7 +54,7 @@ def parse_spec(text: str) -> tuple[str, str]:
     if not colon or not path or drive_only:
         return text, ""
     if "/" in entry or "\\" in entry or entry.lower().endswith((".py", ".pt2")):
-        # The colon belongs to a path that does not exist; opening it says so.
+        # The colon belongs to a path that does not exist; opening it reports so.
         return text, ""
     return path, _checked_entry(entry, text)
 
@@ -70,7 +70,7 @@ def _checked_entry(entry: str, text: str) -> str:
 
 
 def source_path(spec: str) -> Path:
-    """Return the file that a source stands for, absolute; it need not exist.
+    """Return the absolute path of a source; it need not exist.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def source_path(spec: str) -> Path:
 
 
 def source_label(spec: str) -> str:
-    """Return what a source is called: a sample, a model in memory, or the name of a file."""
+    """Return the label of a source: a sample, a model in memory, or the name of a file."""
     if spec.startswith(PREFIX):
         return spec.removeprefix(PREFIX)
     if spec.startswith(MEMORY):
@@ -99,7 +99,7 @@ def is_in_memory(recipe: Recipe) -> bool:
 
 
 def not_in_a_file(spec: str) -> LowerscopeError:
-    """Return what is said where a model would have to be in a file, and is in memory."""
+    """Return the error for a model in memory where a file is required."""
     return LowerscopeError(
         f"{source_label(spec)} is in the memory of the Python process that it was made in, and in "
         "no file",
@@ -109,12 +109,12 @@ def not_in_a_file(spec: str) -> LowerscopeError:
 
 
 def is_file(spec: str) -> bool:
-    """Return whether a source is named as a file: no sample, and no model in memory."""
+    """Return whether a source is a file: no sample, and no model in memory."""
     return not spec.startswith((PREFIX, MEMORY))
 
 
 def source_kind(path: Path) -> Kind:
-    """Return what kind of source a file is.
+    """Return the kind of source of a file.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Running a user's Python file: its errors are told in the user's own frames."""
+"""Running a user's Python file, with errors reported in the user's own frames."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from lowerscope.core.sources.user_files import is_users
 
 _POINTED = re.compile(r"^\s*--> (.+):(\d+):\d+", re.MULTILINE)
 _MOST_LINES = 100
-"""Lines of a message; of a longer one it is said how to see the rest."""
+"""Most lines of a message; a longer one says how to see the rest."""
 _numbers = itertools.count(1)
 
 
 def run_file(environment: Environment) -> ModuleType:
-    """Run the file of an environment, which is entered, as a module with a private, unique name.
+    """Run the file of an entered environment as a module with a private, unique name.
 
     Raises
     ------
     LowerscopeError
-        If the file is not Python, was not approved, or anything that it does fails.
+        If the file is not Python, was not approved, or fails.
     """
     path = environment.path
     text = _read_approved(path)
@@ -42,7 +42,7 @@ def run_file(environment: Environment) -> ModuleType:
     spec.has_location = True
     module = importlib.util.module_from_spec(spec)
     environment.add(module)
-    # Without a time the entry is never refreshed: it shows the lines that were run.
+    # Entries without a modification time are never refreshed: they show the lines as run.
     linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
     with user_code(path, "is run"):
         exec(compile(text, str(path), "exec", dont_inherit=True), module.__dict__)
@@ -53,14 +53,14 @@ def run_file(environment: Environment) -> ModuleType:
 def user_code(path: Path, doing: str) -> Iterator[None]:
     """Run the body as a part of the user's file at `path`, whose environment is entered.
 
-    What it prints goes to stderr, and what it raises becomes a `LowerscopeError`.
+    Its output goes to stderr, and its exceptions become a `LowerscopeError`.
 
     Parameters
     ----------
     path
         The user's file.
     doing
-        What is being done with it, for the message: ``"is run"``, ``"Net is built"``.
+        The operation, for the message: ``"is run"``, ``"Net is built"``.
     """
     arguments = sys.argv
     sys.argv = [str(path)]
@@ -118,7 +118,7 @@ def _syntax_problem(error: SyntaxError, path: Path, doing: str) -> LowerscopeErr
 def _problem(error: BaseException, path: Path, doing: str) -> LowerscopeError:
     frames = user_frames(error, path.parent)
     where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else str(path)
-    # TVMScript says itself which line of the file it cannot read.
+    # TVMScript itself names the line of the file that it cannot parse.
     pointed = _POINTED.search(str(error))
     if pointed is not None and Path(pointed[1]).is_file():
         where = f"{pointed[1]}:{pointed[2]}"

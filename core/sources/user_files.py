@@ -1,4 +1,4 @@
-"""Which files and modules are the user's own, and which are installed."""
+"""Distinction of the user's own files and modules from installed ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import FrameType, ModuleType
 _INSTALLED = (
     Path(__file__).resolve().parents[1],
     *(Path(sysconfig.get_path(key)) for key in ("stdlib", "purelib", "platlib")),
-    # Frames have it as it was found, which may be by way of a link.
+    # Frames have the path as it was found, possibly through a symbolic link.
     Path(__file__).parents[1],
 )
 _COMPILERS = ("torch", "tvm", "tvm_ffi")
@@ -18,9 +18,9 @@ _COMPILERS = ("torch", "tvm", "tvm_ffi")
 
 
 def is_users(path: Path, folder: Path) -> bool:
-    """Whether a file is the user's own, for a model that lies in `folder`.
+    """Return whether a file is the user's own, for a model in `folder`.
 
-    A model may well lie inside of an installed package: what is below its folder is its own.
+    A model may lie inside an installed package: files below its folder are its own.
     """
     return all(
         folder.is_relative_to(installed) and path.is_relative_to(folder)
@@ -30,12 +30,12 @@ def is_users(path: Path, folder: Path) -> bool:
 
 
 def is_installed(path: Path) -> bool:
-    """Whether a file belongs to Python, to Lowerscope or to what is installed beside it."""
+    """Return whether a file belongs to Python, to Lowerscope or to an installed package."""
     return any(path.is_relative_to(folder) for folder in _installed_folders())
 
 
 def called_by_user(frame: FrameType | None, folder: Path) -> bool:
-    """Whether code from `folder` makes a call into torch or TVM, rather than what it imports."""
+    """Return whether a call into torch or TVM comes from code in `folder`, not from its imports."""
     return user_frame(frame, folder) is not None
 
 
@@ -44,7 +44,7 @@ def user_frame(frame: FrameType | None, folder: Path) -> FrameType | None:
     while frame is not None:
         file = frame.f_code.co_filename
         if file.startswith("<frozen importlib"):
-            # A module that is only just imported registers for itself, whoever imports it.
+            # A module that is still being imported registers for itself, whoever imports it.
             return None
         path = Path(file)
         if not file.startswith("<") and not _is_compilers(path) and not _is_standard(path):
@@ -67,7 +67,7 @@ def places_of(module: ModuleType | None) -> list[Path]:
     try:
         return [Path(place) for place in getattr(module, "__path__", ())]
     except (KeyError, TypeError):
-        # The path of a namespace package asks for its parent, which may be gone.
+        # The path of a namespace package looks up its parent, which may be gone.
         return []
 
 
@@ -76,7 +76,7 @@ def _is_compilers(path: Path) -> bool:
 
 
 def _is_standard(path: Path) -> bool:
-    # What is installed may well lie inside of the standard library's folder.
+    # Installed packages may lie inside the standard library's folder.
     return path.is_relative_to(_INSTALLED[1]) and not any(
         path.is_relative_to(folder) for folder in _INSTALLED[2:]
     )

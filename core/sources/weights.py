@@ -1,7 +1,7 @@
-"""Files of torch's: opened as weights only, so that nothing in them runs.
+"""Reading of torch's files as weights only, so that nothing in them runs.
 
-`torch.load` is held to its restricted unpickler; what it refuses is named. A tensor may stand for
-more values than the file has, by strides of 0: its size is checked before it is made whole.
+`torch.load` is restricted to safe unpickling; rejected imports are named. A tensor may stand for
+more values than the file has, by strides of 0: its size is checked before it is materialized.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lowerscope.core.sources.array_files import UnreadableArrays, check_bytes
 from lowerscope.core.sources.pickles import import_text, imports_of
 
 LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
-"""How files begin that torch wrote before they were archives."""
+"""First bytes of the files that torch wrote before it used archives."""
 
 _REFUSED = re.compile(
     r"(?:GLOBAL|Unsupported global:|Unsupported class|unsupported class|unrecognized function)"
@@ -29,7 +29,7 @@ _PICKLE = "data.pkl"
 
 
 def is_torch_file(path: Path) -> bool:
-    """Return whether a file is one that ``torch.save`` writes, as far as its form tells."""
+    """Return whether a file has the form of one written by ``torch.save``."""
     try:
         with path.open("rb") as stream:
             start = stream.read(len(LEGACY))
@@ -39,28 +39,28 @@ def is_torch_file(path: Path) -> bool:
             return False
         with zipfile.ZipFile(path) as archive:
             return any(name.rpartition("/")[2] == _PICKLE for name in archive.namelist())
-    except Exception:  # zipfile raises any type for damage; whoever reads the file says so
+    except Exception:  # zipfile raises any type for damage; the reader of the file reports it
         return False
 
 
 def load_weights(path: Path, what: str) -> Any:
-    """Return what a file of torch's holds: tensors, and containers, strings and numbers of them.
+    """Return the content of a file of torch's: tensors, and containers, strings and numbers.
 
     Parameters
     ----------
     what
-        What it was to hold, for the message.
+        The expected content, for the message.
 
     Raises
     ------
     LowerscopeError
-        If it is damaged, or would import something to make an object of it; it is named, and
+        If it is damaged, or would import something to make an object; the import is named, and
         nothing of it has run.
     """
     try:
         _check_size(path)
         with warnings.catch_warnings():
-            # torch warns of storages and quantised dtypes of its own making.
+            # torch warns of storages and quantised dtypes that it makes itself.
             warnings.simplefilter("ignore")
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch.load raises any type for a file that is not its own
@@ -79,12 +79,12 @@ def load_weights(path: Path, what: str) -> Any:
 
 
 def check_tensor(value: torch.Tensor, name: str, path: Path) -> None:
-    """Raise a `LowerscopeError` unless a tensor is dense, here, and not too large.
+    """Raise a `LowerscopeError` unless a tensor is dense, on the CPU, and not too large.
 
     Parameters
     ----------
     name
-        What it is called, for the message.
+        Its name, for the message.
     """
     reason = ""
     if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
@@ -110,7 +110,7 @@ def _check_size(path: Path) -> None:
 
 
 def _imports(path: Path, error: Exception) -> str:
-    """Return what torch has refused to import; empty where that was not the reason."""
+    """Return the imports that torch has rejected; empty if the error has another reason."""
     text = str(error)
     if "weights_only" not in text and "Weights only" not in text:
         return ""

@@ -1,1 +1,1 @@
-"""Tracing: from an ``nn.Module`` to an FX graph whose nodes know their values and source lines."""
+"""Tracing of an ``nn.Module`` to an FX graph with the values and source lines of its nodes."""

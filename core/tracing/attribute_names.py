@@ -1,6 +1,6 @@
-"""Attributes of any name in the Python code that torch.fx writes for graphs.
+"""Support for attributes of any name in the Python code that torch.fx generates.
 
-Attributes may be keywords, or hold quotes and line breaks, which torch.fx does not escape.
+Attributes may be keywords, or contain quotes and line breaks, which torch.fx does not escape.
 """
 
 from __future__ import annotations
@@ -20,5 +20,5 @@ def attribute_code(base: str, target: str) -> str:
 
 
 def quote_attribute_names() -> None:
-    """Let graphs have attributes of any name from now on."""
+    """Patch torch.fx to support attributes of any name."""
     torch.fx.graph._format_target = attribute_code

@@ -1,4 +1,4 @@
-"""Whether a model can be called with its inputs."""
+"""Checks that a model can be called with its inputs."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def check_call(model: torch.nn.Module, calling: Calling) -> None:
 
 
 def _plainly_takes(function: Any, calling: Calling) -> bool:
-    """Return whether a function has a parameter for each tensor, and none without a value.
+    """Return whether a function has a parameter for each tensor, and a default for all others.
 
-    Most have; to make a signature takes as long as to trace a layer.
+    This is the usual case; making a signature takes as long as tracing a layer.
     """
     code: CodeType | None = getattr(function, "__code__", None)
     told = hasattr(function, "__wrapped__") or hasattr(function, "__signature__")

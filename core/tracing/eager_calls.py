@@ -1,4 +1,4 @@
-"""What torch computes at once while the fx tracer runs ``forward``: it is no part of the graph."""
+"""Eager torch calls during symbolic tracing, which are not part of the graph."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FROZEN = "forward draws random numbers here, and the graph has those of this on
 
 
 class EagerCalls(TorchFunctionMode):
-    """Watches the calls into torch that no proxy takes part in.
+    """Recorder of calls into torch that involve no proxy.
 
     Parameters
     ----------
@@ -34,7 +34,8 @@ class EagerCalls(TorchFunctionMode):
     draws
         Lines that have drawn random numbers.
     drawn
-        Tensors that were drawn or computed of such, each with the name of what drew it.
+        Tensors that were drawn or computed from drawn ones, each with the name of the random
+        operator.
     """
 
     def __init__(self, boundary: CodeType) -> None:
@@ -81,11 +82,11 @@ class EagerCalls(TorchFunctionMode):
         return result
 
     def drawn_by(self, tensor: torch.Tensor) -> str:
-        """Return the name of what drew the numbers in a tensor's memory; empty for none."""
+        """Return the random operator that a tensor's memory depends on; empty for none."""
         return next((name for each, name in self.drawn if _shares_memory(each, tensor)), "")
 
     def notes(self) -> tuple[Note, ...]:
-        """Return what the user should know of the calls."""
+        """Return the notes on the calls."""
         return tuple(Note(text=_FROZEN, where=where_of(line)) for line in self.draws)
 
 

@@ -1,10 +1,12 @@
-"""The export tracer: ``torch.export``, brought into the form that the fx tracer makes."""
+"""The export tracer: ``torch.export``, converted to the form of the fx tracer."""
 
 from __future__ import annotations
 
+import ast
 import inspect
 import io
 import logging
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr
@@ -21,7 +23,7 @@ from lowerscope.core.tracing.failures import cannot_export, where_of
 from lowerscope.core.tracing.named_inputs import NamedInputs, fixed_dimension
 from lowerscope.core.tracing.node_info import NodeInfo, describe, is_static
 from lowerscope.core.tracing.running_once import writes_statistics
-from lowerscope.core.tracing.source_lines import line_of_stack
+from lowerscope.core.tracing.source_lines import line_of_stack, line_of_traceback
 
 
 def export(
@@ -37,10 +39,10 @@ def export(
     Parameters
     ----------
     calling
-        How the model is called with them; the program takes the tensors one by one.
+        The call of the model with them; the program takes the tensors one by one.
     plain_output
-        Whether what it returns is made of tuples, lists and dicts alone. Other types are brought
-        into that form, since torch.export has to know the types that it meets.
+        Whether the output consists of tuples, lists and dicts only. Other types are converted
+        to these, since torch.export has to know the types.
     named
         The dimensions that are to take any size of a range; ``None`` for none.
 
@@ -61,7 +63,7 @@ def export(
     except BaseException as error:
         if is_interrupt(error):
             raise
-        demand = None if named is None else _demand(model, inputs, calling, named)
+        demand = None if named is None else _demand(model, inputs, calling, named, error)
         raise demand or cannot_export(error, model) from error
 
 
@@ -70,17 +72,44 @@ def _demand(
     inputs: tuple[torch.Tensor, ...],
     calling: Calling,
     named: NamedInputs,
+    error: BaseException,
 ) -> LowerscopeError | None:
-    # It takes seconds to import, which few models need.
+    # Imported here since it takes seconds, and few models need it.
     from lowerscope.core.tracing.running_symbolically import find_demand
 
-    return find_demand(model, inputs, calling, named)
+    found = find_demand(model, inputs, calling, named)
+    demand = "" if found else _violated_guard(str(error))
+    if not demand:
+        return found
+    return fixed_dimension(demand, named, line_of_traceback(error.__traceback__))
+
+
+_GUARD = re.compile(
+    r"Not all values of (\w+) = (\S+) in the specified range .*? "
+    r"satisfy the generated guard (.*?)\.?$",
+    re.MULTILINE,
+)
+"""Errors of torch.export for a condition that does not hold for each size in a range."""
+
+
+def _violated_guard(message: str) -> str:
+    """Return the first condition among torch.export's reasons, with the names of dimensions."""
+    reasons = _GUARD.findall(message)
+    if not reasons:
+        return ""
+    guard = str(reasons[0][2])
+    for name, source, _ in reasons:
+        guard = guard.replace(source, name)
+    try:
+        return ast.unparse(ast.parse(guard, mode="eval"))  # without needless parentheses
+    except SyntaxError:
+        return guard
 
 
 def _dynamic_shapes(
     model: torch.nn.Module, values: tuple[torch.Tensor, ...], named: NamedInputs
 ) -> dict[str, Any]:
-    """Return which axes of the arguments of ``forward`` are dynamic, by parameter."""
+    """Return the dynamic axes of the arguments of ``forward``, by parameter."""
     dimensions = {
         name: torch.export.Dim(name, min=low, max=high)
         for name, (low, high) in named.ranges.items()
@@ -89,13 +118,13 @@ def _dynamic_shapes(
         {axis: dimensions[each] for axis, each in enumerate(shape) if isinstance(each, str)}
         for shape in named.shapes
     ]
-    # The axes stand where their tensors do.
+    # Bind the axes in the places of their tensors.
     return inspect.signature(model.forward).bind(*axes).arguments
 
 
 @contextmanager
 def _without_dumps() -> Iterator[None]:
-    """Keep back what torch writes to stderr of its own when it fails: the graph so far."""
+    """Suppress the partial graph that torch writes to stderr when it fails."""
     log = logging.getLogger("torch.fx.experimental.symbolic_shapes")
     disabled, log.disabled = log.disabled, True
     written = io.StringIO()
@@ -111,10 +140,10 @@ def _without_dumps() -> Iterator[None]:
 def _taking_tensors(
     model: torch.nn.Module, calling: Calling, *, plain_output: bool
 ) -> Iterator[None]:
-    """Let `model` take its tensors one by one, and return a plain nest.
+    """Make `model` take its tensors one by one, and return a plain nest.
 
-    Its ``forward`` is replaced on the instance, and not by a module around it, which would change
-    the paths of modules and parameters.
+    Its ``forward`` is replaced on the instance; a wrapper module would change the paths of modules
+    and parameters.
     """
     if calling.is_flat and plain_output:
         yield
@@ -139,27 +168,27 @@ def _taking_tensors(
 
 
 def whole_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
-    """Return the graph of `program` as it was traced, with parameters as ``get_attr`` nodes.
+    """Return the graph of `program` as traced, with parameters as ``get_attr`` nodes.
 
-    Its operators are those that the model calls, in-place ones and views among them.
+    Its operators are those called by the model, including in-place operators and views.
     """
     return _module_of(program)
 
 
 def has_casts(graph_module: fx.GraphModule) -> bool:
-    """Return whether a part of the graph stands in ``torch.autocast``: a graph of its own."""
+    """Return whether a part of the graph is under ``torch.autocast``: a subgraph."""
     wrap = torch.ops.higher_order.wrap_with_autocast
     return any(node.target is wrap for node in graph_module.graph.nodes)
 
 
 def functional_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
-    """Return the graph of `program` without in-place operators, its operators whole otherwise."""
+    """Return the graph of `program` without in-place operators, but not decomposed."""
     with torch.no_grad():
         return _module_of(program.run_decompositions({}))
 
 
 def decomposed_graph(program: torch.export.ExportedProgram) -> fx.GraphModule:
-    """Return the graph of `program` in operators of core ATen, none of them in-place."""
+    """Return the graph of `program` in core ATen operators, none of them in-place."""
     with torch.no_grad():
         return _module_of(program.run_decompositions())
 
@@ -171,18 +200,18 @@ def _module_of(program: torch.export.ExportedProgram) -> fx.GraphModule:
 
 
 def drop_what_is_not_read(graph_module: fx.GraphModule, *, is_functional: bool) -> tuple[Note, ...]:
-    """Erase parameters that nothing reads, and what is written into the model's state at the end.
+    """Erase unread parameters, and the writes into the model's state at the end.
 
     Parameters
     ----------
     is_functional
-        Whether no operator reads what another one has written in place: in a graph as it was
-        traced, a copy without a reader may well be read through what it is copied into.
+        Whether no operator reads another one's in-place result: in a graph as traced, a copy
+        without a reader may be read through its destination.
 
     Returns
     -------
     notes
-        One for each buffer that the model changes and that a lowered module keeps.
+        One for each buffer that the model changes and that a lowered module keeps unchanged.
     """
     notes: list[Note] = []
     for node in reversed(list(graph_module.graph.nodes)):
@@ -226,7 +255,7 @@ def module_paths(graph_module: fx.GraphModule) -> dict[str, str]:
 
 
 def is_described(graph_module: fx.GraphModule) -> bool:
-    """Return whether nodes know their values: none has a symbolic extent, or changes another."""
+    """Return whether node values are known: none has a symbolic extent, or changes another."""
     if any(changes_in_place(node) for node in graph_module.graph.nodes):
         return False
     return all(
@@ -239,7 +268,7 @@ def is_described(graph_module: fx.GraphModule) -> bool:
 def check_ranges(
     program: torch.export.ExportedProgram, names: Mapping[Any, Any], named: NamedInputs
 ) -> None:
-    """Raise a `LowerscopeError` where a range is wider than the one of an exported program."""
+    """Raise a `LowerscopeError` if a range is wider than that of an exported program."""
     for symbol, name in names.items():
         span = program.range_constraints.get(symbol)
         low, high = named.ranges[str(name)]
@@ -258,7 +287,7 @@ def changes_in_place(node: fx.Node) -> bool:
 def described_values(
     graph_module: fx.GraphModule, names: Mapping[Any, Any] | None = None
 ) -> dict[str, NodeInfo]:
-    """Return what each node's value is, by node name, as ``torch.export`` wrote it down.
+    """Return the value of each node by name, as recorded by ``torch.export``.
 
     Parameters
     ----------
@@ -281,7 +310,7 @@ def described_values(
 
 
 def names_of_symbols(graph_module: fx.GraphModule, named: NamedInputs) -> dict[Any, Any]:
-    """Return the names of the symbols that an exported graph has for dimensions of its inputs.
+    """Return the names of an exported graph's symbols for dimensions of its inputs.
 
     Raises
     ------

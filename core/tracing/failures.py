@@ -1,24 +1,31 @@
-"""What is said when a model cannot be run or traced."""
+"""Errors and notes for models that cannot be run or traced."""
 
 from __future__ import annotations
 
+import dis
 import re
 from typing import TYPE_CHECKING
 
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.records.snapshot import Note, SourceLine
-from lowerscope.core.tracing.source_lines import line_of_traceback
+from lowerscope.core.tracing.source_lines import is_users_file, line_of_traceback
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     import torch
 
 _LONGEST = 200
 
 _MOST_LINES = 100
-"""Lines of a message of torch's own; a longer one is a user's, who may look for its end."""
+"""Length limit of torch's own messages, in lines; longer ones are a user's, and are kept."""
 
 _CONSTRAINT = re.compile(r"^Constraints violated.*?^  - (.*?[.!]?)$", re.MULTILINE | re.DOTALL)
-"""What torch says of a dimension that cannot have any size, below a line that says nothing."""
+"""Pattern of torch's error for a dimension that cannot have any size, without its first line."""
+
+
+class CannotFollow(Exception):
+    """Error of the tracer itself, with a reason in the model's terms."""
 
 
 def first_line(error: BaseException) -> str:
@@ -42,7 +49,7 @@ def where_of(line: SourceLine | None) -> str:
 def inputs_do_not_fit(
     error: BaseException, line: SourceLine | None, position: str
 ) -> LowerscopeError:
-    """Return the error for a model that fails when it is run on the example inputs."""
+    """Return the error for a model that fails on the example inputs."""
     line = line_of_traceback(error.__traceback__) or line
     if not isinstance(error, Exception):
         return _ends_python(error, line)
@@ -62,7 +69,7 @@ def inputs_do_not_fit(
 
 
 def returns_foreign(kind: type, path: str, line: SourceLine | None) -> LowerscopeError:
-    """Return the error for a model among whose outputs, at `path`, is an object of class `kind`."""
+    """Return the error for a model with an object of class `kind` in its outputs, at `path`."""
     place = f" as its output {path}" if path else ""
     return LowerscopeError(
         f"the model returns a {kind.__name__}{place}, which holds nothing that torch knows of",
@@ -85,15 +92,47 @@ def cannot_trace(error: BaseException) -> LowerscopeError:
     if not isinstance(error, Exception):
         return _ends_python(error, line_of_traceback(error.__traceback__))
     return LowerscopeError(
-        f"torch.fx cannot trace the model: {first_line(error)}",
+        f"torch.fx cannot trace the model: {_fx_reason(error)}",
         where=where_of(line_of_traceback(error.__traceback__)),
         todo="try --tracer export",
+        details=f"{type(error).__name__}: {error}",
         code="try-export",
     )
 
 
+_FX_REASONS = (
+    ("cannot be used as inputs to control flow", "a condition depends on a tensor or its size"),
+    ("Proxy object cannot be iterated", "a loop or an unpacking depends on a tensor or its size"),
+    ("'len' is not supported", "it takes the len() of a tensor"),
+    ("does not support item assignment", "it assigns to elements of a tensor"),
+)
+"""Patterns of torch.fx's errors, with the reason in the model's terms."""
+
+
+def _fx_reason(error: Exception) -> str:
+    """Return why a model that runs eagerly fails with the proxies of torch.fx."""
+    if isinstance(error, CannotFollow):
+        return str(error)
+    if _is_raised_by_user(error.__traceback__):
+        return f"it raises {type(error).__name__}: {first_line(error)}"
+    for part, reason in _FX_REASONS:
+        if part in str(error):
+            return reason
+    return "a value or a size of a tensor is needed, which is known only when the model runs"
+
+
+def _is_raised_by_user(traceback: TracebackType | None) -> bool:
+    """Return whether an exception was raised by a user's ``raise`` or ``assert`` statement."""
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None or not is_users_file(traceback.tb_frame.f_code.co_filename):
+        return False
+    code = traceback.tb_frame.f_code.co_code
+    return dis.opname[code[traceback.tb_lasti]] == "RAISE_VARARGS"
+
+
 def is_scripted(kind: type) -> LowerscopeError:
-    """Return the error for a model of class `kind` whose Python ``torch.jit`` has put away."""
+    """Return the error for a model of class `kind` that ``torch.jit`` has compiled."""
     return LowerscopeError(
         f"the model is a {kind.__name__} of torch.jit, which has no Python that could be traced",
         todo="open the module as it is before torch.jit.script or torch.jit.trace",
@@ -104,7 +143,7 @@ def cannot_export(error: BaseException, model: torch.nn.Module) -> LowerscopeErr
     """Return the error for a `model` that ``torch.export`` cannot follow."""
     import torch
 
-    # What torch.export has imported by now: SymPy and more, which a start need not wait for.
+    # Already imported by torch.export; it loads SymPy and more, which would slow the start.
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
     if not isinstance(error, Exception):
@@ -137,24 +176,26 @@ _CONDITION = re.compile(r" \(unhinted: .*")
 
 
 def neither_traces(by_fx: Problem, by_export: Problem) -> LowerscopeError:
-    """Return the error for a model that both tracers have been tried on."""
+    """Return the error for a model that neither tracer can trace."""
     where = by_export.where or by_fx.where
     place = f" ({by_fx.where})" if by_fx.where not in ("", where) else ""
     return LowerscopeError(
         f"{by_fx.what}{place}; {by_export.what}",
         where=where,
         todo="remove what depends on the values of tensors",
-        details=f"{by_fx.line()}\n{by_export.line()}",
+        details="\n".join(
+            filter(None, (by_fx.line(), by_fx.details, by_export.line(), by_export.details))
+        ),
     )
 
 
 def took_export(by_fx: Problem) -> Note:
-    """Return the note that ``torch.export`` was taken because ``torch.fx`` failed."""
+    """Return the note that ``torch.export`` was used because ``torch.fx`` failed."""
     return Note(text=f"{by_fx.what}; torch.export traced it", where=by_fx.where)
 
 
 def made_functional(whole: Problem) -> Note:
-    """Return the note that a graph is shown without in-place operators, since `whole` hinders."""
+    """Return the note that in-place operators were replaced in a graph because of `whole`."""
     return Note(
         text=f"{whole.what}; the graph is shown with new values in place of the change",
         where=whole.where,

@@ -1,4 +1,4 @@
-"""Checks that a traced graph does what the model does, beyond the one call that was traced."""
+"""Checks that a traced graph behaves as the model beyond the traced call."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from lowerscope.core.tracing.running_once import call_eagerly
 from lowerscope.core.tracing.source_lines import forward_line, is_users_file
 
 _SECOND_CALL = 1.0
-"""Seconds that a call may take for a second one to be made without another reason."""
+"""Time limit of a call that is repeated without another reason, in seconds."""
 
 _DEPTH = 4
-"""Containers inside of each other that are compared."""
+"""Depth limit of nested containers that are compared."""
 
 _OF_TORCH = frozenset(vars(torch.nn.Module()))
 """Attributes that every module has."""
@@ -38,12 +38,12 @@ _CONTAINERS = (dict, list, tuple, set)
 
 @dataclass(frozen=True)
 class Behaviour:
-    """A call of the model on the example inputs.
+    """Observations of a call of the model on the example inputs.
 
     Attributes
     ----------
     outputs
-        What it returns.
+        Its return value.
     draws
         Whether it draws random numbers of torch's.
     in_place
@@ -51,7 +51,7 @@ class Behaviour:
     repeats
         Whether it computes the same again from the same state.
     notes
-        What a graph of one call cannot repeat.
+        Behaviour that a graph of one call cannot reproduce.
     """
 
     outputs: Any
@@ -64,7 +64,7 @@ class Behaviour:
 def observe(
     model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling
 ) -> Behaviour:
-    """Call `model`, and again if that shows more; its state and all generators are put back.
+    """Call `model` once, or twice if needed; its state and all generators are restored.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def observe(
             draws = not torch.equal(torch.get_rng_state(), start.torch)
             python = _generators_drawn(start)
             after = _attributes(model)
-            # Their changes are said, or refused, by the tracers.
+            # The tracers report or reject its changes.
             in_place = versions != [_version(each) for each in tensors]
             changed: list[str] = []
             differs = ""
@@ -125,7 +125,7 @@ def differs_from_model(
 
 
 def difference(actual: Any, expected: Any, *, compare_values: bool) -> str:
-    """Return where two nests of outputs differ; empty where they do not."""
+    """Return the first difference between two nests of outputs; empty for none."""
     ours, theirs = list(leaves(actual)), list(leaves(expected))
     if len(ours) != len(theirs):
         return f"{len(ours)} outputs, not {len(theirs)}"
@@ -150,13 +150,13 @@ def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
         return torch.equal(one, other)
     sizes = torch.nan_to_num(other.abs(), posinf=0.0)
     largest = float(sizes.max()) if sizes.numel() else 0.0
-    # The same operators, perhaps in another order: a branch or a constant differs by more.
+    # The operators may be reordered; a wrong branch or constant differs by more.
     near = float(torch.finfo(one.dtype).eps ** 0.5)
     return torch.allclose(one, other, rtol=near, atol=near * largest / 10, equal_nan=True)
 
 
 def _generators_drawn(start: RandomState) -> str:
-    """Return whose generators have drawn since `start`."""
+    """Return the names of the generators that have drawn since `start`."""
     now = RandomState.present()
     found = []
     if now.python != start.python:
@@ -190,7 +190,7 @@ def _copied(value: Any, depth: int) -> Any:
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Return the names of the attributes that have another value, or are new."""
+    """Return the names of attributes that are new or have another value."""
     missing = object()
     return [
         name for name, value in after.items() if not _same(before.get(name, missing), value, _DEPTH)
@@ -216,7 +216,7 @@ def _same(one: Any, other: Any, depth: int) -> bool:
         )
     if isinstance(one, (bool, int, float, complex, str, bytes, np.generic)):
         return bool(one == other) or (one != one and other != other)
-    # What an object of another class holds is seen by what the model computes with it.
+    # Changes within objects of other classes show in the model's outputs.
     return True
 
 
@@ -226,12 +226,12 @@ _ANSWERS: tuple[tuple[Any, str, bool], ...] = (
     (torch.compiler, "is_dynamo_compiling", False),
     (torch.compiler, "is_exporting", False),
 )
-"""What a model may query, with what it is told in a run."""
+"""Queries of a model on its state of execution, with the answers in a run."""
 
 
 @contextmanager
 def as_in_a_run(model: torch.nn.Module) -> Iterator[None]:
-    """Answer `model`, and not torch itself, in the body as in a run.
+    """Answer queries of `model`, but not of torch itself, in the body as in a run.
 
     In the files of its modules, ``type`` is replaced: a traced value has the type of its tensor.
     """
@@ -258,7 +258,7 @@ def _answering(own: Callable[[], bool], answer: bool) -> Callable[[], bool]:
 
 
 def _namespaces(model: torch.nn.Module) -> list[dict[str, Any]]:
-    """Return the global names of the user's files that define what `model` calls."""
+    """Return the global names of the user's files that define functions called by `model`."""
     found: dict[int, dict[str, Any]] = {}
     bases = {base for each in model.modules() for base in type(each).__mro__}
     for base in bases:
@@ -270,7 +270,7 @@ def _namespaces(model: torch.nn.Module) -> list[dict[str, Any]]:
 
 
 class _AsType(type):
-    """The class of `_Type`, which is called and queried as ``type``."""
+    """The class of `_Type`, which can be called and queried like ``type``."""
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
         if len(args) != 1:
@@ -291,4 +291,4 @@ class _AsType(type):
 
 
 class _Type(type, metaclass=_AsType):
-    """Stands for ``type``."""
+    """Replacement for ``type``."""

@@ -1,4 +1,4 @@
-"""The model's state while its ``forward`` is run: as before, afterwards."""
+"""Preservation of a model's state while its ``forward`` is run."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any
 import torch
 
 _DEPTH = 4
-"""How deep containers inside of each other are looked through, ``__dict__`` being the first."""
+"""Depth limit of nested containers, starting with ``__dict__``."""
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 _SEQUENCES = (list, set, deque)
 _CONTAINERS = frozenset((*_MAPPINGS, *_SEQUENCES))
 _PLAIN = frozenset((bool, int, float, str, type(None)))
 
 Containers = dict[int, tuple[Any, Any]]
-"""Containers with copies of what was in them, by id."""
+"""Containers with copies of their content, by id."""
 
 
 @contextmanager
 def unchanged(model: torch.nn.Module) -> Iterator[tuple[torch.Tensor, ...]]:
-    """Put back attributes of `model`, and the content of its containers and tensors, at the end.
+    """Restore attributes of `model`, and the content of its containers and tensors, at the end.
 
-    The body is given the tensors: buffers, and those in attributes that are neither they nor
+    The body is given the tensors: buffers, and tensors in attributes that are neither buffers nor
     parameters.
 
-    A tracer leaves what ``forward`` assigns or appends, and its own constants, on the model; a
-    model that counts changes its buffers whenever it is run.
+    A tracer leaves values that ``forward`` assigns or appends, and its own constants, on the model;
+    a model that counts its calls changes its buffers in each run.
     """
     containers: Containers = {}
     tensors: dict[int, torch.Tensor] = {}
@@ -49,20 +49,20 @@ def unchanged(model: torch.nn.Module) -> Iterator[tuple[torch.Tensor, ...]]:
 def _look_through(
     value: Any, depth: int, containers: Containers, tensors: dict[int, torch.Tensor]
 ) -> None:
-    """Write down, by id, each container in `value` with what is in it, and the tensors in it."""
+    """Record each container in `value` with its content by id, and the tensors in it."""
     kind = type(value)
     if kind in _CONTAINERS:
         if depth and id(value) not in containers:
             containers[id(value)] = value, value.copy()
             for item in value.values() if kind in _MAPPINGS else value:
-                # Most are flags, or say nothing: modules have a dozen of these each.
+                # Skip flags and the like, of which each module has a dozen.
                 if type(item) not in _PLAIN:
                     _look_through(item, depth - 1, containers, tensors)
     elif kind is tuple:
         for item in value if depth else ():
             _look_through(item, depth - 1, containers, tensors)
     elif isinstance(value, torch.Tensor):
-        # A parameter that forward changes is refused; copies of all would double the model.
+        # A forward that changes parameters is rejected; copying all would double the memory.
         own = not isinstance(value, torch.nn.Parameter) and not value.is_inference()
         if own and value.layout is torch.strided and value.device.type == "cpu":
             tensors[id(value)] = value

@@ -1,4 +1,4 @@
-"""The named dimensions of a model's inputs, and what is said when it does not take all sizes."""
+"""Named dimensions of a model's inputs, and the error for a model that fixes their size."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.tracing.failures import where_of
 
 CONSTRAINT = "fixed-dimension"
-"""The code of the problem that a model does not take all sizes of a dimension."""
+"""Problem code of a model that does not take all sizes of a dimension."""
 
 Range = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class NamedInputs:
-    """The shapes of a model's inputs, some of whose extents are names.
+    """The shapes of a model's inputs, with names for some extents.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ def fixed_dimension(
     Parameters
     ----------
     demand
-        What torch needs: ``batch == 7``.
+        Torch's constraint: ``batch == 7``.
     at
-        The node at which it does.
+        The node that has it.
     """
     names = [name for name in named.ranges if name in demand] or list(named.ranges)
     name = names[0]

@@ -1,4 +1,4 @@
-"""What the value of a traced node is: shape and dtype, or a nest of them."""
+"""Value descriptions of traced nodes: shape and dtype, or a nest of them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+from lowerscope.core.model.formatting import shape_text
 
 
 @dataclass(frozen=True)
@@ -32,20 +34,20 @@ class NodeInfo:
 
 
 def describe(value: Any, written: Callable[[Any], str] = str) -> NodeInfo:
-    """Return what `value`, a tensor, a number or a nest of them, is.
+    """Return the description of `value`: a tensor, a number or a nest of them.
 
     Parameters
     ----------
     written
-        How a symbolic extent is written.
+        Formats a symbolic extent.
     """
     if isinstance(value, torch.Tensor):
         shape = tuple(size if isinstance(size, int) else written(size) for size in value.shape)
         dtype = str(value.dtype).removeprefix("torch.")
-        return NodeInfo(shape, dtype, f"{_product(shape) if shape else 'scalar'} {dtype}")
+        return NodeInfo(shape, dtype, f"{shape_text(shape)} {dtype}")
     if isinstance(value, torch.Size):
         shape = tuple(size if isinstance(size, int) else written(size) for size in value)
-        return NodeInfo(None, "", f"shape {_product(shape)}")
+        return NodeInfo(None, "", f"shape {shape_text(shape)}")
     if isinstance(value, (tuple, list)):
         items = tuple(describe(item, written) for item in value)
         return NodeInfo(None, "", f"({', '.join(item.text for item in items)})", items)
@@ -58,6 +60,11 @@ def describe(value: Any, written: Callable[[Any], str] = str) -> NodeInfo:
     return NodeInfo(None, "", "none" if value is None else type(value).__name__)
 
 
+def dtypes_of(info: NodeInfo) -> set[str]:
+    """Return the dtypes of the tensors in a node's value."""
+    return {info.dtype} - {""} | {each for item in info.items for each in dtypes_of(item)}
+
+
 def is_static(value: Any) -> bool:
     """Return whether no extent and no number in `value` is symbolic."""
     if isinstance(value, torch.Tensor):
@@ -65,8 +72,3 @@ def is_static(value: Any) -> bool:
     if isinstance(value, (tuple, list)):
         return all(is_static(item) for item in value)
     return not isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
-
-
-def _product(shape: tuple[int | str, ...]) -> str:
-    """Return ``batch×784``, with sums in parentheses."""
-    return "×".join(f"({size})" if " " in str(size) else str(size) for size in shape)

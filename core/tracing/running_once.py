@@ -1,4 +1,4 @@
-"""One run of a traced graph on the example inputs: values, and what changes in place."""
+"""One run of a traced graph on the example inputs: values and in-place changes."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def run_once(
     Returns
     -------
     values
-        What each node's value is, by node name.
+        Description of each node's value, by node name.
     mutations
         See `TracedModel.mutations`.
     outputs
-        What it returns.
+        The outputs.
 
     Raises
     ------
@@ -41,14 +41,14 @@ def run_once(
     """
     recorder = _Recorder(graph_module, lines)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        # The graph takes the tensors one by one, whatever nest the model takes them in.
+        # The graph takes the tensors one by one, however the model nests them.
         copies = [value.clone() for value in inputs]
         outputs = recorder.run(*copies, enable_io_processing=False)
     return recorder.values, recorder.mutations, outputs
 
 
 def outputs_of(graph_module: fx.GraphModule, inputs: tuple[torch.Tensor, ...]) -> Any:
-    """Return what a graph computes, run on copies of `inputs`.
+    """Return the outputs of a graph, run on copies of `inputs`.
 
     Raises
     ------
@@ -67,7 +67,7 @@ def outputs_of(graph_module: fx.GraphModule, inputs: tuple[torch.Tensor, ...]) -
 
 
 class _Recorder(fx.Interpreter):
-    """Runs a graph node by node and writes down what each one is, and changes."""
+    """Interpreter that records the value and the in-place changes of each node."""
 
     def __init__(self, graph_module: fx.GraphModule, lines: Mapping[str, SourceLine]) -> None:
         super().__init__(graph_module)
@@ -116,9 +116,9 @@ class _Recorder(fx.Interpreter):
         changed: list[torch.Tensor],
         arguments: Mapping[fx.Node, list[torch.Tensor]],
     ) -> None:
-        """Refuse a call that writes where it reads under another name.
+        """Reject a call that writes to memory it reads under another name.
 
-        What it gives then depends on the order in which it does so.
+        Its result depends on the order of reads and writes.
         """
         for written in changed:
             for argument, tensors in arguments.items():
@@ -146,7 +146,7 @@ class _Recorder(fx.Interpreter):
         self.mutations[node.name] = tuple(same)
 
     def _refuse(self, node: fx.Node, reason: str, *, lost: bool = False) -> None:
-        """Refuse a change; `lost` if torch.export would forget it where it makes new values."""
+        """Reject a change; `lost` if torch.export would drop it when it makes new values."""
         line = self._lines.get(node.name)
         raise LowerscopeError(
             f"{node.name} changes a tensor in place, and {reason}",
@@ -162,19 +162,19 @@ _OR_EXPORT = ", or try --tracer export"
 def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling) -> Any:
     """Run `model` itself and return its outputs.
 
-    It tells inputs that do not fit from a graph that cannot be traced.
+    It distinguishes inputs that do not fit from a graph that cannot be traced.
 
     Raises
     ------
     LowerscopeError
-        If the model fails on these inputs, or returns what is neither a tensor nor a number.
+        If the model fails on these inputs, or returns neither a tensor nor a number.
     """
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         return call_eagerly(model, inputs, calling)
 
 
 def call_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling) -> Any:
-    """Do the same in the present modes, and leave torch's generator where the model does."""
+    """Run `model` like `run_eagerly` in the active modes, leaving torch's generator advanced."""
     try:
         args, kwargs = calling.arguments([value.clone() for value in inputs])
         outputs = model(*args, **kwargs)
@@ -189,13 +189,13 @@ def call_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calli
 
 
 _RETURNED = (torch.Tensor, type(None), bool, int, float, complex, str, torch.dtype, torch.device)
-"""What a model may return, in nests; whether it can be lowered is said of each."""
+"""Types that a model may return, in nests; support by lowering is checked for each."""
 
 
 def writes_statistics(node: fx.Node) -> bool:
     """Return whether `node` may write running statistics, which torch does not count as a change.
 
-    Neither do their versions tell of it, nor does the schema of ``aten.batch_norm``.
+    Neither tensor versions nor the schema of ``aten.batch_norm`` show it.
     """
     target = node.target
     if target in (torch.ops.aten.batch_norm.default, torch.ops.aten.instance_norm.default):
@@ -223,7 +223,7 @@ def _share_memory(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 def _overlap_in_part(first: torch.Tensor, second: torch.Tensor) -> bool:
-    """Return whether two tensors share elements, but are not over exactly the same ones."""
+    """Return whether two tensors share some elements, but not exactly the same ones."""
     if not _share_memory(first, second) or _same_elements(first, second):
         return False
     if first.dtype != second.dtype:

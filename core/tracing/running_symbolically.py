@@ -18,6 +18,7 @@ from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.tracing.failures import first_line, where_of
 from lowerscope.core.tracing.named_inputs import NamedInputs, fixed_dimension
 from lowerscope.core.tracing.node_info import NodeInfo, describe
+from lowerscope.core.tracing.shape_functions import SymbolicSizes
 from lowerscope.core.tracing.source_lines import is_users_file, line_of_frame, source_line
 from lowerscope.core.tracing.symbols import Symbols, named_text
 
@@ -28,23 +29,23 @@ def run_symbolically(
     named: NamedInputs,
     lines: Mapping[str, SourceLine],
 ) -> dict[str, NodeInfo]:
-    """Return what each node's value is, by node name, with the names of dimensions in it.
+    """Return the value of each node by name, with the names of dimensions in it.
 
     Raises
     ------
     LowerscopeError
-        If the graph does not take all sizes (code ``"fixed-dimension"``), or torch cannot follow
+        If the graph does not take all sizes (code ``"fixed-dimension"``), or torch cannot trace
         it without the values of tensors (code ``"try-export"``).
     """
     symbols = Symbols(named, inputs)
     recorder = _Recorder(graph_module, symbols, named, lines)
-    with _without_values(symbols):
+    with _without_values(symbols), SymbolicSizes():
         recorder.run(*symbols.inputs(inputs), enable_io_processing=False)
     return recorder.values
 
 
 class _Recorder(fx.Interpreter):
-    """Runs a graph node by node and writes down what each one is."""
+    """Interpreter that records the value of each node."""
 
     def __init__(
         self,
@@ -64,7 +65,7 @@ class _Recorder(fx.Interpreter):
         line = self._lines.get(n.name)
         try:
             value = super().run_node(n)
-        except BaseException as error:  # whatever an operator comes up with
+        except BaseException as error:  # operators may raise any type
             if is_interrupt(error):
                 raise
             raise LowerscopeError(
@@ -85,7 +86,7 @@ def find_demand(
     calling: Calling,
     named: NamedInputs,
 ) -> LowerscopeError | None:
-    """Return why `model` does not take all sizes of a dimension; ``None`` if that is not found."""
+    """Return why `model` does not take all sizes of a dimension; ``None`` if unknown."""
     symbols = Symbols(named, inputs)
     found: list[tuple[str, SourceLine | None]] = []
 
@@ -99,7 +100,7 @@ def find_demand(
     except BaseException as error:
         if is_interrupt(error):
             raise
-        # It has been said already that the model fails; what was demanded until then may say why.
+        # The failure was reported already; the constraints so far may explain it.
         look(None)
     look(None)
     if not found:
@@ -109,20 +110,24 @@ def find_demand(
 
 @contextmanager
 def _without_values(symbols: Symbols) -> Iterator[None]:
-    # These have code of their own for some sizes, which is not the model's demand.
+    # These have specialised code for some sizes, which is not the model's constraint.
     onednn, nnpack = torch._C._get_mkldnn_enabled(), torch._C._get_nnpack_enabled()
+    attention = torch.backends.mha.get_fastpath_enabled()
     torch._C._set_mkldnn_enabled(False)
     torch._C._set_nnpack_enabled(False)
+    # On tensors without memory it returns an empty tensor instead of None.
+    torch.backends.mha.set_fastpath_enabled(False)
     try:
         with torch.no_grad(), torch.random.fork_rng(devices=[]), symbols.mode:
             yield
     finally:
         torch._C._set_mkldnn_enabled(onednn)
         torch._C._set_nnpack_enabled(nnpack)
+        torch.backends.mha.set_fastpath_enabled(attention)
 
 
 class _AfterEachCall(TorchFunctionMode):
-    """Tells the user's line of each call into torch, once it is done."""
+    """Mode that reports the user's line of each call into torch after the call."""
 
     def __init__(self, tell: Callable[[SourceLine | None], None]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""From a frame, a traceback or torch's own stack text to the line in the user's file."""
+"""Lookup of the user's source line from a frame, a traceback or torch's stack text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STACK_LINE = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+), in ', re
 def line_of_frame(frame: FrameType | None, boundary: CodeType) -> SourceLine | None:
     """Return the innermost line of the user's among `frame` and its callers.
 
-    The search ends at the frame that runs `boundary`: what called the tracer is not the model.
+    The search ends at the frame that runs `boundary`: callers of the tracer are not the model.
     """
     while frame is not None and frame.f_code is not boundary:
         if is_users_file(frame.f_code.co_filename):
@@ -39,7 +39,7 @@ def line_of_traceback(traceback: TracebackType | None) -> SourceLine | None:
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
         if file.startswith(_OWN):
-            inside, found = True, None
+            inside = True
         elif inside and is_users_file(file):
             found = source_line(file, traceback.tb_lineno)
         traceback = traceback.tb_next
@@ -60,7 +60,7 @@ def line_of_code(code: CodeType) -> SourceLine | None:
     if not is_users_file(code.co_filename):
         return None
     line = code.co_firstlineno
-    # Decorators stand above the def, and the code object starts at the first of them.
+    # A code object starts at its first decorator, above the def.
     while linecache.getline(code.co_filename, line).strip().startswith("@"):
         line += 1
     return source_line(code.co_filename, line)

@@ -1,4 +1,4 @@
-"""The fx tracer: ``torch.fx.symbolic_trace`` that knows the user's source lines."""
+"""The fx tracer: ``torch.fx.symbolic_trace`` with the user's source lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lowerscope.core.nesting import plain
 from lowerscope.core.records.snapshot import Note, SourceLine
 from lowerscope.core.tracing.attribute_names import quote_attribute_names
 from lowerscope.core.tracing.eager_calls import EagerCalls
-from lowerscope.core.tracing.failures import cannot_trace, where_of
+from lowerscope.core.tracing.failures import CannotFollow, cannot_trace, where_of
 from lowerscope.core.tracing.running_once import run_eagerly
 from lowerscope.core.tracing.source_lines import is_users_file, line_of_code, line_of_frame
 
@@ -36,8 +36,8 @@ def trace_symbolically(
     """Trace `model` with one placeholder for each of `inputs`, called as `calling` says.
 
     The output is a nest of tuples, lists and dicts, whatever the model returns. Parameters of
-    ``forward`` beyond the inputs keep their defaults, so that ``if mask is None`` is decided as it
-    is when the model runs.
+    ``forward`` beyond the inputs keep their defaults, so that ``if mask is None`` is decided as in
+    a run of the model.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def trace_symbolically(
     lines
         The user's line of each node that has one, by node name.
     notes
-        What the user should know.
+        For the user.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def trace_symbolically(
     state = [(tensor, tensor._version) for tensor in own]
     calls = EagerCalls(trace_symbolically.__code__)
     try:
-        # As a run does, which a model may query.
+        # Same state as in a run, which a model may query.
         with torch.no_grad(), torch.random.fork_rng(devices=[]), calls, _classes_of_values():
             graph = tracer.trace(model)
     except BaseException as error:
@@ -81,7 +81,7 @@ def trace_symbolically(
 
 
 def _mark_drawn(graph_module: fx.GraphModule, calls: EagerCalls) -> None:
-    """Say in ``meta["drawn"]`` of a constant what drew its numbers while the tracer ran."""
+    """Store the random operator that a constant depends on in its ``meta["drawn"]``."""
     if not calls.drawn:
         return
     for node in graph_module.graph.find_nodes(op="get_attr"):
@@ -94,7 +94,7 @@ def _mark_drawn(graph_module: fx.GraphModule, calls: EagerCalls) -> None:
 def _refuse_changes(
     model: torch.nn.Module, state: Sequence[tuple[torch.Tensor, int]], calls: EagerCalls
 ) -> None:
-    """Refuse a ``forward`` that changes the model's tensors in place, which leaves no node."""
+    """Reject a ``forward`` that changes the model's tensors in place, which leaves no node."""
     names = {id(buffer): f"buffer {name}" for name, buffer in model.named_buffers()}
     changed = dict(calls.changes)
     for tensor, version in state:
@@ -112,7 +112,7 @@ def _refuse_changes(
 def _refuse_new_state(
     model: torch.nn.Module, buffers: Sequence[str], lines: Mapping[fx.Node, SourceLine]
 ) -> None:
-    """Refuse a ``forward`` that assigns to a buffer, which a graph cannot say."""
+    """Reject a ``forward`` that assigns to a buffer, which a graph cannot express."""
     for name in buffers:
         value: Any = model
         for part in name.split("."):
@@ -139,10 +139,10 @@ def module_paths(graph_module: fx.GraphModule) -> dict[str, str]:
 
 
 class _Tracer(fx.Tracer):
-    """Remembers for each node the innermost line of the user's when it was made.
+    """Tracer that records the innermost line of the user's at the creation of each node.
 
-    torch's own ``record_stack_traces`` writes the whole stack as text for every node, torch's
-    frames included, and takes longer than the tracing itself.
+    torch's own ``record_stack_traces`` writes the whole stack as text for every node, including
+    torch's frames, and takes longer than the tracing itself.
     """
 
     def __init__(self, calling: Calling, inputs: Sequence[torch.Tensor]) -> None:
@@ -157,7 +157,7 @@ class _Tracer(fx.Tracer):
         return _Proxy(node, self)
 
     def is_leaf_module(self, m: torch.nn.Module, module_qualified_name: str) -> bool:
-        # A node of a whole module would leave its hooks out.
+        # A node of a whole module would skip its hooks.
         return not _has_hooks(m) and super().is_leaf_module(m, module_qualified_name)
 
     def type_of(self, node: fx.Node) -> type:
@@ -177,12 +177,12 @@ class _Tracer(fx.Tracer):
 
     def create_node(self, *args: Any, **kwargs: Any) -> fx.Node:
         if torch.is_autocast_enabled("cpu") and not self._casts:
-            # A node does not say that it was made inside, and its value would be another one.
-            raise RuntimeError("it leaves out torch.autocast, which casts what is computed inside")
+            # The node would not be marked as created inside, and its value would differ.
+            raise CannotFollow("it leaves out torch.autocast, which casts what is computed inside")
         node = super().create_node(*args, **kwargs)
         line = line_of_frame(sys._getframe(1), trace_symbolically.__code__)
         if line is None and node.target is getattr:
-            # x.shape makes its node when it is first used, wherever that is.
+            # x.shape makes its node on first use, wherever that is.
             line = self.lines.get(node.all_input_nodes[0])
         if line is not None:
             self.lines[node] = line
@@ -201,7 +201,7 @@ class _Tracer(fx.Tracer):
             proxies.append(proxy)
         args, kwargs = self._calling.arguments(proxies)
 
-        # The tracer takes the place of Module.__call__, which calls hooks.
+        # The tracer replaces Module.__call__, which calls hooks.
         called = torch.nn.Module._call_impl if _has_hooks(self.root) else root_fn
 
         def forward(root: torch.nn.Module, *_: fx.Proxy) -> Any:
@@ -227,7 +227,7 @@ _of_class = isinstance
 
 
 def _isinstance(value: Any, kinds: Any) -> bool:
-    """Return what ``isinstance`` does; for a proxy in the user's code, as for its value."""
+    """Return ``isinstance``; for a proxy in the user's code, that of its value."""
     if type(value) is _Proxy:
         code = sys._getframe(1).f_code
         if is_users_file(code.co_filename) or code is torch.is_tensor.__code__:
@@ -236,12 +236,12 @@ def _isinstance(value: Any, kinds: Any) -> bool:
 
 
 def _is_value_of(proxy: _Proxy, kinds: Any) -> bool:
-    return _of_class(proxy, kinds)  # with this frame on top, which `_Proxy.__class__` looks for
+    return _of_class(proxy, kinds)  # this frame must be on top: `_Proxy.__class__` checks for it
 
 
 @contextmanager
 def _classes_of_values() -> Iterator[None]:
-    """Let ``isinstance`` tell the user's code the types of the values of proxies."""
+    """Make ``isinstance`` in the user's code see the types of the values of proxies."""
     vars(builtins)["isinstance"] = _isinstance
     try:
         yield
@@ -250,18 +250,18 @@ def _classes_of_values() -> Iterator[None]:
 
 
 class _Proxy(fx.Proxy):
-    """A proxy whose ``+=`` is an in-place node, and which answers ``isinstance`` as its value does.
+    """A proxy whose ``+=`` is an in-place node, and whose ``isinstance`` is that of its value.
 
     Without the methods for ``+=``, Python falls back to ``+``, and the graph computes something
-    else than the model wherever the changed tensor has a second name.
+    else than the model if the changed tensor has another name.
     """
 
     @property
     def __class__(self) -> type:
         frame = sys._getframe(1)
         code = frame.f_code
-        # Functions of torch that are written in C look here as well, with the user's frame on top,
-        # and would read the memory of a tensor that is none.
+        # Functions of torch that are written in C read the class as well, with the user's frame on
+        # top, and would access the memory of a tensor that is none.
         if code is _is_value_of.__code__ or (
             is_users_file(code.co_filename)
             and dis.opname[code.co_code[frame.f_lasti]] in _READING_CLASS

@@ -1,11 +1,12 @@
-"""Named dimensions as symbolic sizes of torch's, and what a model demands of them.
+"""Named dimensions as symbolic sizes of torch, and the constraints of a model on them.
 
-It takes seconds to import, with sympy and the parts of torch that it needs.
+Importing it takes seconds: it loads sympy and parts of torch.
 """
 
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,30 +15,32 @@ import torch
 from sympy.printing.precedence import PRECEDENCE
 from sympy.printing.str import StrPrinter
 from torch._dynamo.source import ConstantSource
+from torch._prims_common import infer_size, make_contiguous_strides_for
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import (  # type: ignore[attr-defined]
     DimDynamic,
     ShapeEnv,
     ShapeGuard,
     StrictMinMaxConstraint,
+    statically_known_true,
 )
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from lowerscope.core.tracing.named_inputs import NamedInputs, Range
 
 _MOST = 4096
-"""Combinations of sizes that a condition is tried with, at most."""
+"""Most combinations of sizes that a condition is tested with."""
 
 
 class Symbols:
-    """A symbol of torch's for each name.
+    """A torch symbol for each name.
 
     Attributes
     ----------
     mode
-        In which tensors have symbolic extents, and no memory.
+        Mode in which tensors have symbolic extents, and no memory.
     names
-        Of the symbols: ``{s26: batch}``, to say an extent by.
+        Of the symbols: ``{s26: batch}``, to format extents with.
     """
 
     def __init__(self, named: NamedInputs, inputs: Sequence[torch.Tensor]) -> None:
@@ -69,7 +72,7 @@ class Symbols:
         return extent
 
     def inputs(self, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Return tensors with the symbolic shapes of the inputs, to be used in `mode`."""
+        """Return tensors with the symbolic shapes of the inputs, for use in `mode`."""
         with self.mode:
             return [
                 torch.empty(
@@ -80,9 +83,9 @@ class Symbols:
             ]
 
     def demands(self) -> Iterator[tuple[ShapeGuard, str]]:
-        """Yield what was demanded of the sizes since the last call and does not always hold.
+        """Yield the new constraints on the sizes since the last call that do not always hold.
 
-        The second of each pair says it: ``batch == 7``.
+        The second of each pair is its text: ``batch == 7``.
         """
         guards = self._environment.guards[self._checked :]
         self._checked += len(guards)
@@ -93,7 +96,7 @@ class Symbols:
 
 
 class _Mode(FakeTensorMode):  # type: ignore[no-untyped-call]
-    """Torch's mode for tensors without memory, without a crash of it."""
+    """Torch's mode for tensors without memory, with a workaround for one of its crashes."""
 
     def __torch_dispatch__(
         self,
@@ -102,27 +105,44 @@ class _Mode(FakeTensorMode):  # type: ignore[no-untyped-call]
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        # Where the extent is not 1, torch gives the tensor its own sizes again, by references into
-        # the list of sizes that this frees. The overload for several dimensions has a list apart.
+        # If the extent is not 1, torch sets the tensor's own sizes again, by references into the
+        # list of sizes that this frees. The overload for several dimensions uses a separate list.
         if func is torch.ops.aten.squeeze_.dim:
             func, args = torch.ops.aten.squeeze_.dims, (args[0], [args[1]])
+        elif func in _VIEWS and _is_contiguous(args[0]):
+            # Torch compares extents before and after one by one, which excludes some sizes.
+            return _contiguous_view(*args)
         return super().__torch_dispatch__(func, types, args, kwargs or {})
 
 
+_VIEWS = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
+
+
+def _is_contiguous(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor is contiguous for all sizes, as far as torch can tell."""
+    strides = make_contiguous_strides_for(tensor.shape)
+    return all(map(statically_known_true, map(operator.eq, tensor.stride(), strides)))
+
+
+def _contiguous_view(tensor: torch.Tensor, shape: Sequence[Any]) -> torch.Tensor:
+    whole = infer_size(tuple(shape), tensor.numel())
+    return tensor.as_strided(whole, make_contiguous_strides_for(whole))
+
+
 def symbol_of(name: str) -> sympy.Symbol:
-    """Return the symbol that stands for a name where expressions are written."""
+    """Return the symbol for a name in formatted expressions."""
     return sympy.Symbol(name, integer=True, positive=True)
 
 
 def extent_text(expression: sympy.Basic) -> str:
-    """Return an expression over names as Python writes it: ``2*batch``, ``(height - 1)//2 + 1``."""
+    """Format an expression over names as Python: ``2*batch``, ``(height - 1)//2 + 1``."""
     return str(_Writer().doprint(expression))
 
 
 class _Writer(StrPrinter):  # type: ignore[misc]
-    """Writes torch's own functions of sizes as Python's operators."""
+    """Printer that writes torch's own functions of sizes as Python's operators."""
 
-    # Torch's functions bring a method of the usual name, which doubles the parentheses.
+    # Torch's functions define the default method, which doubles the parentheses.
     printmethod = "_named_text"
 
     def _print_FloorDiv(self, expression: sympy.Expr) -> str:
@@ -152,18 +172,18 @@ class _Writer(StrPrinter):  # type: ignore[misc]
 
 
 def named_text(extent: Any, names: Mapping[sympy.Symbol, sympy.Symbol]) -> str:
-    """Return a symbolic extent of torch's with the names in it."""
+    """Format a symbolic extent of torch with the names in it."""
     return extent_text(extent.node.expr.xreplace(names))
 
 
 def _always_holds(condition: Any, ranges: Mapping[str, Range]) -> bool:
-    """Return whether no combination of sizes was found that `condition` does not hold for.
+    """Return whether no tested combination of sizes violates `condition`.
 
-    Sizes below 2 are left out: torch takes them for as general as any.
+    Sizes below 2 are excluded: torch treats them as general.
     """
     free = sorted(condition.free_symbols, key=str)
     if any(str(symbol) not in ranges for symbol in free):
-        return True  # of an extent that depends on data, which is checked when it runs
+        return True  # depends on data; checked at run time
     share = max(2, int(_MOST ** (1 / max(1, len(free)))))
     tried = [_some_of(*ranges[str(symbol)], share) for symbol in free]
     for sizes in itertools.product(*tried):

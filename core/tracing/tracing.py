@@ -1,4 +1,4 @@
-"""The tracing stage: an ``nn.Module`` and example inputs become a `TracedModel`."""
+"""The tracing stage: converts an ``nn.Module`` and example inputs to a `TracedModel`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ __all__ = ["NamedInputs", "NodeInfo", "TracedModel", "trace"]
 
 @dataclass(frozen=True)
 class TracedModel:
-    """An FX graph in one form for both tracers, and what is known of its nodes.
+    """An FX graph in one form for both tracers, and descriptions of its nodes.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class TracedModel:
         Nodes are ``placeholder``, ``get_attr``, ``call_function``, ``call_method``,
         ``call_module`` and ``output``; parameters are ``get_attr`` nodes or inside modules.
     values
-        What each node's value is, by node name.
+        Description of each node's value, by node name.
     lines
         The line of the user's own file that each node comes from, by node name. Nodes without
         one are absent.
@@ -65,7 +65,7 @@ class TracedModel:
     tracer
         ``"fx"`` or ``"export"``.
     notes
-        What the user should know.
+        For the user.
     """
 
     graph_module: torch.fx.GraphModule
@@ -97,24 +97,24 @@ def trace(
         The tensors among the inputs, in order.
     tracer
         ``"fx"`` for ``torch.fx.symbolic_trace``, ``"export"`` for ``torch.export``, ``"auto"`` for
-        the first of them that can, with a note where that is the second.
+        the first of them that succeeds, with a note if that is the second.
     exported
-        The program of a ``.pt2`` file; the export tracer takes it as it is.
+        The program of a ``.pt2`` file; the export tracer uses it directly.
     calling
-        How the model is called with these tensors; ``None`` for by position.
+        The call of the model with these tensors; ``None`` for by position.
     named
-        The dimensions that take any size of a range, beyond the one of `inputs`; the values of
-        nodes are then said with their names. ``None`` for none.
+        The dimensions that take any size of a range, beyond the one of `inputs`; the descriptions
+        of nodes then use their names. ``None`` for none.
     decomposed
-        Whether the export tracer breaks operators up into those of core ATen, as TVM's own
-        importer of exported programs does.
+        Whether the export tracer decomposes operators to core ATen, as TVM's own importer of
+        exported programs does.
 
     Raises
     ------
     LowerscopeError
         If the model fails on these inputs, returns nothing, does not take all sizes (code
         ``fixed-dimension``), or the tracer cannot trace it (codes ``try-export`` and ``try-fx``
-        where the other tracer may).
+        if the other tracer may).
     """
     import torch
 
@@ -123,7 +123,7 @@ def trace(
     calling = calling or positional_call(model, len(inputs))
     check_call(model, calling)
     with unchanged(model) as own, warnings.catch_warnings():
-        # torch warns of its own inner workings: of paddings that it copies for, of deprecations.
+        # torch warns of its own internals: of padding copies, of deprecations.
         warnings.simplefilter("ignore")
         if tracer == "fx":
             with unchanged(model):
@@ -153,7 +153,7 @@ def _trace_by_either(
             traced, outputs = _trace_fx(model, inputs, calling, named, own)
     except LowerscopeError as error:
         by_fx = error.problem
-        # What fixes a size may be torch's own Python, which export looks into.
+        # A size may be fixed by torch's own Python code, which export traces into.
         if by_fx.code not in ("try-export", CONSTRAINT) and _fails(model, inputs, calling):
             raise
     else:
@@ -175,7 +175,7 @@ def _check_trace(
     calling: Calling,
     named: NamedInputs | None,
 ) -> TracedModel:
-    """Return a graph of the fx tracer, or torch.export's where it leaves something out."""
+    """Return a graph of the fx tracer, or torch.export's if that is incomplete."""
     behaviour = observe(model, inputs, calling)
     wrong = differs_from_model(outputs, behaviour, "fx", model)
     doubts = (*traced.notes, *wrong, *behaviour.notes)
@@ -194,7 +194,7 @@ def _check_trace(
 
 
 def _fails(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling) -> bool:
-    """Return whether `model` itself fails on `inputs`, and not only what was made of it."""
+    """Return whether `model` itself fails on `inputs`, and not only its graph."""
     with unchanged(model):
         try:
             run_eagerly(model, inputs, calling)
@@ -210,7 +210,7 @@ def _trace_fx(
     named: NamedInputs | None,
     own: Sequence[torch.Tensor],
 ) -> tuple[TracedModel, Any]:
-    """Return the graph, and what it computes."""
+    """Return the graph, and its outputs."""
     random_state = RandomState.present()
     try:
         with as_in_a_run(model):
@@ -219,7 +219,7 @@ def _trace_fx(
         random_state.restore()
     values, mutations, outputs = run_once(graph_module, inputs, lines)
     if named is not None:
-        # It takes seconds to import, which few models need.
+        # Imported here since it takes seconds, and few models need it.
         from lowerscope.core.tracing.running_symbolically import run_symbolically
 
         values = run_symbolically(graph_module, inputs, named, lines)
@@ -238,7 +238,7 @@ def _trace_export(
     decomposed: bool = False,
     behaviour: Behaviour | None = None,
 ) -> TracedModel:
-    # Shapes and dtypes that do not fit pass through torch.export, which computes no values.
+    # torch.export computes no values, and so misses shapes and dtypes that do not fit.
     behaviour = behaviour or observe(model, inputs, calling)
     if exported is not None:
         return _described_program(exported, inputs, named, decomposed=decomposed)
@@ -261,7 +261,7 @@ def _trace_export(
 
     found, wrong = traced(nullcontext())
     if wrong:
-        # Torch's own control flow cannot be exported with other answers than torch's.
+        # Torch's own control flow cannot be exported with replaced answers.
         with suppress(LowerscopeError):
             other, still_wrong = traced(as_in_a_run(model))
             found, wrong = (found, wrong) if still_wrong else (other, ())
@@ -275,7 +275,7 @@ def _described_program(
     *,
     decomposed: bool,
 ) -> TracedModel:
-    """Return the graph of a program, as whole as it can be shown."""
+    """Return the graph of a program in its least decomposed form that can be shown."""
     if named is not None:
         placeholders = exporting.whole_graph(program)
         exporting.check_ranges(program, exporting.names_of_symbols(placeholders, named), named)
@@ -291,7 +291,7 @@ def _described_program(
             raise
         functional = exporting.functional_graph(program)
         traced = _described(functional, inputs, named, is_functional=True)
-        # A change of the model's own state is told better by what became of it.
+        # For a change of the model's own state, the note on its outcome is better.
         notes = traced.notes or (made_functional(error.problem),)
         return replace(traced, notes=notes)
 
@@ -303,7 +303,7 @@ def _described(
     *,
     is_functional: bool,
 ) -> TracedModel:
-    """Return an exported graph with what is known of its nodes."""
+    """Return an exported graph with the descriptions of its nodes."""
     names = {} if named is None else exporting.names_of_symbols(graph_module, named)
     notes = exporting.drop_what_is_not_read(graph_module, is_functional=is_functional)
     lines = exporting.source_lines(graph_module)

@@ -1,1 +1,1 @@
-"""Tuning: candidates for the schedule of a function are measured, and the best is kept."""
+"""Tuning: candidate schedules of a function are measured, and the best is kept."""

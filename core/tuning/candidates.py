@@ -1,9 +1,9 @@
-"""Candidates: schedules of a function that could be the best, one after the other.
+"""Candidates for the best schedule of a function, one after the other.
 
-They come from two places. A *rule* has choices, such as how many values stand beside each other:
-its usual decisions are the first candidate, and those that follow decide otherwise, near to the
-best so far. *TVM's own search* (``s_tir.meta_schedule``) draws tiles and places at random, and
-mutates what was fast. Whichever has found the better one is asked more often.
+They come from two places. A *rule* has choices, such as the number of adjacent values: its usual
+decisions are the first candidate, and those that follow decide otherwise, near to the best so far.
+*TVM's own search* (``s_tir.meta_schedule``) draws tiles and places at random, and mutates fast
+ones. The one that has found the better candidate is queried more often.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from lowerscope.core.tuning.database import PACKED, Tried
 from lowerscope.core.tuning.traces import written_by_trace
 
 _BATCH = 4
-"""So many candidates come from one place before the other one may have its turn."""
+"""Candidates of one source before the other one may have its turn."""
 
 _POPULATION = 32
-"""Of TVM's search, and of what it draws at first: its own 512 take it half a minute."""
+"""Population of TVM's search, and its first draw: its own 512 take it half a minute."""
 
 _PARENTS = 3
-"""So many of the best decisions are varied."""
+"""Number of the best decisions that are varied."""
 
 _ATTEMPTS = 60
-"""So many decisions are drawn to find one that was not measured yet."""
+"""Draws of decisions to find one that was not measured yet."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Proposal:
     decisions
         Of a rule; ``None`` where it is of TVM's search.
     drawn
-        What TVM's search has to be told the time of.
+        The candidate of TVM's search, which has to be told its time.
     """
 
     writing: Writing
@@ -80,7 +80,7 @@ def replayed(
     Raises
     ------
     StepFailed
-        If TVM or a guard refuses one of its steps.
+        If TVM or a guard rejects one of its steps.
     """
     sch = Schedule(tvm.IRModule({"main": function}))
     outputs: dict[str | At, tuple[Output, ...]] = dict(first_outputs(sch))
@@ -92,22 +92,22 @@ def replayed(
 
 
 class Source(Protocol):
-    """A place that candidates come from."""
+    """A source of candidates."""
 
     def propose(self, count: int) -> list[Proposal]:
-        """Return so many candidates, fewer where there are no more."""
+        """Return `count` candidates, or fewer where there are no more."""
 
     def learn(self, proposals: Sequence[Proposal], seconds: Sequence[float | None]) -> None:
-        """Take down what came of candidates."""
+        """Record the times of candidates."""
 
 
 class RuleSource:
-    """Decides what a rule leaves open.
+    """Variation of the choices of a rule.
 
     Parameters
     ----------
     tried
-        What was measured before.
+        Earlier measurements.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class RuleSource:
         self._made: set[str] = set()
 
     def usual(self) -> Proposal | None:
-        """Return what the rule does by itself; ``None`` where none fits."""
+        """Return the usual decisions of the rule; ``None`` where none fits."""
         return self._proposal({})
 
     def propose(self, count: int) -> list[Proposal]:
@@ -147,7 +147,7 @@ class RuleSource:
             self._times[_key(proposal.decisions)] = time
 
     def _varied(self) -> dict[str, int] | None:
-        """Return decisions near to some of the best."""
+        """Return decisions close to some of the best."""
         known = [(time, key) for key, time in self._times.items() if time is not None]
         known.sort(key=lambda each: each[0])
         parents = [dict(key) for _, key in known[:_PARENTS]] or [{}]
@@ -171,7 +171,7 @@ class RuleSource:
         return self._choices[key]
 
     def _proposal(self, decisions: Mapping[str, int]) -> Proposal | None:
-        """Return what a rule makes of decisions, if that is new."""
+        """Return the candidate of a rule for some decisions, if it is new."""
         if decisions and _key(decisions) in self._times:
             return None
         writing = written_by_rule(self._function, self._target, decisions)[1]
@@ -198,7 +198,7 @@ class TraceSource:
     threads
         That the function is run with.
     database
-        With the traces that were measured before.
+        The database with the earlier traces.
     """
 
     def __init__(
@@ -272,10 +272,10 @@ class TraceSource:
 
 
 def drawn_from(function: tirx.PrimFunc) -> tvm.IRModule:
-    """Return what TVM's search is given for a function.
+    """Return the module that TVM's search is given for a function.
 
-    None of its constants may be laid out anew: of fused functions that have such, the search makes
-    no candidate, and takes a minute to give up.
+    The layout of its constants may not change: for fused functions that allow it, the search finds
+    no candidate, and takes a minute to fail.
     """
     bare = function.with_attr("global_symbol", "main")
     if PACKED in (bare.attrs or {}):
@@ -284,7 +284,7 @@ def drawn_from(function: tirx.PrimFunc) -> tvm.IRModule:
 
 
 def with_cores(target: tvm.target.Target, threads: int) -> tvm.target.Target:
-    """Return a target that says how many cores it has, as TVM's search insists on."""
+    """Return a target with a number of cores, which TVM's search needs."""
     if "num-cores" in target.attrs:
         return target
     return tvm.target.Target({**dict(target.export()), "num-cores": threads})
@@ -296,7 +296,7 @@ class Search:
     Parameters
     ----------
     tried
-        What was measured before, of the rules'.
+        Earlier measurements of rules' candidates.
     """
 
     def __init__(
@@ -319,7 +319,7 @@ class Search:
         self._make = (function, target, threads, database, trials, seed)
 
     def usual(self) -> Proposal | None:
-        """Return what the rules do by themselves; ``None`` where none fits."""
+        """Return the candidate of the rules with usual decisions; ``None`` where none fits."""
         return self._of_rules.usual()
 
     def propose(self) -> list[Proposal]:
@@ -329,7 +329,7 @@ class Search:
             try:
                 proposals = [] if source is None else source.propose(_BATCH)
             except REFUSED as error:
-                # It cannot go on with what it has drawn for some functions.
+                # It cannot continue with its draws for some functions.
                 self.reason = f"TVM's search ended: {last_line(error)}"
                 proposals = []
             if proposals:
@@ -338,7 +338,7 @@ class Search:
         return []
 
     def learn(self, proposals: Sequence[Proposal], seconds: Sequence[float | None]) -> None:
-        """Take down what came of candidates of one `propose`, as far as they were measured."""
+        """Record the times of candidates of one `propose`, as far as they were measured."""
         proposals = proposals[: len(seconds)]
         for place in (0, 1):
             source = self._source(place) if place == 0 or self._traces is not None else None
@@ -355,7 +355,7 @@ class Search:
                 self._best[place] = min(*times, self._best.get(place, times[0]))
 
     def _places(self) -> list[int]:
-        """Return which source is asked first: rules, 0, or TVM's search, 1."""
+        """Return the sources in the order of their queries: rules, 0, and TVM's search, 1."""
         left = [each for each in (0, 1) if each not in self._ended]
         fresh = [each for each in left if each not in self._best]
         if fresh or len(left) < 2:

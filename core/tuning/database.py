@@ -1,8 +1,8 @@
-"""What tuning has found, kept in the user's cache: by function, target and machine.
+"""Tuning results in the user's cache, by function, target and machine.
 
-Of each function there is a file with the best history and with what is known of its times; so what
-is found is kept whatever ends the process. Beside these stand two files of TVM's own format, with
-the traces that were measured: `s_tir.meta_schedule.database.JSONDatabase` opens them.
+Each function has a file with the best history and its known times, so results survive a crash of
+the process. Beside these are two files in TVM's own format, with the measured traces:
+`s_tir.meta_schedule.database.JSONDatabase` opens them.
 """
 
 from __future__ import annotations
@@ -28,33 +28,28 @@ from lowerscope.core.cache_limit import (
 )
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.files.atomic_write import atomic_write
 from lowerscope.core.memo import key_of
 from lowerscope.core.nan_reducers import make_known
 from lowerscope.core.records.tuning import TunedTime
 from lowerscope.core.schedules import Primitive
 from lowerscope.core.scheduling.structure import structure_of
-from lowerscope.core.user_cache import (
-    cache_folder,
-    fallback_of,
-    processor_name,
-    user_cache_folder,
-    write_whole,
-)
+from lowerscope.core.user_cache import cache_folder, fallback_of, processor_name, user_cache_folder
 from lowerscope.core.versions import VERSIONS
 
 PACKED = "layout_free_buffers"
-"""The attribute of a function whose constants may be laid out anew when the model is built."""
+"""Attribute of a function whose constants may change their layout when the model is built."""
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """Decisions of a rule that were measured: ``seconds`` is ``None`` where they failed."""
+    """Measured decisions of a rule: ``seconds`` is ``None`` where they failed."""
 
     decisions: dict[str, int]
     seconds: float | None
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a function.
+    """Tuning result of a function.
 
     Attributes
     ----------
@@ -66,7 +61,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
         The shortest time, and the history that has it; no primitives where no schedule is faster
         than none.
     trials, failed
-        Candidates that were measured, and how many of them came to nothing.
+        Number of measured candidates, and of those that failed.
     tried
         Those of them that rules have written.
     disturbed
@@ -91,9 +86,9 @@ class Database:
     Parameters
     ----------
     target
-        What they are compiled for.
+        The target that they are compiled for.
     threads
-        That they are run with.
+        Number of threads that they are run with.
     where
         The machine that they were measured on: ``host:port key`` of a tracker; empty for this one.
     """
@@ -106,21 +101,21 @@ class Database:
         self._using = ExitStack()
 
     def kept(self, function: tirx.PrimFunc) -> Kept | None:
-        """Return what is known of a function before it is scheduled."""
+        """Return the tuning result of an unscheduled function."""
         try:
             return msgspec.json.decode(read_kept(self._file(function)), type=Kept)
         except (OSError, *UNREADABLE):
-            # Nothing was found yet, or by a version that wrote something else, or it is damaged.
+            # Nothing was found yet, or by a version with another format, or the file is damaged.
             return None
 
     def keep(self, function: tirx.PrimFunc, kept: Kept) -> None:
-        """Keep what is known of a function in place of what was."""
+        """Replace the tuning result of a function."""
         self._prepare()
         write_kept(self._file(function), msgspec.json.encode(kept))
 
     @property
     def state(self) -> Mapping[str, int]:
-        """Something else after each change: when each of the files was written."""
+        """A value that changes with each write: the modification times of the files."""
         found = {}
         for folder in filter(None, (fallback_of(self.folder), self.folder)):
             for each in sorted(folder.glob("f-*.json")):
@@ -130,20 +125,20 @@ class Database:
 
     @property
     def place(self) -> Path:
-        """The folder in the user's cache, where what is found gets at last."""
+        """The folder in the user's cache that results are copied to in the end."""
         return fallback_of(self.folder) or self.folder
 
     @cached_property
     def traces(self) -> meta_schedule.database.Database:
-        """TVM's own database, with the traces that were measured.
+        """TVM's own database, with the measured traces.
 
-        Where another process adds to it already, what this one measures is not kept as traces.
-        Lines that cannot be read, as a process that was killed leaves one, are dropped.
+        Where another process adds to it already, traces of this one are not kept. Lines that cannot
+        be read, such as one that a killed process leaves, are dropped.
 
         Raises
         ------
         LowerscopeError
-            If one of the files is no text: it is not what TVM has written.
+            If one of the files is not text, and thus not TVM's.
         """
         if not self._using.enter_context(adding_traces(self.folder)):
             return meta_schedule.database.MemoryDatabase()
@@ -166,11 +161,11 @@ class Database:
             return _opened(workloads, records)
 
     def close(self) -> None:
-        """Add no more traces: another process may, and they may be removed."""
+        """Add no more traces, so that another process may add or remove them."""
         self._using.close()
 
     def _copy_traces(self) -> None:
-        """In a sandbox, begin with the traces that an earlier one has left."""
+        """In a sandbox, copy the traces that an earlier one has left."""
         before = user_cache_folder() / SANDBOXED / "tuning" / self.folder.name
         if fallback_of(self.folder) is None or (self.folder / TRACES[0]).exists():
             return
@@ -178,31 +173,31 @@ class Database:
             with suppress(FileNotFoundError):
                 data = (before / name).read_bytes()
                 if _is_text(data):
-                    write_whole(self.folder / name, data)
+                    atomic_write(self.folder / name, data, private=True)
 
     def _prepare(self) -> None:
         if not (self.folder / "about.json").exists():
-            write_whole(self.folder / "about.json", msgspec.json.encode(self.about))
+            atomic_write(self.folder / "about.json", msgspec.json.encode(self.about), private=True)
 
     def _file(self, function: tirx.PrimFunc) -> Path:
         return self.folder / f"f-{identity_of(function)}.json"
 
 
 def identity_of(function: tirx.PrimFunc) -> str:
-    """Return what a function is known by: its structure, and whether its weights are packed.
+    """Return the key of a function: its structure, and whether its weights are packed.
 
-    Where they are packed at build, what packs them takes no time.
+    Where they are packed at build, packing takes no time.
     """
     packs = "-packed" if PACKED in (function.attrs or {}) else ""
     return structure_of(function) + packs
 
 
 def _opened(workloads: Path, records: Path) -> meta_schedule.database.Database:
-    """Open the files in TVM's database.
+    """Open the files as TVM's database.
 
-    Its threads replay the traces, and call Python for the reducers that are told TVM there. So this
-    thread must let go of the interpreter meanwhile, as a call of the function does; the constructor
-    of `JSONDatabase` holds it, and waits for them for ever.
+    Its threads replay the traces, and call Python for the registered reducers. So this thread must
+    release the interpreter lock meanwhile, as a call of the function does; the constructor of
+    `JSONDatabase` holds it, and would deadlock.
     """
     make_known()
     make = tvm.get_global_func("s_tir.meta_schedule.DatabaseJSONDatabase")
@@ -210,7 +205,7 @@ def _opened(workloads: Path, records: Path) -> meta_schedule.database.Database:
 
 
 def _without_other_lines(workloads: Path, records: Path) -> None:
-    """Take out lines that are no traces of one of the functions: TVM crashes of some of them."""
+    """Remove lines that are not traces of one of the functions: TVM crashes on some of them."""
     if not records.exists():
         return
     known = len(workloads.read_bytes().splitlines()) if workloads.exists() else 0
@@ -218,7 +213,7 @@ def _without_other_lines(workloads: Path, records: Path) -> None:
 
 
 def _without_what_cannot_be_replayed(workloads: Path, records: Path) -> None:
-    """Take out the traces that cannot be replayed, or all where a function cannot be read."""
+    """Remove the traces that cannot be replayed, or all where a function cannot be read."""
     try:
         functions = [_workload(each) for each in workloads.read_bytes().splitlines()]
     except _DAMAGED:
@@ -235,7 +230,7 @@ def _without_what_cannot_be_replayed(workloads: Path, records: Path) -> None:
 
 
 _DAMAGED = (RuntimeError, ValueError, TypeError)
-"""What TVM and JSON say of lines that are none of theirs, such as of another version."""
+"""Exceptions of TVM and JSON for foreign lines, such as those of another version."""
 
 
 def _workload(line: bytes) -> meta_schedule.database.Workload:
@@ -254,7 +249,7 @@ def _keep_lines(file: Path, is_kept: Callable[[bytes], bool]) -> None:
             if is_kept(line):
                 kept.append(line)
     if kept != lines:
-        write_whole(file, b"".join(kept))
+        atomic_write(file, b"".join(kept), private=True)
 
 
 def _is_text(data: bytes) -> bool:
@@ -267,10 +262,10 @@ def _is_text(data: bytes) -> bool:
 
 
 def _without_torn_line(file: Path) -> None:
-    """Take off a last line that was not written to its end: TVM opens no file that has one."""
+    """Remove an incomplete last line: TVM opens no file that has one."""
     if not file.exists():
         return
     data = file.read_bytes()
     whole = data[: data.rfind(b"\n") + 1]
     if whole != data:
-        write_whole(file, whole)
+        atomic_write(file, whole, private=True)

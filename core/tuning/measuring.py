@@ -1,4 +1,4 @@
-"""The side of a tuning that has candidates measured, whatever they do to who measures them."""
+"""Client of the measuring process, robust against candidates that crash or hang it."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from lowerscope.core.tuning.messages import (
 )
 
 _POLL = 0.05
-"""Seconds until it is looked again whether the answer is still wanted."""
+"""Seconds between checks for cancellation."""
 
 _START = 60.0
-"""Seconds that a process may take to be there."""
+"""Seconds that a process may take to start."""
 
 PATIENCE = 10.0
-"""Seconds that a candidate may take to be compiled, run and checked, beside what its calls take."""
+"""Seconds to compile, run and check a candidate, in addition to its timed calls."""
 
 
 class _Left:
-    """Time that is left, of which that in which nobody looks counts little.
+    """Time that is left, in which periods without a check count little.
 
-    A machine may sleep, and processes may be stopped, both who measures and who waits for it.
+    A machine may sleep, and both the measuring and the waiting process may be stopped.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -56,22 +56,22 @@ class _Left:
 
 
 class Measurer(Protocol):
-    """Has functions measured, somewhere."""
+    """Interface to measure functions on some machine."""
 
     def begin(self, subject: Subject) -> Outcome:
-        """Run a function before it is scheduled; candidates of it follow."""
+        """Run an unscheduled function; candidates of it follow."""
 
     def measure(self, candidate: Candidate) -> Outcome:
-        """Compile, time and check a candidate of the subject that came last."""
+        """Compile, time and check a candidate of the latest subject."""
 
 
 class LocalMeasurer:
-    """Measures on this machine, in a process that is started anew when it has come to a bad end.
+    """Measures on this machine, in a process that is restarted after a crash.
 
     Parameters
     ----------
     check
-        Called again and again while it waits; may raise to cancel.
+        Called repeatedly while it waits; may raise to cancel.
     patience
         See `PATIENCE`.
     words
@@ -104,7 +104,7 @@ class LocalMeasurer:
 
     @property
     def process(self) -> int:
-        """The id of the process that measures."""
+        """Id of the measuring process."""
         return self._process.pid
 
     def begin(self, subject: Subject) -> Outcome:
@@ -181,7 +181,7 @@ class LocalMeasurer:
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
-            # What was still to be written is not wanted any more.
+            # Unwritten data is no longer needed.
             with contextlib.suppress(BrokenPipeError):
                 pipe.close()
 

@@ -1,8 +1,8 @@
-"""The process that candidates are compiled and run in: they may crash it, or never end.
+"""The process that compiles and runs candidates, which may crash or hang it.
 
-It is started as ``python -m lowerscope.core.tuning.measuring_process PARENT`` and ends with the
-process that has started it. With a `Remote` as JSON and a number of threads besides, it compiles
-here, and what it has compiled is run on another machine.
+It is started as ``python -m lowerscope.core.tuning.measuring_process PARENT`` and exits with its
+parent. With a `Remote` as JSON and a number of threads besides, it compiles here, and the result is
+run on another machine.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from lowerscope.core.tuning.messages import (
 )
 
 _DIE_WITH_PARENT = 1
-"""Of Linux's ``prctl``: the signal that a process gets when its parent has ended."""
+"""Linux's ``prctl`` option for the signal that a process gets when its parent has ended."""
 
 _BUDGET = 0.2
-"""Seconds that the calls of a candidate that are timed should take together."""
+"""Seconds that all timed calls of a candidate should take together."""
 
 _REPEATS = 20
-"""Measurements of it, at most."""
+"""Maximum number of measurements of a candidate."""
 
 _BATCH = 1e-3
-"""Seconds that one measurement takes at least: of a shorter function, several calls are one."""
+"""Minimum duration of one measurement, in seconds: several calls of a shorter function are one."""
 
 _TURNS = 12
-"""So many times each of two schedules is measured by turns."""
+"""Measurements of each of two schedules that are timed by turns."""
 
 _LONG = 0.5
-"""Who takes so many seconds is not called again to be measured by turns."""
+"""Seconds from which on a function is not called again to be timed by turns."""
 
 _HOPELESS = 3.0
-"""A first call that takes so many times as long as the best is not repeated."""
+"""Multiple of the best time from which on a first call is not repeated."""
 
 
 def main() -> None:
@@ -59,7 +59,7 @@ def main() -> None:
     os.dup2(2, 1)
     os.close(null)
     _end_with(int(sys.argv[1]))
-    # An interrupt at the terminal goes to all of its processes; the first one ends this one.
+    # An interrupt at the terminal reaches all of its processes; the first one ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     prepare()
     bench = Bench() if len(sys.argv) < _THERE else _bench_there(sys.argv[2], int(sys.argv[3]))
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 _THERE = 4
-"""So many arguments name another machine."""
+"""Number of arguments from which on they name another machine."""
 
 
 def _bench_there(remote: str, threads: int) -> Bench:
@@ -120,7 +120,7 @@ class Bench:
     is_here = True
 
     def __init__(self) -> None:
-        # They take seconds to import, and the parent does something else meanwhile.
+        # They take seconds to import, and the parent works meanwhile.
         import torch
         import tvm
 
@@ -130,7 +130,7 @@ class Bench:
         self._subjects: dict[int, _Known] = {}
 
     def take(self, message: Message) -> Outcome:
-        """Return what comes of a subject or of a candidate."""
+        """Return the outcome of a subject or of a candidate."""
         from lowerscope.core.execution.processor_use import ProcessorUse
 
         use = ProcessorUse()
@@ -209,7 +209,7 @@ class Bench:
     def _by_turns(
         self, call: Callable[[int], float], seconds: float, message: Candidate, known: _Known
     ) -> tuple[float, float | None]:
-        """Return the times of a candidate and of its rival; ``None`` where that takes too long."""
+        """Return the times of a candidate and its rival by turns; ``None`` if this takes long."""
         assert message.rival is not None
         if message.best is not None and message.best > _LONG:
             return seconds, None
@@ -231,7 +231,7 @@ class Bench:
         return AtSizes(function, self._tvm.ir.load_json(sized.static) if sized.static else function)
 
     def _callable(self, sized: Any, known: _Known) -> Callable[[int], float]:
-        """Compile a function, and return what times so many calls of it."""
+        """Compile a function, and return the function that times a number of its calls."""
         packed = without_packing(sized.function)
         compiled = self.compiled(packed, known.target)
         static = packed if sized.static is sized.function else sized.static
@@ -243,13 +243,13 @@ class Bench:
         return call
 
     def compiled(self, function: Any, target: Any) -> Any:
-        """Return a function that was compiled, where it is going to run."""
+        """Return a function compiled for the machine where it is going to run."""
         from lowerscope.core.scheduling.alone import compile_alone
 
         return compile_alone(function, target)
 
     def seconds(self, compiled: Any, arguments: Sequence[Any], number: int) -> float:
-        """Return the mean time of so many calls."""
+        """Return the mean time of `number` calls."""
         if number > 1:
             return float(compiled.seconds(arguments, number))
         start = time.perf_counter()
@@ -263,9 +263,9 @@ def shortest(call: Callable[[int], float], best: float | None) -> float:
     Parameters
     ----------
     call
-        Returns the mean time of so many calls.
+        Returns the mean time of a number of calls.
     best
-        A time; what takes several times as long is not called often.
+        A time; a function that takes several times as long is not called often.
     """
     call(1)
     first = min(call(1), call(1))
@@ -280,14 +280,14 @@ def shortest(call: Callable[[int], float], best: float | None) -> float:
 
 
 def _calls(seconds: float) -> int:
-    """Return how many calls of a function are one measurement."""
+    """Return the number of calls of a function in one measurement."""
     return max(1, round(_BATCH / max(seconds, 1e-7)))
 
 
 def without_packing(function: Any) -> Any:
-    """Return a function without what lays its weights out anew, where that is done at build.
+    """Return a function without the packing of its weights, where that is done at build.
 
-    Where TVM cannot leave it out, such as where the weights are padded, it is there.
+    Where TVM cannot remove it, such as where the weights are padded, it stays.
     """
     import tvm
     from tvm.s_tir.transform import RemoveWeightLayoutRewriteBlock
@@ -304,7 +304,7 @@ def without_packing(function: Any) -> Any:
 
 
 class _Known:
-    """A subject, with what it computes, and the tensors that candidates are called with."""
+    """A subject, with its expected results, and the tensors that candidates are called with."""
 
     def __init__(self, subject: Subject, target: Any) -> None:
         self.subject = subject
@@ -313,7 +313,7 @@ class _Known:
         self._drawn: dict[tuple[Any, ...], Sequence[Any]] = {}
 
     def arguments(self, static: Any) -> Sequence[Any]:
-        """Return tensors for what a function takes, which is all of one size."""
+        """Return tensors for the parameters of a function, all of static shapes."""
         import torch
 
         from lowerscope.core.execution.running import to_tvm

@@ -1,4 +1,4 @@
-"""What goes between a tuning and the process that measures for it.
+"""Messages between a tuning and its measuring process.
 
 A message is its length in four bytes, and MessagePack.
 """
@@ -28,12 +28,12 @@ class Sized(msgspec.Struct, frozen=True):
 
 
 class Subject(msgspec.Struct, frozen=True, tag=True):
-    """The function that the following candidates are schedules of: it is run unscheduled.
+    """The unscheduled function of the candidates that follow, which is run.
 
     Attributes
     ----------
     number
-        Its own among all subjects; one that the process knows already is not run again.
+        Unique among all subjects; one that the process knows already is not run again.
     base
         Before it is scheduled.
     target
@@ -41,9 +41,9 @@ class Subject(msgspec.Struct, frozen=True, tag=True):
     seed
         Of its inputs.
     threads
-        That it is run with.
+        Number of threads that it is run with.
     seconds
-        The time that it may take to run it; a result that is not there by then is not checked.
+        Time limit of its run; without a result by then, nothing is checked.
     """
 
     number: int
@@ -60,12 +60,12 @@ class Candidate(msgspec.Struct, frozen=True, tag=True):
     Attributes
     ----------
     subject, scheduled
-        Of which function, and the function after it.
+        Number of the subject, and the scheduled function.
     best
         The time in seconds that it has to beat; ``None`` for any.
     rival
-        What has that time: a candidate that seems to beat it is timed by turns with it, since a
-        time that was measured at another moment may have been that of a busy machine.
+        The function with that time: a candidate that seems to beat it is timed by turns with it,
+        since the machine may have been busy at the earlier measurement.
     always
         Time both by turns also where the candidate does not seem to beat it.
     """
@@ -78,7 +78,7 @@ class Candidate(msgspec.Struct, frozen=True, tag=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What has come of a subject or a candidate.
+    """Outcome of a subject or a candidate.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Outcome(msgspec.Struct, frozen=True):
     rival_seconds
         Those of the rival, where they were timed by turns.
     disturbed
-        Whether other programs held processors that they were to run on.
+        Whether other programs used the processors that they were to run on.
     reason
         Why not, or why it does not count: it computes something else.
     problem
@@ -105,6 +105,6 @@ Message = Subject | Candidate
 
 
 def frame(message: msgspec.Struct) -> bytes:
-    """Return a message as it is sent."""
+    """Return a message as a frame."""
     data = msgspec.msgpack.encode(message)
     return LENGTH.pack(len(data)) + data

@@ -1,4 +1,4 @@
-"""The tuning of one function: what is known of it, and one candidate after the other."""
+"""The tuning of one function: its state, and one candidate after the other."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from lowerscope.core.tuning.measuring import Measurer
 from lowerscope.core.tuning.messages import Candidate, Outcome, Sized, Subject
 
 VARIANT = "tuned"
-"""What a schedule that tuning has found is called among the variants of its function."""
+"""Name of the variant of a tuned schedule."""
 
 _AS_FAST = 1.02
-"""Rules that take so many times as long as what was found are as fast: noise is not less."""
+"""Ratio up to which rules are as fast as the best candidate: noise is not less."""
 
 UNSCHEDULED_SECONDS = 30.0
-"""The time that a function may take before it is scheduled: it is run to check candidates."""
+"""Timeout of an unscheduled function, which is run to check candidates, in seconds."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What all functions of a tuning have in common."""
+    """Settings that all functions of a tuning share."""
 
     target: tvm.target.Target
     threads: int
@@ -52,16 +52,16 @@ class Task:
     function
         Before it is scheduled.
     given
-        What the model calls it with, of one of symbolic extents.
+        The arguments of its call in the model, if it has symbolic extents.
     record
         Its names, calls and time of torch.
     kept
-        What the database has of it; ``None`` for nothing, or where that is not to count.
+        Its entry in the database; ``None`` for none, or to ignore it.
 
     Attributes
     ----------
     record
-        How far it is, to be shown.
+        Its progress, to be shown.
     """
 
     def __init__(
@@ -93,14 +93,14 @@ class Task:
 
     @property
     def weight(self) -> float:
-        """Return the seconds that a run of the model spends in it, as it is by rules."""
+        """Seconds of a run of the model that are spent in it, as scheduled by rules."""
         known = (self._kept.by_rules, self._kept.unscheduled)
         best = min((each for each in known if each is not None), default=0.0)
         return best * self.record.calls
 
     @property
     def schedule(self) -> Schedule | None:
-        """The best history; ``None`` where none is faster than none."""
+        """The schedule with the best history; ``None`` where no schedule is faster than none."""
         if not self._kept.primitives:
             return None
         return Schedule(
@@ -112,7 +112,7 @@ class Task:
 
     @property
     def wants_more(self) -> bool:
-        """Whether it has trials left, and there are candidates."""
+        """Return whether it has trials left, and there are candidates."""
         return not self.ended and self._kept.trials < self.record.planned
 
     def begin(self, clock: Callable[[], float]) -> None:
@@ -135,13 +135,13 @@ class Task:
         self._show()
 
     def plan(self, trials: int) -> None:
-        """Say how many candidates it may have in all."""
+        """Set the number of candidates in all."""
         done = self._kept.trials >= trials
         state = "failed" if self.ended else "done" if done else "waiting"
         self._show(planned=trials, state=state)
 
     def settle(self) -> None:
-        """Measure the best and the rules' own by turns: what is not faster is not better."""
+        """Time the best and the rules' own by turns: the best is dropped unless it is faster."""
         kept, usual = self._kept, self._usual_proposal()
         if not self._begun or usual is None or kept.primitives in ((), usual.primitives):
             return
@@ -167,7 +167,7 @@ class Task:
         self._show()
 
     def stop(self) -> None:
-        """Say that no more candidates of it are measured, since the tuning was stopped."""
+        """Record that no more candidates of it are measured, since the tuning was stopped."""
         if self.record.state in ("waiting", "tuning"):
             self._show(state="stopped" if self.wants_more else "done")
 
@@ -229,13 +229,13 @@ class Task:
         )
 
     def _usual_proposal(self) -> Proposal | None:
-        """Return what the rules do by themselves."""
+        """Return the candidate of the rules with usual decisions."""
         if self._usual is None:
             self._usual = self._searching().usual()
         return self._usual
 
     def _best(self) -> Sized | None:
-        """Return the function that has the best time; ``None`` where its history is refused."""
+        """Return the function with the best time; ``None`` where its history is rejected."""
         if self._rival is None:
             kept, target = self._kept, self._setting.target
             try:
@@ -248,7 +248,7 @@ class Task:
     def _try(
         self, proposal: Proposal, clock: Callable[[], float], *, always: bool = False
     ) -> float | None:
-        """Measure a candidate; return its time, ``None`` where it came to nothing."""
+        """Measure a candidate; return its time, ``None`` where it failed."""
         scheduled = _sized(at_sizes(proposal.function, self._given))
         found = self._setting.measurer.measure(
             Candidate(
@@ -292,7 +292,7 @@ class Task:
         return found.seconds
 
     def _correct(self, found: Outcome) -> None:
-        """Take down another time of the best so far, which was the rival of a candidate."""
+        """Record another time of the best so far, which was the rival of a candidate."""
         kept = self._kept
         names: list[TunedTime] = ["best"]
         if not kept.primitives:
@@ -305,20 +305,20 @@ class Task:
         self._mend_curve()
 
     def _note_disturbed(self, found: Outcome, *names: TunedTime) -> None:
-        """Note whether times that were just measured are unreliable."""
+        """Record whether times that were just measured are unreliable."""
         others = tuple(each for each in self._kept.disturbed if each not in names)
         disturbed = (*others, *names) if found.disturbed else others
         self._kept = msgspec.structs.replace(self._kept, disturbed=disturbed)
 
     def _mend_curve(self) -> None:
-        """Let the curve end at the best time as it is known by now."""
+        """Let the curve end at the best time as it is known now."""
         *before, last = self.record.points or (None,)
         if last is not None and self._kept.best is not None:
             last = msgspec.structs.replace(last, best=self._kept.best)
             self._show(points=(*before, last))
 
     def _commit(self, drawn: Any, seconds: float) -> None:
-        """Add what TVM's search has drawn to TVM's own database."""
+        """Add the draw of TVM's search to TVM's own database."""
         setting = self._setting
         module = drawn_from(self._function)
         database = setting.database.traces

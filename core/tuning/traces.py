@@ -1,8 +1,8 @@
-"""A trace of TVM's as an ordinary history: primitives that can be read, edited and replayed.
+"""Conversion of TVM's traces to ordinary histories of primitives, to be read, edited and replayed.
 
-What was drawn at random is a number in the history, and what a trace looks up (``get_loops``,
-``get_producers`` and so on) is the place that it has found. The trace has to be that of a finished
-schedule: it holds then what the postprocessors have made of annotations as well.
+Random draws are numbers in the history, and look-ups of a trace (``get_loops``, ``get_producers``
+and so on) are the places that they have found. The trace must be that of a finished schedule, which
+includes the changes of annotations by postprocessors.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ FOUND_BY_TUNING = "found by tuning"
 """The comment of the first step."""
 
 _INLINED, _STAYS = -2, -1
-"""What is drawn in place of a loop to compute a block under."""
+"""Values drawn in place of a loop to compute a block under."""
 
 
 def written_by_trace(trace: Any, function: tirx.PrimFunc, target: tvm.target.Target) -> Writing:
-    """Return the primitives that do to a function what a trace does, and the function after them.
+    """Return the primitives that are equivalent to a trace, and the function after them.
 
     Raises
     ------
     StepFailed
-        If an instruction has no primitive, or a guard refuses one.
+        If an instruction has no primitive, or a guard rejects one.
     """
     reading = _Reading(Writing(function, target))
     for instruction in trace.insts:
@@ -50,16 +50,16 @@ def written_by_trace(trace: Any, function: tirx.PrimFunc, target: tvm.target.Tar
 
 
 class _Reading:
-    """A trace, as far as it has been read."""
+    """State of the conversion of a trace."""
 
     def __init__(self, writing: Writing) -> None:
         self.writing = writing
-        # What stands for the loops, blocks and numbers of the trace.
+        # Objects for the loops, blocks and numbers of the trace.
         self._known: dict[Any, Any] = {}
         self._made: dict[Any, Made] = {}
 
     def take(self, instruction: Any, decision: Any) -> None:
-        """Read one instruction more."""
+        """Convert one more instruction."""
         kind = str(instruction.kind.name)
         if kind == "EnterPostproc":
             return
@@ -101,7 +101,7 @@ class _Reading:
         return list(outputs)
 
     def _annotated(self, name: str, arguments: dict[str, Any]) -> list[Any]:
-        """Write an annotation that the build reads; the others were for what has made the trace."""
+        """Convert an annotation that the build reads; the others served to make the trace."""
         key = str(arguments["ann_key"])
         if key.startswith("meta_schedule.") and key != LAYOUT_REWRITE:
             return []
@@ -112,7 +112,7 @@ class _Reading:
         return []
 
     def reference(self, each: Any) -> Reference | int:
-        """Return how a primitive names a loop or block of the trace.
+        """Return the reference of a primitive to a loop or block of the trace.
 
         -1 and -2 where a drawn loop is none: see `_STAYS` and `_INLINED`.
 
@@ -148,7 +148,7 @@ class _Reading:
 
 
 def _plain(each: Any) -> Any:
-    """Return a number or text of TVM's as one of Python's."""
+    """Return a number or text of TVM's as Python's."""
     if isinstance(each, tirx.IntImm | tirx.FloatImm):
         return bool(each.value) if str(each.ty.dtype) == "bool" else each.value
     if isinstance(each, bool | int | float) or each is None:
@@ -204,7 +204,7 @@ Written = tuple[str, dict[str, Any]]
 
 
 def _called(name: str, *arguments: str) -> Callable[[_Reading, Any], Written]:
-    """Return what writes a primitive whose inputs, and then attributes, are called so in order.
+    """Return the converter of an instruction to a primitive; inputs, then attributes, have names.
 
     One that begins with ``*`` takes all inputs that are left; an empty one is left out.
     """
@@ -222,7 +222,7 @@ def _called(name: str, *arguments: str) -> Callable[[_Reading, Any], Written]:
             if argument:
                 given[argument] = value
         known = PRIMITIVES[name].by_name
-        # What is drawn in place of a loop is no argument yet.
+        # A value drawn in place of a loop is no argument yet.
         return name, {
             key: bool(each) if known[key].kind == "flag" else each for key, each in given.items()
         }
@@ -284,4 +284,4 @@ _WRITTEN: Mapping[str, Callable[[_Reading, Any], Written]] = {
     "TransformLayout": _transform_layout,
     "TransformBlockLayout": _transform_block_layout,
 }
-"""By TVM's kind of instruction; those of GPUs, and of instructions of accelerators, are missing."""
+"""Converters by TVM's kind of instruction, without those for GPUs and other accelerators."""

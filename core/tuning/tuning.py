@@ -1,4 +1,4 @@
-"""Tuning as a job: which functions, with how many trials each, one candidate after the other."""
+"""Tuning as a job: functions, trials of each, and one candidate after the other."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import msgspec
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.processor_use import ProcessorUse
 from lowerscope.core.execution.threads import use_threads
+from lowerscope.core.model.queries import PauseTuningQuery, TuneQuery, TuneStateQuery, answers
 from lowerscope.core.numbers import given_of
+from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
-from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.remote import remote_of
 from lowerscope.core.records.tuning import Tuned, TunedFunction, TuneOptions, TuneState
 from lowerscope.core.remote.measurer import measurer_of
@@ -25,29 +26,22 @@ from lowerscope.core.tuning.database import Database, identity_of
 from lowerscope.core.tuning.task import Setting, Task, shared_out
 
 _TURN = 8
-"""So many candidates of a function are measured before it is another one's turn."""
+"""Candidates of a function before it is another one's turn."""
 
 _POLL = 0.05
-"""Seconds until it is looked again whether a pause is over."""
+"""Seconds between checks for the end of a pause."""
 
 
 class Tuning:
-    """The tuning that runs, or that ran last. What is asked of it may come from another thread.
+    """The present or latest tuning; queries of it may come from another thread."""
 
-    Parameters
-    ----------
-    stages
-        Returns those of a recipe.
-    """
-
-    def __init__(self, stages: Callable[[Recipe, Progress], Stages]) -> None:
-        self._stages = stages
+    def __init__(self) -> None:
         self._state = TuneState(finished=True)
         self._paused = threading.Event()
 
     @property
     def state(self) -> TuneState:
-        """How far it is; paused once it waits, and no candidate is measured any more."""
+        """The state of the tuning; paused once no candidate is measured any more."""
         return self._state
 
     def pause(self, paused: bool) -> TuneState:
@@ -58,24 +52,25 @@ class Tuning:
             self._paused.clear()
         return self.state
 
-    def tune(self, recipe: Recipe, options: TuneOptions, progress: Progress) -> Tuned:
-        """Search schedules for functions of a recipe; what is found is kept as it is found.
+    def tune(self, query: TuneQuery, pipeline: Pipeline, progress: Progress) -> Tuned:
+        """Search schedules for functions of a recipe; results are saved as they are found.
 
-        Without trials, what the database has is returned.
+        Without trials, the results in the database are returned.
 
         Raises
         ------
         LowerscopeError
             If there is no such function, or nothing that can be tuned.
         Cancelled
-            Within a second; `state` has what was found until then.
+            Within a second; `state` has the results until then.
         """
+        recipe, options = query.recipe, query.options
         self._paused.clear()
         self._state = TuneState(doing="Lowering the model")
         threads = use_threads(recipe.threads)
         remote = recipe.remote or remote_of(options.tracker, options.key)
         with measurer_of(remote, recipe.threads, progress) as measurer:
-            stages = self._stages(recipe, progress)
+            stages = pipeline.stages(recipe, progress)
             if remote is None:
                 check_runs_here(stages.target)
             where = "" if remote is None else remote.where
@@ -95,6 +90,24 @@ class Tuning:
 
     def _tell(self, state: TuneState) -> None:
         self._state = state
+
+
+@answers(TuneQuery)
+def tune(query: TuneQuery, pipeline: Pipeline, job: Progress) -> Tuned:
+    """Search schedules for functions of a recipe: see `Tuning.tune`."""
+    return pipeline.part(Tuning).tune(query, pipeline, job)
+
+
+@answers(TuneStateQuery)
+def tune_state(_query: TuneStateQuery, pipeline: Pipeline, _job: Progress) -> TuneState:
+    """Return the state of the present or latest tuning."""
+    return pipeline.part(Tuning).state
+
+
+@answers(PauseTuningQuery)
+def pause_tuning(query: PauseTuningQuery, pipeline: Pipeline, _job: Progress) -> TuneState:
+    """Pause the tuning after the candidate that is under way, or resume it."""
+    return pipeline.part(Tuning).pause(query.paused)
 
 
 class _Run:
@@ -122,12 +135,12 @@ class _Run:
         self._searching_since = 0.0
         self._before = 0
         self._doing = ""
-        # Torch is here, and its times say nothing of another machine.
+        # Torch runs here, and its times say nothing of another machine.
         self._there = there
         self.tasks: list[Task] = []
 
     def measure(self) -> None:
-        """Measure what there is to be measured."""
+        """Take all outstanding measurements."""
         self.tasks = list(self._chosen())
         if self._options.trials:
             for task in self.tasks:
@@ -149,7 +162,7 @@ class _Run:
             task.settle()
 
     def end(self) -> None:
-        """Say that it is over."""
+        """Record that the tuning is over."""
         for task in self.tasks:
             task.stop()
         self._doing = ""
@@ -177,7 +190,7 @@ class _Run:
         functions, options = self._stages.functions, self._options
         unknown = [each for each in options.functions if each not in functions.by_name]
         if unknown:
-            # Raises, with the names that there are.
+            # Raises, with the available names.
             self._stages.states(unknown[0])
         calls = calls_from_main(self._stages.unscheduled.module)
         seen: set[str] = set()
@@ -217,7 +230,7 @@ class _Run:
             )
 
     def _torch(self, name: str) -> float | None:
-        """Return the seconds that torch takes for what a function computes, if that is all."""
+        """Return the seconds that torch takes for the nodes of a function, if it does no more."""
         nodes = nodes_of(self._stages, name)
         if nodes.does_more or self._there:
             return None

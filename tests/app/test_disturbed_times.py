@@ -35,9 +35,9 @@ def tuned(*disturbed: str) -> TunedFunction:
 
 
 def test_a_ratio_of_either_time_that_was_disturbed_is_marked() -> None:
-    assert faster_text(measured(24), measured(2)) == "12 ×"
-    assert faster_text(measured(24, disturbed=True), measured(2)) == "≈ 12 ×"
-    assert faster_text(measured(24), measured(2, disturbed=True)) == "≈ 12 ×"
+    assert faster_text(measured(24), measured(2)) == "12.0×"
+    assert faster_text(measured(24, disturbed=True), measured(2)) == "≈ 12.0×"
+    assert faster_text(measured(24), measured(2, disturbed=True)) == "≈ 12.0×"
 
 
 def test_tuning_states_no_ratio_of_disturbed_times() -> None:
@@ -45,7 +45,7 @@ def test_tuning_states_no_ratio_of_disturbed_times() -> None:
     assert "as fast" not in points_of(tuned("unscheduled"))[0].tooltip
     assert "as fast" in points_of(tuned("torch"))[0].tooltip
     of_torch = next(each for each in tuned_row(tuned("torch")).cells if "0.50" in str(each))
-    assert "≈ 0.50 ×" in str(of_torch)
+    assert "≈ 0.500×" in str(of_torch)
     assert UNRELIABLE in str(tuned_row(tuned("torch")).cells[-1])
     assert "≈" not in str(tuned_row(tuned()).cells)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from lowerscope.app.selection import Links, Selection
+from lowerscope.core.model.queries import SnapshotQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.snapshot import FunctionRecord, PieceRecord
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.sources.samples import sample_path
 
 SAMPLE = sample_path("fashion_mlp")
@@ -18,7 +18,7 @@ SAMPLE = sample_path("fashion_mlp")
 @pytest.fixture(scope="module")
 def links() -> Links:
     recipe = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
-    return Links(Pipeline().snapshot(recipe, DEFAULT, Silent()))
+    return Links(Pipeline().answer(SnapshotQuery(recipe, DEFAULT)))
 
 
 def test_a_node_has_its_bindings_functions_module_and_parameters(links: Links) -> None:

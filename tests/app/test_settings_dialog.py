@@ -32,9 +32,9 @@ OTHERS: dict[str, Any] = {
     "asks_first": False,
     "watching": False,
     "shares_folder": True,
-    "memory_limit": 3 << 30,
-    "keep": 2 << 30,
-    "cache_limit": 4 << 30,
+    "memory_limit": 3_000_000_000,
+    "keep": 2_000_000_000,
+    "cache_limit": 4_000_000_000,
 }
 
 
@@ -93,8 +93,8 @@ def test_what_is_chosen_is_in_effect_after_ok_and_nothing_of_it_after_cancel(
     assert code.editor.font().pointSizeF() == pytest.approx(usual * 16 / CODE_PIXELS)
     assert code.editor.fontMetrics().height() > height
     assert not window.source_watch.on
-    assert window.workspace.worker.memory_limit == 3 << 30
-    assert window.workspace.runs.keep == 2 << 30
+    assert window.workspace.worker.memory_limit == 3_000_000_000
+    assert window.workspace.runs.keep == 2_000_000_000
     assert window.banner.isVisible()
     # The next window has them from its start.
     assert Settings().scale() == 150

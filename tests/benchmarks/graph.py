@@ -11,8 +11,8 @@ import math
 import os
 from collections.abc import Callable, Iterator
 
-from lowerscope.app.widgets.canvas.graph import CanvasEdge, CanvasGraph, CanvasNode
 from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
+from lowerscope.core.model.graph import Box, Edge, GraphRecord
 from tests.benchmarks.figures import Figure, processor_milliseconds
 from tests.benchmarks.graph_layout import layout_figures
 
@@ -28,7 +28,7 @@ ACROSS = 60
 _STRIDE_X, _STRIDE_Y = 210.0, 84.0
 
 
-def layered(count: int) -> CanvasGraph:
+def layered(count: int) -> GraphRecord:
     """Return a graph in layers of `ACROSS` nodes, each of which feeds two below it."""
     nodes, edges = [], []
     for number in range(count):
@@ -36,11 +36,10 @@ def layered(count: int) -> CanvasGraph:
         x, y = 24 + column * _STRIDE_X, 24 + row * _STRIDE_Y
         strategy = ("te", "high-level", "library", "")[number % 4]
         nodes.append(
-            CanvasNode(
+            Box(
                 f"n{number}",
                 f"layer{row}_{column}_conv",
                 "Conv2d · w 64×64×3×3, stride 2",
-                strategy[:2].upper(),
                 "call",
                 strategy,
                 x,
@@ -56,11 +55,9 @@ def layered(count: int) -> CanvasGraph:
                 points = ((x + 90, y + 36), (x + 90, y + 44), (x1, y + 76), (x1, y + _STRIDE_Y))
                 label = "" if beside else "1×64×56×56"
                 label_at = None if beside else (x + 97, y + 60)
-                edges.append(
-                    CanvasEdge(f"n{number}", f"n{target}", label, points, label_at=label_at)
-                )
+                edges.append(Edge(f"n{number}", f"n{target}", label, points, label_at=label_at))
     rows = math.ceil(count / ACROSS)
-    return CanvasGraph(tuple(nodes), tuple(edges), 48 + ACROSS * _STRIDE_X, 48 + rows * _STRIDE_Y)
+    return GraphRecord(tuple(nodes), tuple(edges), 48 + ACROSS * _STRIDE_X, 48 + rows * _STRIDE_Y)
 
 
 def _frames(canvas: GraphCanvas, move: Callable[[], None]) -> Iterator[float]:

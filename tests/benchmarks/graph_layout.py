@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import time
 
-from lowerscope.core.records.graph import GraphRecord
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
+from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow
 from lowerscope.core.rendering.graphs.boxes import graph_record
 from lowerscope.core.rendering.graphs.hierarchy import Modules, Opening, groups_in, hierarchy

@@ -13,10 +13,10 @@ from torch.fx.passes.shape_prop import ShapeProp
 from tvm import relax
 from tvm.relax.frontend.torch import from_fx
 
+from lowerscope.core.model.queries import SnapshotQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.sources.opened_model import LoadedModel
 from tests.benchmarks.figures import Figure, alternately, milliseconds
 
@@ -28,7 +28,7 @@ SAMPLES = ("fashion_mlp", "resnet18", "transformer_block")
 def _ours(recipe: Recipe) -> float:
     pipeline = Pipeline()
     assert pipeline.stages(recipe).loaded
-    return milliseconds(lambda: pipeline.snapshot(recipe, DEFAULT, Silent()))
+    return milliseconds(lambda: pipeline.answer(SnapshotQuery(recipe, DEFAULT)))
 
 
 def _raw(loaded: LoadedModel) -> float:

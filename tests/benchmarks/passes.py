@@ -9,14 +9,14 @@ from __future__ import annotations
 import tvm
 from tvm import relax
 
+from lowerscope.core.model.queries import FunctionsQuery, SnapshotQuery, TextQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.passes.recording import pass_records
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from tests.benchmarks.figures import (
     Figure,
     alternately,
@@ -63,12 +63,12 @@ def _recording(name: str, pairs: int) -> Figure:
 def _stepping() -> Figure:
     pipeline = Pipeline()
     recipe = Recipe(source=Source(spec="sample:resnet18"), steps=FUSE)
-    snapshot = pipeline.snapshot(recipe, DEFAULT, Silent())
+    snapshot = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
 
     def show(number: int) -> object:
         moment = Moment(clock="passes", index=number)
-        pipeline.functions(recipe, moment, Silent())
-        return pipeline.text(recipe, "script", "", Silent(), moment)
+        pipeline.answer(FunctionsQuery(recipe, moment))
+        return pipeline.answer(TextQuery(recipe, "", "script", moment))
 
     times = [milliseconds(lambda at=each.number: show(at)) for each in snapshot.passes]
     return within("show a step of the passes of resnet18", times, LIMIT)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from lowerscope.core.model.queries import RunQuery
 from tests.benchmarks.figures import Figure, alternately, milliseconds
 
 if TYPE_CHECKING:
@@ -77,7 +78,6 @@ def _times(recipe: Recipe, clock: Callable[[], float]) -> tuple[list[float], lis
 def _unwatched() -> Figure:
     from lowerscope.core.execution.running import Execution
     from lowerscope.core.pipeline import Pipeline
-    from lowerscope.core.progress import Silent
     from lowerscope.core.recipe import Recipe, Source
 
     recipe = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
@@ -90,7 +90,7 @@ def _unwatched() -> Figure:
         execution.call()
         return statistics.median(milliseconds(execution.call) for _ in range(200))
 
-    times = alternately(lambda: pipeline.run(recipe, Silent()).tvm_ms, alone, PAIRS)
+    times = alternately(lambda: pipeline.answer(RunQuery(recipe)).tvm_ms, alone, PAIRS)
     return Figure("end to end, as a run says", *times, "a machine never watched", UNWATCHED)
 
 

@@ -81,6 +81,9 @@ def measure() -> list[Figure]:
     window.resize(*SIZE)
     window.begin(None)
     workspace = window.workspace
+    for client in (workspace.engine, workspace.worker):
+        # The file is written here: nobody is to be asked whether it may run.
+        client.approved = None
     try:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "blocks.py"

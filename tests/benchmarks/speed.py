@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from lowerscope.core.model.queries import PeaksQuery
+
 if TYPE_CHECKING:
     from lowerscope.core.execution.running import Execution, Reference
     from lowerscope.core.pipeline import Pipeline
@@ -177,7 +179,6 @@ def _model(model: str, *, tuned: bool) -> list[Speed]:
     from lowerscope.core.execution.threads import use_threads
     from lowerscope.core.passes.presets import find_pipeline
     from lowerscope.core.pipeline import Pipeline
-    from lowerscope.core.progress import SILENT
     from lowerscope.core.recipe import Recipe, Source, with_tuned
 
     base = Recipe(source=Source(spec=f"sample:{model}"), target="native")
@@ -187,7 +188,7 @@ def _model(model: str, *, tuned: bool) -> list[Speed]:
     }
     pipeline = Pipeline()
     threads = use_threads(base.threads)
-    peaks = pipeline.numbers.peaks(base, True, SILENT)
+    peaks = pipeline.answer(PeaksQuery(base, True))
     by_rules, by_tuning = GOALS[model]
     plain = _Way(pipeline, "unscheduled", ways["unscheduled"], None)
     ruled = _Way(pipeline, "rules", ways["rules"], by_rules, most_seconds=SECONDS)

@@ -10,8 +10,8 @@ import itertools
 
 from lowerscope.core.build_steps import recorded_build
 from lowerscope.core.execution.building import build
+from lowerscope.core.model.queries import BuildStepsQuery, TextQuery
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.steps import Moment
 from tests.benchmarks.figures import (
@@ -50,7 +50,7 @@ def _recording(name: str, pairs: int) -> Figure:
 def _stepping() -> Figure:
     pipeline = Pipeline()
     recipe = Recipe(source=Source(spec="sample:resnet18"))
-    steps = pipeline.build_steps(recipe, Silent())
+    steps = pipeline.answer(BuildStepsQuery(recipe))
     stages = pipeline.stages(recipe)
     module = stages.recorded.module
     names = sorted(stages.recorded.tensorir, key=lambda name: len(module[name].script()))[-2:]
@@ -58,7 +58,7 @@ def _stepping() -> Figure:
 
     def show(name: str, number: int) -> object:
         moment = Moment(clock="build", index=number)
-        return pipeline.text(recipe, "script", name, Silent(), moment)
+        return pipeline.answer(TextQuery(recipe, name, "script", moment))
 
     # What is made once for a function, or for the build.
     for name in ("", *names):

@@ -12,6 +12,7 @@ from PIL import Image
 
 from lowerscope.core.cli import main
 from lowerscope.core.errors import Cancelled, LowerscopeError
+from lowerscope.core.model.queries import AgreementQuery, RunQuery
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
@@ -40,7 +41,7 @@ def test_an_archive_gives_agreement_and_accuracy(
     labels = np.arange(len(pictures)) % 10
     path = tmp_path / "clothes.npz"
     np.savez(path, anything=pictures, labels=labels)
-    record = pipeline.agreement(MLP, str(path), Silent())
+    record = pipeline.answer(AgreementQuery(MLP, str(path)))
     loaded = pipeline.stages(MLP).loaded
     model = loaded.model
     assert model is not None
@@ -56,7 +57,7 @@ def test_an_archive_gives_agreement_and_accuracy(
     assert record.max_abs_error == errors[0] < 1e-4
     # One that is listed, taken as the input, is the same run.
     worst = record.worst[0]
-    run = pipeline.run(Recipe(source=MLP.source, inputs=worst.inputs), Silent(), quick=True)
+    run = pipeline.answer(RunQuery(Recipe(source=MLP.source, inputs=worst.inputs), True))
     assert run.max_abs_error == worst.max_abs_error
     assert run.prediction is not None
     assert run.prediction.torch == worst.torch
@@ -72,7 +73,7 @@ def test_a_folder_is_run_in_the_order_of_its_numbers_without_what_is_broken(
     np.save(tmp_path / "4.npy", pictures[:2])
     (tmp_path / "5.png").write_bytes(b"no picture")
     (tmp_path / "notes.txt").write_text("not looked at")
-    record = pipeline.agreement(MLP, str(tmp_path), Silent())
+    record = pipeline.answer(AgreementQuery(MLP, str(tmp_path)))
     assert (record.count, record.ran, record.matching) == (6, 4, 4)
     assert sorted(each.title for each in record.worst) == ["1.png", "10.png", "2.png", "3.npy"]
     assert [each.partition(":")[0] for each in record.unread] == ["4.npy", "5.png"]
@@ -96,12 +97,12 @@ def test_what_is_no_set_is_refused_in_a_line(
 ) -> None:
     np.savez(tmp_path / "set.npz", **arrays)
     with pytest.raises(LowerscopeError) as caught:
-        pipeline.agreement(MLP, str(tmp_path / "set.npz"), Silent())
+        pipeline.answer(AgreementQuery(MLP, str(tmp_path / "set.npz")))
     assert what in caught.value.problem.what
     (tmp_path / "empty").mkdir()
     for path in ("empty", "missing", "set.txt"):
         with pytest.raises(LowerscopeError):
-            pipeline.agreement(MLP, str(tmp_path / path), Silent())
+            pipeline.answer(AgreementQuery(MLP, str(tmp_path / path)))
 
 
 class _Stopping(Silent):
@@ -116,7 +117,7 @@ class _Stopping(Silent):
 def test_it_can_be_stopped(pipeline: Pipeline, tmp_path: Path) -> None:
     np.save(tmp_path / "set.npy", np.zeros((10, 784), np.float32))
     with pytest.raises(Cancelled):
-        pipeline.agreement(MLP, str(tmp_path / "set.npy"), _Stopping())
+        pipeline.answer(AgreementQuery(MLP, str(tmp_path / "set.npy")), _Stopping())
 
 
 WRONG = """

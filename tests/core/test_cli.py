@@ -99,7 +99,7 @@ def test_a_run_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     assert text.startswith("Matches torch: largest error")
     assert "Prediction: TVM Ankle boot, torch Ankle boot (by softmax)" in text
-    assert "  torch  Ankle boot 100.0%, Sneaker" in text
+    assert "  torch  Ankle boot > 99.9%, Sneaker" in text
 
 
 def test_a_difference_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -417,3 +417,15 @@ def test_help_is_not_an_error(capsys: pytest.CaptureFixture[str]) -> None:
         main(["run", "--help"])
     assert ended.value.code == 0
     assert "--lowering" in capsys.readouterr().out
+
+
+def test_an_input_of_one_named_dimension_is_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "line.py"
+    path.write_text(NET.replace("self.linear(x)", "x * 2"))
+    arguments = ["run", str(path), "--dim", "n=1..8", "--sizes", "n=2,5", "--input", "x=n"]
+    assert main([*arguments, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["verdict"] == "match"
+    assert len(record["sizes"]) == 2

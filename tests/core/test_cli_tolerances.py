@@ -42,3 +42,33 @@ def test_each_dtype_is_judged_by_its_own_tolerance(
     assert verdicts("--tolerance", "float32=1e-4,1e-6") == (1, ["match", "differ"])
     narrow = ("--tolerance", "float16=1e-7,0", "--tolerance", "float32=1e-2,1e-3")
     assert verdicts(*narrow) == (1, ["differ", "match"])
+
+
+WITHIN = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x.to(torch.float32).softmax(-1).to(torch.float64)
+
+class Half(nn.Module):
+    def forward(self, x):
+        h = x.half()
+        return (h.sin() * h + h.cos()).to(x.dtype)
+
+def example_inputs():
+    return (torch.randn(64, 500, dtype=torch.float64),)
+"""
+
+
+@pytest.mark.parametrize("entry", ["Net", "Half"])
+def test_a_coarser_dtype_on_the_way_is_rounding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], entry: str
+) -> None:
+    net = tmp_path / "net.py"
+    net.write_text(WITHIN)
+    code = main(["run", f"{net}:{entry}", "--json"])
+    record = json.loads(capsys.readouterr().out)
+    assert (code, record["verdict"]) == (0, "match")
+    assert "by rounding" in record["reason"]

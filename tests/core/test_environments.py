@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 
+from lowerscope.core.model.queries import RunQuery, SnapshotQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 
 LATE = """
 import torch
@@ -59,12 +59,12 @@ def test_each_file_gets_its_own_neighbour_late(tmp_path: Path) -> None:
     second = folder_with(tmp_path / "b", model=LATE, helper="VALUE = 100.0")
     pipeline = Pipeline()
     for recipe in (first, second, first):
-        assert pipeline.run(recipe, Silent()).verdict == "match"
+        assert pipeline.answer(RunQuery(recipe)).verdict == "match"
     exported = msgspec.structs.replace(first, tracer="export")
-    pipeline.snapshot(second, DEFAULT, Silent())
-    text = pipeline.snapshot(exported, DEFAULT, Silent()).relax.text
+    pipeline.answer(SnapshotQuery(second, DEFAULT))
+    text = pipeline.answer(SnapshotQuery(exported, DEFAULT)).relax.text
     assert "R.const(1.0" in text
-    assert pipeline.run(exported, Silent()).verdict == "match"
+    assert pipeline.answer(RunQuery(exported)).verdict == "match"
 
 
 def test_a_registered_function_is_that_of_the_file_that_runs(tmp_path: Path) -> None:
@@ -79,6 +79,6 @@ def test_a_registered_function_is_that_of_the_file_that_runs(tmp_path: Path) -> 
         recipe = recipes[factor]
         with pipeline.stages(recipe).loaded.environment():
             pass
-        assert pipeline.run(recipe, Silent()).verdict == "no-reference"
+        assert pipeline.answer(RunQuery(recipe)).verdict == "no-reference"
         again = msgspec.structs.replace(recipe, seed=factor + 7)
-        assert pipeline.run(again, Silent()).verdict == "no-reference"
+        assert pipeline.answer(RunQuery(again)).verdict == "no-reference"

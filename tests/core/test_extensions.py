@@ -14,11 +14,11 @@ from lowerscope.core import stages_before_passes
 from lowerscope.core.cli import main
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.extensions import LoadedExtension, load_extension
+from lowerscope.core.model.queries import RunQuery, SnapshotQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, Recipe, Source
 from lowerscope.core.records.snapshot import Snapshot
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.sources import environments
 
 MODULE = """
@@ -93,7 +93,7 @@ def recipe_of(module: Path, *names: str) -> Recipe:
 
 
 def snapshot_of(pipeline: Pipeline, recipe: Recipe) -> Snapshot:
-    return pipeline.snapshot(recipe, DEFAULT, Silent())
+    return pipeline.answer(SnapshotQuery(recipe, DEFAULT))
 
 
 def test_a_module_runs_with_functions_of_other_files(
@@ -122,13 +122,13 @@ def test_a_module_runs_with_functions_of_other_files(
 def test_the_functions_compute(module: Path) -> None:
     pipeline = Pipeline()
     recipe = recipe_of(module, "linear", "relu")
-    outputs = pipeline.run(recipe, Silent()).outputs
+    outputs = pipeline.answer(RunQuery(recipe)).outputs
     assert [output.shape for output in outputs] == [(1, 3)]
-    key = pipeline.run(recipe, Silent()).key
+    key = pipeline.answer(RunQuery(recipe)).key
     # What a library file imports as the model runs is a part of the key.
     (module.parent / "functions" / "scales.py").write_text("SCALE = 20\n")
-    assert pipeline.run(recipe, Silent()).key != key
-    assert snapshot_of(pipeline, recipe).key == pipeline.run(recipe, Silent()).key
+    assert pipeline.answer(RunQuery(recipe)).key != key
+    assert snapshot_of(pipeline, recipe).key == pipeline.answer(RunQuery(recipe)).key
 
 
 def test_what_is_missing_is_told_before_the_run(
@@ -154,16 +154,16 @@ def test_what_is_missing_is_a_problem_to_act_on(module: Path) -> None:
     (note,) = snapshot_of(pipeline, recipe).notes
     assert note.code == "missing-function"
     with pytest.raises(LowerscopeError) as caught:
-        pipeline.run(recipe, Silent())
+        pipeline.answer(RunQuery(recipe))
     assert caught.value.problem.code == "missing-function"
     assert caught.value.problem.choices == ("env.relu",)
     origins = {each.name: each.origin for each in snapshot_of(pipeline, recipe).library}
     assert origins == {"env.linear": "file", "env.relu": "missing"}
     # One file was loaded before; without the other it is gone again.
     both = recipe_of(module, "linear", "relu")
-    assert pipeline.run(both, Silent()).verdict == "no-reference"
+    assert pipeline.answer(RunQuery(both)).verdict == "no-reference"
     with pytest.raises(LowerscopeError, match=r"env\.relu is not registered"):
-        pipeline.run(recipe, Silent())
+        pipeline.answer(RunQuery(recipe))
     linear, relu = both.extensions
     off = msgspec.structs.replace(
         both, extensions=(linear, msgspec.structs.replace(relu, on=False))
@@ -245,7 +245,7 @@ def test_a_file_that_is_listed_twice_leaves_what_was_there_before(module: Path) 
     tvm.register_global_func("env.relu", lambda x, out: None)
     try:
         recipe = recipe_of(module, "relu", "linear", "relu")
-        assert Pipeline().run(recipe, Silent()).verdict == "no-reference"
+        assert Pipeline().answer(RunQuery(recipe)).verdict == "no-reference"
         assert tvm.get_global_func("env.relu", allow_missing=True) is not None
     finally:
         tvm_ffi.registry.remove_global_func("env.relu")

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 import pytest
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.queries import GraphQuery, TextQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step, Strategy
-from lowerscope.core.records.graph import GraphRecord
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.rendering.graphs.hierarchy import Opening
 from lowerscope.core.rendering.script import relax_text
 
@@ -41,7 +41,9 @@ def pipeline() -> Pipeline:
 
 
 def test_modules_of_resnet_collapse_and_expand(pipeline: Pipeline) -> None:
-    closed = pipeline.graph(RESNET, DEFAULT, Silent(), "fx", None, Opening(()))
+    closed = pipeline.answer(
+        GraphQuery(RESNET, DEFAULT, "fx", None, Opening(()).expanded, Opening(()).fits)
+    )
     assert [box.title for box in closed.boxes if box.kind == "group"] == [
         "layer1",
         "layer2",
@@ -50,7 +52,9 @@ def test_modules_of_resnet_collapse_and_expand(pipeline: Pipeline) -> None:
     ]
     assert closed.boxes[5].subtitle == "Sequential · 16 nodes"
     wanted = ("module:layer2", "module:layer2.0")
-    opened = pipeline.graph(RESNET, DEFAULT, Silent(), "fx", None, Opening(wanted))
+    opened = pipeline.answer(
+        GraphQuery(RESNET, DEFAULT, "fx", None, Opening(wanted).expanded, Opening(wanted).fits)
+    )
     assert opened.expanded == wanted
     assert [region.title for region in opened.regions] == ["layer2 · Sequential", "0 · BasicBlock"]
     assert {box.id for box in closed.boxes} - {box.id for box in opened.boxes} == {"module:layer2"}
@@ -62,7 +66,7 @@ def test_modules_of_resnet_collapse_and_expand(pipeline: Pipeline) -> None:
 def test_a_source_without_torch_says_that_it_has_no_fx_graph(pipeline: Pipeline) -> None:
     recipe = Recipe(source=Source(spec="sample:mlp_tvmscript"))
     with pytest.raises(LowerscopeError, match="no FX graph"):
-        pipeline.graph(recipe, DEFAULT, Silent(), "fx")
+        pipeline.answer(GraphQuery(recipe, DEFAULT, "fx"))
 
 
 def test_a_fused_module_has_a_box_for_each_group_within_its_module(pipeline: Pipeline) -> None:
@@ -70,7 +74,9 @@ def test_a_fused_module_has_a_box_for_each_group_within_its_module(pipeline: Pip
     last = next(number for number, run in enumerate(runs, 1) if run.name == "FuseOps")
     moment = Moment(clock="passes", index=last)
     everything = Opening(("module:attention",))
-    graph = pipeline.graph(FUSED, DEFAULT, Silent(), "relax", moment, everything)
+    graph = pipeline.answer(
+        GraphQuery(FUSED, DEFAULT, "relax", moment, everything.expanded, everything.fits)
+    )
     calls = {box.subtitle.split(" · ")[0]: box for box in graph.boxes}
     group = calls["call fused_matmul_divide"]
     (frame,) = graph.regions
@@ -103,7 +109,7 @@ def test_boxes_at_a_step_stand_for_what_the_lines_of_the_script_do(
     for moment in _after_steps(pipeline, recipe):
         graph, whole = _graphs_at(pipeline, recipe, moment)
         lines = _lines_of_main(relax_text(stages.module_at(moment)))
-        marked = _lines_of_main(pipeline.text(recipe, "script", "", Silent(), moment))
+        marked = _lines_of_main(pipeline.answer(TextQuery(recipe, "", "script", moment)))
         drawn = [box for box in graph.boxes if box.id in lines]
         assert drawn
         for node, record in lowered.nodes.items():
@@ -121,9 +127,13 @@ def _graphs_at(
     pipeline: Pipeline, recipe: Recipe, moment: Moment
 ) -> tuple[GraphRecord, GraphRecord]:
     """The graph with all modules expanded, and with all fused functions as well."""
-    whole = pipeline.graph(recipe, DEFAULT, Silent(), "relax", moment, EVERYTHING)
+    whole = pipeline.answer(
+        GraphQuery(recipe, DEFAULT, "relax", moment, EVERYTHING.expanded, EVERYTHING.fits)
+    )
     modules = Opening(tuple(each for each in whole.expanded if each.startswith("module:")))
-    return pipeline.graph(recipe, DEFAULT, Silent(), "relax", moment, modules), whole
+    return pipeline.answer(
+        GraphQuery(recipe, DEFAULT, "relax", moment, modules.expanded, modules.fits)
+    ), whole
 
 
 def _check_inside(graph: GraphRecord, whole: GraphRecord) -> None:
@@ -174,10 +184,19 @@ def test_the_call_of_a_fused_function_is_looked_into(pipeline: Pipeline) -> None
     for name in ("FuseOps", "FuseTIR"):
         number = next(place for place, run in enumerate(runs, 1) if run.name == name)
         moment = Moment(clock="passes", index=number)
-        closed = pipeline.graph(recipe, DEFAULT, Silent(), "relax", moment)
+        closed = pipeline.answer(GraphQuery(recipe, DEFAULT, "relax", moment))
         assert closed.collapsible
         first, second = (box for box in closed.boxes if box.kind == "fused")
-        opened = pipeline.graph(recipe, DEFAULT, Silent(), "relax", moment, Opening((first.id,)))
+        opened = pipeline.answer(
+            GraphQuery(
+                recipe,
+                DEFAULT,
+                "relax",
+                moment,
+                Opening((first.id,)).expanded,
+                Opening((first.id,)).fits,
+            )
+        )
         assert opened.expanded == (first.id,)
         titles = {box.id: box.title for box in opened.boxes}
         edges = [(titles[edge.source], titles[edge.target]) for edge in opened.edges]

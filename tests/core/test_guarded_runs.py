@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.queries import GuardQuery, RunQuery
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, Recipe, Source
@@ -73,7 +74,7 @@ def mlp(extensions: tuple[Extension, ...] = ()) -> Recipe:
 def test_who_writes_beside_its_memory_is_named(
     pipeline: Pipeline, tmp_path: Path, body: str, text: str
 ) -> None:
-    found = pipeline.guard(mlp(faulty_relu(tmp_path, body)), Silent())
+    found = pipeline.answer(GuardQuery(mlp(faulty_relu(tmp_path, body))))
     (trespass,) = found.trespasses
     assert (trespass.call, trespass.name, trespass.nodes) == (
         3,
@@ -90,7 +91,7 @@ def test_the_calls_of_samples_keep_to_their_memory(
     pipeline: Pipeline, sample: str, lowering: str
 ) -> None:
     recipe = Recipe(source=Source(spec=f"sample:{sample}"), lowering=lowering)  # type: ignore[arg-type]
-    found = pipeline.guard(recipe, Silent())
+    found = pipeline.answer(GuardQuery(recipe))
     assert found.calls > 0
     assert (found.trespasses, found.failure) == ((), "")
 
@@ -106,7 +107,7 @@ def test_the_call_that_fails_is_named(
     pipeline: Pipeline, tmp_path: Path, body: str, said: str, code: str
 ) -> None:
     with pytest.raises(LowerscopeError) as caught:
-        pipeline.run(mlp(faulty_relu(tmp_path, body)), Silent(), quick=True)
+        pipeline.answer(RunQuery(mlp(faulty_relu(tmp_path, body)), True))
     problem = caught.value.problem
     assert problem.where == "in call 4 of 7, env.faulty (relu)"
     assert problem.what.startswith(said)
@@ -120,7 +121,7 @@ def test_loops_in_parallel_inside_of_one_another_are_an_error(
     path.write_text(NESTED)
     recipe = Recipe(source=Source(spec=str(path)))
     with pytest.raises(LowerscopeError, match="Nested parallel loop is not supported"):
-        pipeline.run(recipe, Silent(), quick=True)
+        pipeline.answer(RunQuery(recipe, quick=True))
 
 
 def test_each_call_is_known_in_the_file_while_it_is_under_way(
@@ -140,7 +141,7 @@ def test_each_call_is_known_in_the_file_while_it_is_under_way(
             self.writer.at(index, inside)
             seen.append(read(file).text)
 
-    pipeline.run(mlp(), Told(), quick=True)
+    pipeline.answer(RunQuery(mlp(), True), Told())
     assert "before call 1 of 7, transpose (linear0)" in seen
     assert "in call 4 of 7, relu (relu)" in seen
     assert "after the last of 7 calls" in seen

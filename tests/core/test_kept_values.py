@@ -10,11 +10,17 @@ import pytest
 import torch
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.queries import (
+    ComparisonQuery,
+    RunQuery,
+    SaveRunValuesQuery,
+    WindowQuery,
+)
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, Recipe, Source
 from lowerscope.core.records.comparison import TensorPlace
 from lowerscope.core.records.run import RunRecord
+from lowerscope.core.running.values import LastRun
 
 MODEL = """
 import torch
@@ -55,15 +61,15 @@ class Ran:
 
     def __init__(self, recipe: Recipe, keep: int = 1 << 30) -> None:
         self.pipeline, self.recipe = Pipeline(), recipe
-        self.record: RunRecord = self.pipeline.run(recipe, Silent(), quick=True, keep=keep)
-        self.values = self.pipeline.values_of_run
+        self.record: RunRecord = self.pipeline.answer(RunQuery(recipe, quick=True, keep=keep))
         loaded = self.pipeline.stages(recipe).loaded
         assert loaded.model is not None
         self.model, (self.x,) = loaded.model.eval(), (each.value for each in loaded.inputs)
 
     def save(self, place: TensorPlace, side: str, folder: Path) -> np.ndarray:
         file = folder / f"{side}.npy"
-        path = self.values.save(self.recipe, place, side, str(file), Silent())  # type: ignore[arg-type]
+        query = SaveRunValuesQuery(self.recipe, place, str(file), side)  # type: ignore[arg-type]
+        path = self.pipeline.answer(query)
         assert path == str(file)
         return np.load(file)
 
@@ -86,7 +92,7 @@ def test_what_a_node_gives_is_there_beside_torchs(ran: Ran, tmp_path: Path) -> N
         linear = ran.model.linear(ran.x)
     for own in (False, True):
         place = TensorPlace(entity="fx:relu", own=own)
-        found = ran.values.comparison(ran.recipe, place, Silent())
+        found = ran.pipeline.answer(ComparisonQuery(ran.recipe, place))
         assert (found.matches, found.kept, found.items) == (True, True, 1)
         assert (found.shape, found.torch_shape) == ((2, 3, 5), (2, 3, 5))
         ours = ran.save(place, "tvm", tmp_path)
@@ -104,21 +110,21 @@ def test_parts_of_a_value_and_what_calls_read_and_write(ran: Ran, tmp_path: Path
         halves = ran.model.linear(ran.x).relu().split(1)
     for item, half in enumerate(halves):
         place = TensorPlace(entity="fx:split", item=item)
-        assert ran.values.comparison(ran.recipe, place, Silent()).items == 2
+        assert ran.pipeline.answer(ComparisonQuery(ran.recipe, place)).items == 2
         assert ran.save(place, "tvm", tmp_path) == pytest.approx(half.numpy(), abs=1e-5)
     node = next(each for each in ran.record.nodes if each.id == "fx:split")
     (call,) = node.calls
     for side, item, expected in (("read", 0, torch.cat(halves)), ("written", 1, halves[1])):
         place = TensorPlace(call=call, item=item, side=side)  # type: ignore[arg-type]
-        found = ran.values.comparison(ran.recipe, place, Silent())
+        found = ran.pipeline.answer(ComparisonQuery(ran.recipe, place))
         assert (found.matches, found.items) == (True, 1 if side == "read" else 2)
         assert ran.save(place, "tvm", tmp_path) == pytest.approx(expected.numpy(), abs=1e-5)
     binding = next(each.id for each in ran.record.nodes if each.id == "relax:main/lv")
-    assert ran.values.comparison(ran.recipe, TensorPlace(entity=binding), Silent()).kept
+    assert ran.pipeline.answer(ComparisonQuery(ran.recipe, TensorPlace(entity=binding))).kept
 
 
 def test_values_that_are_read_are_those_that_were_written(ran: Ran) -> None:
-    kept = ran.values.kept
+    kept = ran.pipeline.part(LastRun).kept
     assert kept is not None
     calls = kept.values.calls
     assert ran.record.kept_calls == len(ran.record.calls) == len(calls)
@@ -153,13 +159,13 @@ def test_what_is_random_is_not_comparable_but_may_be_alone(ran: Ran) -> None:
     (drawn,) = [each for each in nodes if each.startswith("fx:rand")]
     assert nodes[drawn].status == nodes[drawn].own_status == "not comparable"
     assert (nodes["fx:add"].status, nodes["fx:add"].own_status) == ("not comparable", "matches")
-    found = ran.values.comparison(ran.recipe, TensorPlace(entity="fx:add"), Silent())
+    found = ran.pipeline.answer(ComparisonQuery(ran.recipe, TensorPlace(entity="fx:add")))
     assert (found.matches, found.kept) == (None, True)
     assert found.reason == nodes["fx:add"].reason
     assert found.torch is not None
     own = TensorPlace(entity="fx:add", own=True)
-    assert ran.values.comparison(ran.recipe, own, Silent()).matches is True
-    given = ran.values.comparison(ran.recipe, TensorPlace(entity="fx:x"), Silent())
+    assert ran.pipeline.answer(ComparisonQuery(ran.recipe, own)).matches is True
+    given = ran.pipeline.answer(ComparisonQuery(ran.recipe, TensorPlace(entity="fx:x")))
     assert (given.kept, given.reason) == (False, "an input: it is given")
     assert nodes["fx:x"].status == "no reference"
     assert given.torch is not None
@@ -179,7 +185,7 @@ def test_nan_is_said_first_and_where_it_starts(folder: Path) -> None:
     assert (nodes["fx:relu"].status, nodes["fx:relu"].own_status) == ("differs", "differs")
     # What comes after it is right alone.
     assert (nodes["fx:split"].status, nodes["fx:split"].own_status) == ("differs", "matches")
-    found = ran.values.comparison(ran.recipe, TensorPlace(entity="fx:relu"), Silent())
+    found = ran.pipeline.answer(ComparisonQuery(ran.recipe, TensorPlace(entity="fx:relu")))
     assert found.not_finite_at == tuple((linear < -0.5).nonzero()[0].tolist())
 
 
@@ -192,12 +198,12 @@ def test_beyond_the_budget_there_are_figures_only(folder: Path, ran: Ran, tmp_pa
     same = [(each.id, each.status, each.own_status) for each in ran.record.nodes]
     assert [(each.id, each.status, each.own_status) for each in less.record.nodes] == same
     place = TensorPlace(entity="fx:relu")
-    found = less.values.comparison(less.recipe, place, Silent())
-    whole = ran.values.comparison(ran.recipe, place, Silent())
+    found = less.pipeline.answer(ComparisonQuery(less.recipe, place))
+    whole = ran.pipeline.answer(ComparisonQuery(ran.recipe, place))
     assert (found.kept, found.matches, found.ours) == (False, True, whole.ours)
     assert found.max_abs_error == whole.max_abs_error
     assert "200 B that there are for values of a run" in found.reason
-    shown = less.values.window(less.recipe, place, (), (0, 0, 0, 0), 256, Silent())
+    shown = less.pipeline.answer(WindowQuery(less.recipe, place))
     assert (shown.ours, len(shown.torch)) == (b"", 3 * 5 * 8)
     with pytest.raises(LowerscopeError, match="are not kept"):
         less.save(place, "tvm", tmp_path)
@@ -206,19 +212,19 @@ def test_beyond_the_budget_there_are_figures_only(folder: Path, ran: Ran, tmp_pa
 def test_another_recipe_has_to_be_run_first(ran: Ran) -> None:
     other = msgspec.structs.replace(ran.recipe, seed=3)
     with pytest.raises(LowerscopeError, match="last run are not kept") as caught:
-        ran.values.comparison(other, TensorPlace(entity="fx:relu"), Silent())
+        ran.pipeline.answer(ComparisonQuery(other, TensorPlace(entity="fx:relu")))
     assert caught.value.problem.code == "not-kept"
     for place in (TensorPlace(entity="fx:none"), TensorPlace(call=999), TensorPlace()):
         with pytest.raises(LowerscopeError, match="no such value"):
-            ran.values.comparison(ran.recipe, place, Silent())
+            ran.pipeline.answer(ComparisonQuery(ran.recipe, place))
 
 
 def test_a_source_without_torch_has_the_values_of_its_calls() -> None:
     pipeline = Pipeline()
     recipe = Recipe(source=Source(spec="sample:mlp_tvmscript"))
-    record = pipeline.run(recipe, Silent(), quick=True)
+    record = pipeline.answer(RunQuery(recipe, quick=True))
     assert record.kept_calls == len(record.calls) > 0
-    found = pipeline.values_of_run.comparison(recipe, TensorPlace(call=0), Silent())
+    found = pipeline.answer(ComparisonQuery(recipe, TensorPlace(call=0)))
     assert found.kept
     assert found.reason == (
         "no node of the graph has this value, so there is nothing of torch's beside it"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from lowerscope.core.cli import main
+from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, Recipe, Source, Step
 from lowerscope.core.schedules import APPLY_SCHEDULES, At, Primitive, Schedule
 
@@ -44,7 +45,7 @@ def test_the_first_difference_says_its_rule_its_passes_and_its_schedule(rules: s
         schedules=(Schedule(function="add1", primitives=(SPLIT,)),),
         steps=steps,
     )
-    record = Pipeline().run(recipe, Silent())
+    record = Pipeline().answer(RunQuery(recipe))
     assert record.first_difference == "fx:relu"
     made = record.first_made
     assert "shifted" in made.rule
@@ -52,6 +53,46 @@ def test_the_first_difference_says_its_rule_its_passes_and_its_schedule(rules: s
     assert made.passes == ("LegalizeOps", "ApplySchedules")
     (schedule,) = made.schedules
     assert schedule.startswith("add1: split ")
+
+
+UNSURE = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.relu = torch.nn.ReLU()
+
+    def forward(self, x):
+        return torch.log(-1 - self.relu(x) ** 2)
+
+
+def example_inputs():
+    return (torch.randn(2, 4),)
+"""
+
+
+def test_an_inconclusive_run_names_the_node_that_differs_above(
+    rules: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, report = tmp_path / "unsure.py", tmp_path / "report.html"
+    path.write_text(UNSURE)
+    assert main(["run", str(path), "--rules", rules, "--html", str(report)]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("Inconclusive: ")
+    assert "First difference: relu (" in out
+    assert "The first node that differs is <b>relu</b>" in report.read_text(encoding="utf-8")
+    assert main(["run", str(path), "--rules", rules, "--json"]) == 1
+    record = json.loads(capsys.readouterr().out)
+    assert (record["verdict"], record["first_difference"]) == ("inconclusive", "fx:relu")
+    assert "shifted" in record["first_made"]["rule"]
+    assert main(["compare", str(path), "--rules", rules]) == 1
+    assert "; first difference: relu" in capsys.readouterr().out
+    # Nothing differs without the rule, and nothing is named.
+    assert main(["run", str(path), "--json"]) == 1
+    record = json.loads(capsys.readouterr().out)
+    assert (record["verdict"], record["first_difference"]) == ("inconclusive", "")
 
 
 def test_the_command_line_says_so_too(rules: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,8 @@ import pytest
 import tvm
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.queries import DifferenceQuery
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.difference import DifferenceRecord, Side
 from lowerscope.core.records.steps import Moment
@@ -29,7 +29,7 @@ def pipeline() -> Pipeline:
 
 def compare(pipeline: Pipeline, old: Side, new: Side) -> DifferenceRecord:
     """Return the difference of two sides."""
-    return pipeline.difference(old, new, Silent())
+    return pipeline.answer(DifferenceQuery(old, new))
 
 
 def scripts(module: tvm.IRModule) -> dict[str, str]:

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, TracerName
 from lowerscope.core.sources.input_option import parse_input
 from lowerscope.core.stages import Stages
@@ -72,7 +72,7 @@ def test_a_nest_of_tensors_goes_in_and_comes_out(
     assert any(stages.traced.modules[node.name] == "body" for node in calls)
     lines = {stages.traced.lines[node.name].file for node in calls}
     assert lines == {str(FILE)}
-    record = pipeline.run(recipe(entry, tracer), Silent())
+    record = pipeline.answer(RunQuery(recipe(entry, tracer)))
     assert record.verdict == "match", record.reason
     assert record.max_abs_error is not None
     found = [
@@ -87,7 +87,7 @@ def test_a_leaf_is_given_by_its_name(pipeline: Pipeline, tracer: TracerName) -> 
     first, second = pipeline.stages(given).loaded.inputs
     assert (first.origin, second.origin) == ("example_inputs of nested_models.py", "random, seed 0")
     assert tuple(second.value.shape) == (1, 4)
-    assert pipeline.run(given, Silent()).verdict == "match"
+    assert pipeline.answer(RunQuery(given)).verdict == "match"
 
 
 def test_an_optional_input_is_left_out_before_another(pipeline: Pipeline) -> None:
@@ -95,7 +95,7 @@ def test_an_optional_input_is_left_out_before_another(pipeline: Pipeline) -> Non
     assert placeholders(pipeline.stages(given)) == ["x", "scale"]
     given = recipe("KeywordsAndOptions", "fx", "x=2,4", "mask=2,4", "scale=1,3")
     assert placeholders(pipeline.stages(given)) == ["x", "mask", "scale"]
-    assert pipeline.run(given, Silent()).verdict == "match"
+    assert pipeline.answer(RunQuery(given)).verdict == "match"
 
 
 def test_a_nest_is_not_given_as_a_whole(pipeline: Pipeline) -> None:
@@ -120,7 +120,7 @@ def test_the_output_that_differs_is_named(
     count: list[int] = []
     to_torch: Callable[[object], torch.Tensor] = running.to_torch
     monkeypatch.setattr(running, "to_torch", add_one_to_a_member)
-    record = pipeline.run(recipe("DictInDictOut"), Silent())
+    record = pipeline.answer(RunQuery(recipe("DictInDictOut")))
     assert record.verdict == "differ"
     assert record.reason == "hidden[0]: 6 of 6 elements differ"
     assert [output.matches for output in record.outputs] == [True, False, True]
@@ -144,6 +144,6 @@ def test_an_exported_program_keeps_its_nests(pipeline: Pipeline, tmp_path: Path)
     torch.export.save(program, tmp_path / "net.pt2")
     exported = Recipe(source=Source(spec=str(tmp_path / "net.pt2")))
     assert placeholders(pipeline.stages(exported)) == ["batch_a", "batch_b", "bias"]
-    record = pipeline.run(exported, Silent())
+    record = pipeline.answer(RunQuery(exported))
     assert record.verdict == "match", record.reason
     assert [output.name for output in record.outputs] == ["sum", "rest[0]"]

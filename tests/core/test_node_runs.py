@@ -14,10 +14,10 @@ from lowerscope.core.execution.building import build, register_library
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.lowering.translator import lower
+from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, Recipe, Source, Step, Strategy
 from lowerscope.core.records.run import NodeRun, RunRecord
 from lowerscope.core.tracing.tracing import trace
@@ -138,7 +138,7 @@ def test_the_error_of_each_node_is_that_of_the_layers_so_far(
         steps=find_pipeline(steps).steps,
         target="llvm",
     )
-    record = pipeline.run(recipe, Silent())
+    record = pipeline.answer(RunQuery(recipe))
     nodes = fx_nodes(record)
     loaded = pipeline.stages(recipe).loaded
     assert loaded.model is not None
@@ -172,7 +172,7 @@ def test_fused_nodes_have_the_time_of_their_call_together(pipeline: Pipeline) ->
         lowering="te",
         steps=find_pipeline("fuse").steps,
     )
-    record = pipeline.run(recipe, Silent())
+    record = pipeline.answer(RunQuery(recipe))
     nodes = fx_nodes(record)
     assert nodes["matmul"].shared_with == ("fx:truediv",)
     assert nodes["matmul"].calls == nodes["truediv"].calls
@@ -190,7 +190,7 @@ def test_a_wrong_rule_is_the_first_node_that_differs(pipeline: Pipeline, tmp_pat
         source=Source(spec="sample:conv_net"),
         extensions=(Extension(path=str(path), kind="rules"),),
     )
-    record = pipeline.run(recipe, Silent())
+    record = pipeline.answer(RunQuery(recipe))
     assert record.verdict == "differ"
     nodes = fx_nodes(record)
     found = [(name, nodes[name].matches) for name in LAYERS["conv_net"]]
@@ -204,7 +204,7 @@ def test_values_before_a_write_in_place_and_those_that_cannot_be_compared(
 ) -> None:
     path = tmp_path / "odd.py"
     path.write_text(ODD)
-    record = pipeline.run(Recipe(source=Source(spec=str(path))), Silent())
+    record = pipeline.answer(RunQuery(Recipe(source=Source(spec=str(path)))))
     nodes = fx_nodes(record)
     assert all(nodes[name].matches for name in ("mul", "relu_", "split", "sub"))
     (drawn,) = [name for name in nodes if name.startswith("rand")]
@@ -225,7 +225,7 @@ def test_a_value_of_which_a_pass_kept_the_name_alone_is_not_compared(
         extensions=(Extension(path=str(passes), kind="passes"),),
         steps=(Step(name="twice"), Step(name="DecomposeOpsForInference")),
     )
-    record = pipeline.run(recipe, Silent())
+    record = pipeline.answer(RunQuery(recipe))
     assert record.verdict == "match"
     nodes = fx_nodes(record)
     assert nodes["mul"].matches is None
@@ -246,6 +246,6 @@ def test_the_command_line_has_the_nodes(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_source_without_torch_has_no_nodes(pipeline: Pipeline) -> None:
-    record = pipeline.run(Recipe(source=Source(spec="sample:mlp_tvmscript")), Silent())
+    record = pipeline.answer(RunQuery(Recipe(source=Source(spec="sample:mlp_tvmscript"))))
     assert record.nodes == ()
     assert [each.function for each in record.calls] == ["linear0", "env.relu", "linear0"]

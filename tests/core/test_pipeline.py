@@ -10,18 +10,19 @@ import pytest
 from PIL import Image
 
 from lowerscope.core.errors import Cancelled, LowerscopeError
+from lowerscope.core.model.queries import RunQuery, SnapshotQuery, TextQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Drawing, InputSpec, Override, Recipe, Source
 from lowerscope.core.records.snapshot import Snapshot
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.sources.input_option import parse_input
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
 
 
 def snapshot(pipeline: Pipeline, recipe: Recipe) -> Snapshot:
-    return pipeline.snapshot(recipe, DEFAULT, Silent())
+    return pipeline.answer(SnapshotQuery(recipe, DEFAULT))
 
 
 def changed(recipe: Recipe, **fields: object) -> Recipe:
@@ -113,7 +114,7 @@ def test_recipes_whose_library_functions_share_names_run_in_turn(tmp_path: Path)
     pipeline = Pipeline()
     # Both executables are kept; each finds its own functions again.
     for recipe in (*recipes, *recipes):
-        assert pipeline.run(recipe, Silent()).verdict == "match"
+        assert pipeline.answer(RunQuery(recipe)).verdict == "match"
 
 
 def test_a_source_without_torch_has_no_fx_graph() -> None:
@@ -159,7 +160,7 @@ def test_a_file_that_is_read_by_a_computed_path_is_looked_at_again(tmp_path: Pat
 def test_what_is_cancelled_can_be_asked_for_again() -> None:
     pipeline = Pipeline()
     with pytest.raises(Cancelled):
-        pipeline.snapshot(MLP, DEFAULT, Impatient())
+        pipeline.answer(SnapshotQuery(MLP, DEFAULT), Impatient())
     assert set(snapshot(pipeline, MLP).milliseconds) == {"lower", "passes", "records"}
 
 
@@ -167,7 +168,7 @@ def test_a_small_limit_only_costs_time() -> None:
     pipeline = Pipeline(limit=1)
     first = snapshot(pipeline, MLP)
     assert changed_times(snapshot(pipeline, MLP)) == changed_times(first)
-    assert "def matmul(" in pipeline.text(MLP, "script", "matmul", Silent()).text
+    assert "def matmul(" in pipeline.answer(TextQuery(MLP, "matmul", "script")).text
 
 
 def test_the_key_tells_whether_a_run_is_of_what_is_shown(tmp_path: Path) -> None:
@@ -179,9 +180,9 @@ def test_the_key_tells_whether_a_run_is_of_what_is_shown(tmp_path: Path) -> None
     path.write_text(text)
     pipeline, recipe = Pipeline(), Recipe(source=Source(spec=str(path)))
     shown = snapshot(pipeline, recipe)
-    assert pipeline.run(recipe, Silent()).key == shown.key
+    assert pipeline.answer(RunQuery(recipe)).key == shown.key
     path.write_text(text.replace("4, 3", "4, 5"))
-    assert pipeline.run(recipe, Silent()).key != shown.key
+    assert pipeline.answer(RunQuery(recipe)).key != shown.key
 
 
 def test_a_model_that_fits_is_opened_once(tmp_path: Path) -> None:
@@ -198,14 +199,14 @@ def test_a_model_that_fits_is_opened_once(tmp_path: Path) -> None:
     pipeline, recipe = Pipeline(limit=30 << 20), Recipe(source=Source(spec=str(path)))
     for lowering in ("high-level", "te"):
         snapshot(pipeline, changed(recipe, lowering=lowering))
-        pipeline.text(changed(recipe, lowering=lowering), "script", "add", Silent())
+        pipeline.answer(TextQuery(changed(recipe, lowering=lowering), "add", "script"))
     assert "load" not in snapshot(pipeline, changed(recipe, lowering="library")).milliseconds
 
 
 def test_another_value_of_an_input_is_run_by_what_is_built(tmp_path: Path) -> None:
     """By the records of the stages: no stage but that of the inputs runs again."""
     pipeline = Pipeline()
-    first = pipeline.run(MLP, Silent())
+    first = pipeline.answer(RunQuery(MLP))
     stages = pipeline.stages(MLP)
     build, executable = (stages.loaded, stages.build_key)[1], stages.built.executable
     rng = np.random.default_rng(0)
@@ -234,7 +235,7 @@ def test_another_value_of_an_input_is_run_by_what_is_built(tmp_path: Path) -> No
         assert stages.built.executable is executable
         assert set(stages.milliseconds) == {"load"}, spec
         assert stages.run_key == record.key
-        run = pipeline.run(recipe, Silent())
+        run = pipeline.answer(RunQuery(recipe))
         assert run.verdict == "match"
         expected = stages.loaded.model(value)  # type: ignore[misc]
         assert run.prediction is not None
@@ -255,7 +256,7 @@ def test_an_index_out_of_range_is_refused_by_torch_before_tvm_reads_there(tmp_pa
     np.save(tmp_path / "tokens.npy", np.array([[0, 10**9]]))
     recipe = Recipe(source=Source(spec=str(path)), inputs=(parse_input("input=1,2:int64[0,50)"),))
     pipeline = Pipeline()
-    assert pipeline.run(recipe, Silent()).verdict == "match"
+    assert pipeline.answer(RunQuery(recipe)).verdict == "match"
     tokens = (parse_input(f"input={tmp_path}/tokens.npy"),)
     with pytest.raises(LowerscopeError, match="index out of range"):
-        pipeline.run(changed(recipe, inputs=tokens), Silent())
+        pipeline.answer(RunQuery(changed(recipe, inputs=tokens)))

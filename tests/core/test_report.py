@@ -14,6 +14,7 @@ from lowerscope.app.theme_colours import DARK, LIGHT
 from lowerscope.core.cli import main
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.report import check_report, write_report
+from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.recipe import Recipe, Source, from_json
 from lowerscope.core.records.variant import Variant
 from lowerscope.resources import REPORT
@@ -100,20 +101,20 @@ def test_a_report_on_a_run_has_its_figures_and_opens_without_a_network(
     assert not re.search(r"https?:|//\w|@import|url\(", text)
     assert "<title>fashion_mlp – Lowerscope</title>" in text
     assert "✓ matches torch" in text
-    assert f"{record['tvm_ms']:.4f} ms" in text
+    assert duration_text(record["tvm_ms"]) in text
     nodes = rows(page, "Nodes")
     assert list(nodes) == ["x", "linear0", "relu", "linear1", "output"]
     for node in record["nodes"]:
         if node["id"].startswith("fx:"):
             row = nodes[node["id"].removeprefix("fx:")]
-            for title, field in (("abs error", "max_abs_error"), ("TVM ms", "milliseconds")):
+            for title, field in (("abs error", "max_abs_error"), ("TVM", "milliseconds")):
                 assert row[title][1] == ("" if node[field] is None else repr(node[field]))
-            assert bool(row["torch ms"][1]) == bool(row["how"][0])
+            assert bool(row["torch"][1]) == bool(row["how"][0])
     assert nodes["linear0"]["how"][0] == "TE"
     assert nodes["linear0"]["functions"][0] == "dense, add"
     calls = rows(page, "Calls")
     spent = {call["function"]: call["milliseconds"] for call in record["calls"]}
-    assert {name: float(row["ms"][1]) for name, row in calls.items()} == spent
+    assert {name: float(row["time"][1]) for name, row in calls.items()} == spent
     recipe = from_json(page.texts["recipe0"])
     assert recipe == Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
     facts = {row[0][0]: row[1][0] for row in page.tables["Versions and machine"][0]}
@@ -135,11 +136,11 @@ def test_a_report_on_variants_has_a_bar_for_each_and_names_what_differs(
     assert list(shown) == ["TE", "high-level", "torch"]
     times = {each["name"]: each["record"]["tvm_ms"] for each in variants}
     longest = max(*times.values(), *(each["record"]["torch_ms"] for each in variants))
-    assert shown["torch"]["ms"][1] == repr(variants[0]["record"]["torch_ms"])
+    assert shown["torch"]["median"][1] == repr(variants[0]["record"]["torch_ms"])
     for each in variants:
         row, record = shown[each["name"]], each["record"]
-        assert row["ms"][1] == repr(record["tvm_ms"])
-        assert row["torch ms"][1] == repr(record["torch_ms"])
+        assert row["median"][1] == repr(record["tvm_ms"])
+        assert row["torch"][1] == repr(record["torch_ms"])
         assert row["functions"][0] == str(record["functions"])
         assert float(row["time"][1]) == pytest.approx(record["tvm_ms"] / longest)
     assert shown["TE"]["verdict"][0] == "✕ differs from torch"

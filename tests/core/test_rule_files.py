@@ -12,10 +12,10 @@ import pytest
 
 from lowerscope.core.cli import main
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.queries import RunQuery, SnapshotQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, Recipe, Source, Strategy
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.rule_files import write_rule
 
 MODEL = """
@@ -76,7 +76,7 @@ def with_rules(recipe: Recipe, path: Path) -> Recipe:
 
 def write_all(pipeline: Pipeline, recipe: Recipe, path: Path) -> dict[str, str]:
     """Write a rule for every node that may have one; return the operators by node."""
-    snapshot = pipeline.snapshot(recipe, DEFAULT, Silent())
+    snapshot = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
     written = {}
     for node in snapshot.fx:
         if not node.strategy:
@@ -93,11 +93,11 @@ def test_rules_for_many_operators_run_as_they_are_written(
     pipeline: Pipeline, many: Path, tmp_path: Path, lowering: Strategy, tracer: Any
 ) -> None:
     recipe = Recipe(source=Source(spec=str(many)), lowering=lowering, tracer=tracer)
-    before = pipeline.snapshot(recipe, DEFAULT, Silent())
+    before = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
     path = tmp_path / "my_rules.py"
     written = write_all(pipeline, recipe, path)
     ruled = with_rules(recipe, path)
-    snapshot = pipeline.snapshot(ruled, DEFAULT, Silent())
+    snapshot = pipeline.answer(SnapshotQuery(ruled, DEFAULT))
     # Rules for the same operator are the same; the last one counts.
     assert [note for note in snapshot.notes if "lowered without it" in note.text] == []
     by_rule = {node.name: node for node in snapshot.fx if node.rule_line is not None}
@@ -107,7 +107,7 @@ def test_rules_for_many_operators_run_as_they_are_written(
     # What ran in torch does so still, and nothing else.
     in_torch = {node.name for node in before.fx if node.strategy == "library"}
     assert {node.name for node in snapshot.fx if node.strategy == "library"} == in_torch
-    run = pipeline.run(ruled, Silent())
+    run = pipeline.answer(RunQuery(ruled))
     assert run.verdict == "match", run.reason
     text = path.read_text()
     assert text.count("from lowerscope.core.rules import") <= 2
@@ -123,9 +123,9 @@ def test_rules_for_the_samples(
     path = tmp_path / "my_rules.py"
     written = write_all(pipeline, recipe, path)
     ruled = with_rules(recipe, path)
-    nodes = pipeline.snapshot(ruled, DEFAULT, Silent()).fx
+    nodes = pipeline.answer(SnapshotQuery(ruled, DEFAULT)).fx
     assert {node.name for node in nodes if node.rule_line is not None} == set(written)
-    assert pipeline.run(ruled, Silent()).verdict == "match"
+    assert pipeline.answer(RunQuery(ruled)).verdict == "match"
 
 
 def test_the_command_writes_a_file_and_adds_to_it(

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from lowerscope.core.dimensions import parse_dimension
+from lowerscope.core.model.queries import RunQuery, RunStepQuery, TextQuery
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step
 from lowerscope.core.records.run import KEEP, RunRecord
 from lowerscope.core.sources.input_option import parse_input
@@ -52,8 +52,8 @@ def pipeline() -> Pipeline:
 
 def ran(pipeline: Pipeline, recipe: Recipe) -> tuple[RunRecord, list[str]]:
     """Run, and return the record and the lines of the bytecode of ``main``."""
-    record = pipeline.run(recipe, Silent())
-    text = pipeline.text(recipe, "bytecode", "main", Silent()).text
+    record = pipeline.answer(RunQuery(recipe))
+    text = pipeline.answer(TextQuery(recipe, "main", "bytecode")).text
     return record, text.split("\n")
 
 
@@ -140,7 +140,7 @@ def test_a_call_has_what_it_read_and_wrote_within_the_budget_and_figures_beyond(
     path = tmp_path / "again.py"
     path.write_text(AGAIN)
     recipe = Recipe(source=Source(spec=str(path)), lowering="te")
-    record = pipeline.run(recipe, Silent(), keep=keep)
+    record = pipeline.answer(RunQuery(recipe, keep=keep))
     loaded = pipeline.stages(recipe).loaded
     assert loaded.model is not None
     layers = dict(loaded.model.named_children())
@@ -150,7 +150,7 @@ def test_a_call_has_what_it_read_and_wrote_within_the_budget_and_figures_beyond(
         expected = {"read": given, "written": given @ layers["two"].weight.T}
     index = next(i for i, call in enumerate(record.calls) if call.nodes == ("fx:two",))
     line = record.calls[index].line
-    step = pipeline.values_of_run.step(recipe, index, (line, line), Silent())
+    step = pipeline.answer(RunStepQuery(recipe, index, (line, line)))
     assert [called(text) for text in step.instructions] == [record.calls[index].function]
     assert [each.name for each in step.tensors if each.kind == "constant"] == ["two.weight"]
     for seen in step.tensors:

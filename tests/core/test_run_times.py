@@ -10,8 +10,8 @@ import pytest
 
 from lowerscope.core.cli import main
 from lowerscope.core.comparing.tolerances import Tolerance, Tolerances
+from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 
 MLP = Recipe(source=Source(spec="sample:matmul_relu"))
@@ -45,19 +45,21 @@ def test_a_compiler_that_is_missing_is_one_line(
 
 def test_of_an_earlier_run_the_times_or_the_verdict_are_made_anew() -> None:
     pipeline = Pipeline()
-    first = pipeline.run(MLP, Silent())
-    again = pipeline.run(MLP, Silent(), "times", first)
+    first = pipeline.answer(RunQuery(MLP))
+    again = pipeline.answer(RunQuery(MLP, part="times", before=first))
     assert again.times != first.times
     assert msgspec.structs.replace(
         again, times=first.times, tvm_ms=first.tvm_ms, torch_ms=first.torch_ms
     ) == (first)
     narrow = Tolerances(float32=Tolerance(0.0, 0.0))
     stricter = msgspec.structs.replace(MLP, tolerances=narrow, lowering="te")
-    other = pipeline.run(stricter, Silent(), "verdict", first)
+    other = pipeline.answer(RunQuery(stricter, part="verdict", before=first))
     # What was another module has to be measured.
     assert other.times != first.times
-    judged = pipeline.run(
-        msgspec.structs.replace(stricter, lowering="high-level"), Silent(), "verdict", first
+    judged = pipeline.answer(
+        RunQuery(
+            msgspec.structs.replace(stricter, lowering="high-level"), part="verdict", before=first
+        )
     )
     assert judged.times == first.times
     assert (judged.rtol, judged.atol) == (0.0, 0.0)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.cli import main, recipe_of_command
+from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from tests.seeding import FAULTS, FEW, LOWERINGS, SAMPLES_OF_TORCH
 
 SMALL = [each for each in SAMPLES_OF_TORCH if each != "resnet18"]
@@ -28,7 +28,7 @@ def test_the_node_where_a_fault_starts_is_named(
     # Each fault in both lowerings, by turns: all of them are tried at length.
     lowering = LOWERINGS[([*SMALL].index(name) + [*FAULTS].index(fault)) % 2]
     options, node = FAULTS[fault](name, tmp_path, lowering)
-    record = pipeline.run(recipe_of_command(("run", *options, *FEW)), Silent())
+    record = pipeline.answer(RunQuery(recipe_of_command(("run", *options, *FEW))))
     assert record.verdict == "differ", record.reason
     assert record.first_difference == f"fx:{node}"
 

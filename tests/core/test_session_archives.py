@@ -231,7 +231,7 @@ def outside(spec: str) -> str:
         (bad(("net.py", ""), session=outside("../../etc/hostname")), "which is not in it"),
         (bad(("other.lowerscope", SESSION)), "2 of them"),
         (bad(("model/net.py", ""), session="{"), "it holds no session"),
-        (bad(("model/net.py", "\0" * (300 << 20))), "would unpack to 0.315 GB"),
+        (bad(("model/net.py", "\0" * (300 << 20))), "would unpack to 315 MB"),
         (cut, "it holds no session"),
         (damaged, "it holds no session"),
         (lambda path: path.write_text("no archive"), "it holds no session"),

@@ -19,10 +19,10 @@ from lowerscope.core import recipe as recipes
 from lowerscope.core import session_files
 from lowerscope.core.cli import recipe_of_command
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.files.atomic_write import remove_leftovers
 from lowerscope.core.recipe import Drawing, Extension, InputSpec, Override, Recipe, Source, Step
 from lowerscope.core.schedules import At, Primitive, Schedule
 from lowerscope.core.session_files import Hashes, Layout, load_session, save_session
-from lowerscope.core.unfinished import sweep
 
 LAYOUT = Layout(geometry="AAEC", panes="AwQF", panes_version=2, selection=("fx:relu",))
 
@@ -253,5 +253,5 @@ def test_a_file_that_is_being_written_when_its_process_is_killed_is_whole(
         process.wait()
         process.stdout.close()
         assert load_session(path, Hashes()).recipe.seed >= saved - 1
-    sweep()
+    remove_leftovers()
     assert os.listdir(tmp_path) == [path.name]

@@ -12,11 +12,11 @@ import torch
 from lowerscope.core.cli import main
 from lowerscope.core.comparing.tensor_values import BINS, as_array, values_of
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.queries import SnapshotQuery, TextQuery, ValuesQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.rendering import metadata
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 
 FILE = Path(__file__).with_name("weighted_models.py")
 
@@ -77,24 +77,28 @@ def test_tensors_with_little_to_tell() -> None:
 
 
 def test_parameters_buffers_and_constants_are_listed_and_found(pipeline: Pipeline) -> None:
-    tied = pipeline.snapshot(recipe("Tied"), DEFAULT, Silent())
+    tied = pipeline.answer(SnapshotQuery(recipe("Tied"), DEFAULT))
     listed = {each.name: each for each in tied.model.parameters}
     assert listed["encode.weight"].aliases == ("decode.weight",)
     assert list(listed) == ["again", "encode.weight"]
     node = next(each for each in tied.fx if each.name == "decode")
     assert (node.id, "param:encode.weight") in tied.links
 
-    buffers = pipeline.snapshot(recipe("Buffers"), DEFAULT, Silent())
+    buffers = pipeline.answer(SnapshotQuery(recipe("Buffers"), DEFAULT))
     assert [each.kind for each in buffers.model.parameters] == ["buffer"] * 4
     plain = next(each for each in buffers.constants if each.shape == (6, 6))
     model = pipeline.stages(recipe("Buffers")).loaded.model
     assert model is not None
-    found = pipeline.values(recipe("Buffers"), plain.id, Silent())
+    found = pipeline.answer(ValuesQuery(recipe("Buffers"), plain.id))
     assert found.mean == pytest.approx(float(model.plain.double().mean()))  # type: ignore[arg-type]
-    assert pipeline.values(recipe("Buffers"), "param:order", Silent()).first[:3] == ("3", "1", "0")
-    assert pipeline.values(recipe("Buffers"), "x", Silent()).count == 24
+    assert pipeline.answer(ValuesQuery(recipe("Buffers"), "param:order")).first[:3] == (
+        "3",
+        "1",
+        "0",
+    )
+    assert pipeline.answer(ValuesQuery(recipe("Buffers"), "x")).count == 24
     with pytest.raises(LowerscopeError) as caught:
-        pipeline.values(recipe("Tied"), "decoder", Silent())
+        pipeline.answer(ValuesQuery(recipe("Tied"), "decoder"))
     assert "There are again, encode.weight, decode.weight" in caught.value.problem.line()
 
 
@@ -112,9 +116,9 @@ def test_the_constants_of_a_module_without_torch_are_found(
         "    return b.get()\ndef example_inputs():\n    return (np.ones(3, 'float32'),)\n"
     )
     plus = Recipe(source=Source(spec=str(file)))
-    (constant,) = pipeline.snapshot(plus, DEFAULT, Silent()).constants
+    (constant,) = pipeline.answer(SnapshotQuery(plus, DEFAULT)).constants
     assert (constant.id, constant.kind, constant.size) == ("const:constant_0", "constant", 12)
-    assert pipeline.values(plus, constant.id, Silent()).mean == 3
+    assert pipeline.answer(ValuesQuery(plus, constant.id)).mean == 3
 
 
 def test_the_command_line_shows_and_saves_values(
@@ -146,9 +150,9 @@ def test_metadata_is_cut_for_the_view_and_whole_on_the_command_line(
     pipeline: Pipeline, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sample = Recipe(source=Source(spec="sample:fashion_mlp"))
-    record = pipeline.text(sample, "metadata", "", Silent())
+    record = pipeline.answer(TextQuery(sample, "", "metadata"))
     lines = record.text.split("\n")
-    assert lines[0].startswith("# 0.6 MB with metadata: long lines are cut here. lowerscope export")
+    assert lines[0].startswith("# 559 kB with metadata: long lines are cut here. lowerscope export")
     assert max(map(len, lines)) < metadata.LONGEST_LINE + 40
     assert any("more characters" in line for line in lines)
     binding = next(span for span in record.spans if span.entity == "relax:main/lv1")
@@ -158,6 +162,6 @@ def test_metadata_is_cut_for_the_view_and_whole_on_the_command_line(
     assert len(whole) > 500_000
     assert "more characters" not in whole
     monkeypatch.setattr(metadata, "MOST_BYTES", 1000)
-    with pytest.raises(LowerscopeError, match="the metadata would be about 1 MB") as caught:
+    with pytest.raises(LowerscopeError, match="the metadata would be about 543 kB") as caught:
         metadata.metadata_text(pipeline.stages(sample).module)
     assert "lowerscope export" in caught.value.problem.todo.lower()

@@ -258,6 +258,7 @@ def test_rounding_is_for_floats_of_16_bits_and_usual_tolerances() -> None:
     assert verdict(torch.float32, torch.bfloat16, usual) == "match"
     assert verdict(torch.float32, torch.float32, usual) == "differ"
     assert verdict(torch.int64, torch.bfloat16, usual) == "differ"
+    assert verdict(torch.float64, torch.float64, usual) == "differ"
     own = Tolerances(bfloat16=Tolerance(4e-2, 1e-4))
     assert verdict(torch.float32, torch.bfloat16, own) == "differ"
 
@@ -292,6 +293,18 @@ def test_a_model_runs_in_float64() -> None:
     assert torch.get_default_dtype() is torch.float32
     assert model.first.weight.dtype is torch.bfloat16
     assert model.count == 0
+
+
+@pytest.mark.parametrize(("further", "verdict"), [(15.0, "match"), (17.0, "differ")])
+def test_what_is_computed_in_float32_matches_in_float64_as_far_as_torch(
+    further: float, verdict: str
+) -> None:
+    exact = torch.tensor([1.0, -2.0, 4.0], dtype=torch.float64)
+    ours, theirs = exact - further * 1e-8, exact + 1e-8
+    run = PreciseRun((exact,), torch.float32)
+    assert judge([ours], [theirs], Tolerances(), precise=lambda: run).verdict == verdict
+    # What torch computes exactly has no rounding.
+    assert judge([ours], [exact], Tolerances(), precise=lambda: run).verdict == "differ"
 
 
 class _Insisting(torch.nn.Module):

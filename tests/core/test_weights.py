@@ -13,8 +13,9 @@ import tvm
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.folder import export
 from lowerscope.core.lowering.parameters import constants_of
+from lowerscope.core.model.queries import RunQuery, SnapshotQuery
+from lowerscope.core.model.text_metrics import DEFAULT as METRICS
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import (
     Recipe,
     Source,
@@ -24,7 +25,6 @@ from lowerscope.core.recipe import (
     with_params_as_inputs,
 )
 from lowerscope.core.records.run import RunRecord
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT as METRICS
 
 FILE = Path(__file__).with_name("weighted_models.py")
 
@@ -59,7 +59,7 @@ def arguments(module: tvm.IRModule) -> list[str]:
 @pytest.mark.parametrize("entry", ARGUMENTS)
 def test_every_kind_of_weight_is_torchs(pipeline: Pipeline, entry: str, tracer: TracerName) -> None:
     constants = recipe(entry, tracer)
-    assert matches(pipeline.run(constants, Silent()))
+    assert matches(pipeline.answer(RunQuery(constants)))
     module = pipeline.stages(constants).module
     assert arguments(module) == ["x"]
     # The 0.5 that Buffers fills in is a number, and none of the model's tensors.
@@ -74,7 +74,7 @@ def test_every_kind_of_weight_is_torchs(pipeline: Pipeline, entry: str, tracer: 
         sorted(ARGUMENTS[entry])
     )
     assert len(constants_of(module["main"])) == numbers
-    assert matches(pipeline.run(inputs, Silent()))
+    assert matches(pipeline.answer(RunQuery(inputs)))
 
 
 @pytest.mark.parametrize("lowering", ["te", "library"])
@@ -86,8 +86,8 @@ def test_params_as_inputs_go_with_every_strategy(pipeline: Pipeline, lowering: s
     )
     stages = pipeline.stages(chosen)
     assert {"x", "conv_weight", "conv_bias"} <= set(arguments(stages.module))
-    assert matches(pipeline.run(chosen, Silent()))
-    functions = {each.id for each in pipeline.snapshot(chosen, METRICS, Silent()).functions}
+    assert matches(pipeline.answer(RunQuery(chosen)))
+    functions = {each.id for each in pipeline.answer(SnapshotQuery(chosen, METRICS)).functions}
     assert "relax:main" in functions
 
 
@@ -101,12 +101,12 @@ def test_binding_is_a_step_that_can_be_switched(pipeline: Pipeline) -> None:
     after = pipeline.stages(bound).transformed.module
     assert arguments(after) == ["x"]
     assert len(constants_of(after["main"])) == 1
-    assert matches(pipeline.run(bound, Silent()))
+    assert matches(pipeline.answer(RunQuery(bound)))
     assert with_params_as_inputs(bound, False) == constants
 
 
 def test_the_parameters_belong_to_their_arguments(pipeline: Pipeline) -> None:
-    snapshot = pipeline.snapshot(with_params_as_inputs(recipe("Tied"), True), METRICS, Silent())
+    snapshot = pipeline.answer(SnapshotQuery(with_params_as_inputs(recipe("Tied"), True), METRICS))
     assert ("param:again", "relax:main/again") in snapshot.links
     assert "again: R.Tensor((6, 6)" in snapshot.relax.text
 
@@ -160,10 +160,10 @@ def test_a_module_with_parameters_is_bound_to_those_of_a_file(
     file.write_text(MODULE)
     np.savez(params, w=np.full((3, 4), 2, dtype="float32"))
     plain = Recipe(source=Source(spec=str(file)))
-    assert pipeline.run(plain, Silent()).verdict == "no-reference"
+    assert pipeline.answer(RunQuery(plain)).verdict == "no-reference"
     with pytest.raises(LowerscopeError, match="there is nothing to bind"):
-        pipeline.run(with_bound_params(plain, True), Silent())
+        pipeline.answer(RunQuery(with_bound_params(plain, True)))
     given = Recipe(source=Source(spec=str(file), params=str(params)))
     bound = with_bound_params(given, True)
     assert arguments(pipeline.stages(bound).transformed.module) == ["x"]
-    assert [each.name for each in pipeline.run(bound, Silent()).outputs] == ["output"]
+    assert [each.name for each in pipeline.answer(RunQuery(bound)).outputs] == ["output"]

@@ -13,7 +13,8 @@ from PySide6.QtCore import QObject, QTimer
 
 from lowerscope.app.children.child_process import QUEUED, ChildProcess
 from lowerscope.app.engine_client import EngineClient
-from lowerscope.core.engine.protocol import Failure, Ready, Reply, Role, ToWindow
+from lowerscope.core.engine.protocol import Failure, Ready, Reply, ToWindow
+from lowerscope.core.model.queries import Role
 from tests.end_to_end.driving import wait_until
 
 WINDOWS = 60

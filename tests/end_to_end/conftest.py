@@ -52,8 +52,8 @@ def children(lasting: Children) -> Children | None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kill at once, and not after seconds, a child that hangs in what nobody wants any more."""
-    for name in ("workspace", "children.requests", "workbench.measurements"):
-        monkeypatch.setattr(f"lowerscope.app.{name}.REPLACED_MS", 100)
+    for name in ("document.queries", "workbench.measurements"):
+        monkeypatch.setattr(f"lowerscope.app.{name}.SUPERSEDED_MS", 100)
 
 
 def children_of(window: MainWindow) -> tuple[EngineClient, EngineClient]:

@@ -55,7 +55,7 @@ class Bench:
             return shown.script.code.text()
         if page is shown.failed:
             return shown.failed.text()
-        return "\n".join(shown.preview.area.document.parts[0].new)
+        return "\n".join(shown.preview.rows().parts[0].new)
 
     def wait(self, condition: Callable[[], object]) -> None:
         """Let the window go on until a condition holds."""

@@ -50,8 +50,7 @@ def test_a_step_shows_what_it_changed(qtbot: QtBot, window: MainWindow) -> None:
     assert view.figure.text() == "8 changes"
     window.commands.action("next-change").trigger()
     assert view.figure.text() == "1 of 8 changes"
-    area = view.page.diff.area
-    old, new = area.document.texts_of(area.document.rows[area.current()])
+    old, new = view.page.diff.texts()
     assert "R.permute_dims" in (old or "")
     assert "R.call_tir(transpose" in (new or "")
     window.commands.action("previous-change").trigger()
@@ -71,7 +70,7 @@ def test_the_filter_is_that_of_both_sides(qtbot: QtBot, window: MainWindow) -> N
     view.filter.clear()
     middle = view.columns.segment_rect("one").center().toPoint()
     qtbot.mouseClick(view.columns, Qt.MouseButton.LeftButton, pos=middle)
-    assert view.page.diff.area.document.unified
+    assert view.page.diff.rows().unified
 
 
 def test_a_pinned_step_is_compared_with_another_lowering(qtbot: QtBot, window: MainWindow) -> None:
@@ -131,8 +130,7 @@ def test_weights_that_are_drawn_anew_are_a_change(qtbot: QtBot, open_window: Ope
     qtbot.waitUntil(lambda: statuses(view) == {"main": "~"}, timeout=PATIENCE)
     assert view.old_label.whole() != view.new_label.whole()
     window.commands.action("next-change").trigger()
-    area = view.page.diff.area
-    old, new = area.document.texts_of(area.document.rows[area.current()])
+    old, new = view.page.diff.texts()
     assert (old or "").startswith("# values of ")
     assert "differ, by " in (new or "")
 

@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
 
+import networkx
 import pytest
 import tvm
 import tvm_ffi
@@ -43,17 +44,19 @@ def test_the_dialog_exports_asks_and_says_what_it_did(
     assert not dialog.export.isEnabled()
     tick(dialog, "module", "reproduce", "fx-graph", "schedule")
     dialog.pictures["dot"].setChecked(True)
+    dialog.pictures["json"].setChecked(True)
     qtbot.mouseClick(dialog.export, Qt.MouseButton.LeftButton)
     assert dialog.stop.isEnabled()
     assert wait_until(dialog.show_folder.isVisible)
     assert dialog.status.text().startswith(
-        "Exported 4 files. Not written:\n✕ schedule: no function"
+        "Exported 5 files. Not written:\n✕ schedule: no function"
     )
     assert {each.name for each in folder.iterdir()} == {
         "module.py",
         "reproduce.py",
         "fx.svg",
         "fx.dot",
+        "fx.json",
     }
     assert "matmul" in "".join(ET.fromstring((folder / "fx.svg").read_bytes()).itertext())
     before = (folder / "module.py").read_text()
@@ -131,7 +134,7 @@ def test_the_panes_export_what_they_show(
     assert "+++ matmul" in (tmp_path / "step.patch").read_text()
     # The graph, as a whole and what is seen of it.
     canvas = panes.fx.graph.canvas
-    assert wait_until(lambda: bool(canvas.graph().nodes))
+    assert wait_until(lambda: bool(canvas.graph().boxes))
     say(tmp_path / "whole")
     panes.fx.graph.picture_wanted.emit(panes.fx.graph, False)
     say(tmp_path / "seen.svg")
@@ -144,6 +147,11 @@ def test_the_panes_export_what_they_show(
     say(tmp_path / "graph.dot")
     panes.fx.graph.picture_wanted.emit(panes.fx.graph, False)
     assert (tmp_path / "graph.dot").read_text().startswith("digraph graph {")
+    say(tmp_path / "graph.graphml")
+    panes.fx.graph.picture_wanted.emit(panes.fx.graph, False)
+    read = networkx.read_graphml(tmp_path / "graph.graphml")
+    assert set(read) == {box.id for box in canvas.graph().boxes}
+    assert {*read.edges} == {(edge.source, edge.target) for edge in canvas.graph().edges}
 
 
 def area_of(root: ET.Element) -> float:

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.views.settings_dialog import SettingsDialog
 from lowerscope.app.window import MainWindow
 from lowerscope.core.cli import recipe_of_command
-from lowerscope.core.recipe import InputSpec
+from lowerscope.core.recipe import Extension, InputSpec
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,
@@ -112,6 +112,52 @@ def test_an_inconclusive_run_is_nothing_to_go_back_to(
     assert window.workspace.recipe == worked
 
 
+SHIFTED = """
+import torch
+from tvm import relax
+
+from lowerscope.core.rules import rule
+
+
+@rule(torch.nn.ReLU)
+def shifted(builder, node, x):
+    return relax.op.add(relax.op.nn.relu(x), relax.const(1.0, "float32"))
+"""
+
+NOTHING_FINITE = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.relu = torch.nn.ReLU()
+
+    def forward(self, x):
+        return torch.log(-1 - self.relu(x) ** 2)
+
+
+def example_inputs():
+    return (torch.ones(3, 4),)
+"""
+
+
+def test_an_inconclusive_run_names_the_node_that_differs_above(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
+) -> None:
+    path, rules = tmp_path / "net.py", tmp_path / "shifted.py"
+    path.write_text(NOTHING_FINITE)
+    rules.write_text(SHIFTED)
+    window = open_window(str(path), extensions=(Extension(path=str(rules), kind="rules"),))
+    run_and_wait(qtbot, window)
+    assert window.tool_bar.verdict.role() == "unsure"
+    line = window.panes.result.first_difference
+    assert not line.isHidden()
+    assert "First difference: relu  ·" in line.text()
+    window.commands.action("first-difference").trigger()
+    assert window.workspace.selection.of_kind("fx") == ("fx:relu",)
+
+
 def test_who_writes_beside_its_memory_is_named_by_the_second_run(
     qtbot: QtBot, worked: MainWindow, tmp_path: Path
 ) -> None:
@@ -166,7 +212,7 @@ def test_what_the_worker_starts_is_under_the_limit_that_is_typed(
     dialog = next(each for each in worked.findChildren(SettingsDialog) if each.isVisible())
     dialog.memory_limit.setText("1.5 GB")
     dialog.accept()
-    assert worked.settings.memory_limit() == 3 << 29
+    assert worked.settings.memory_limit() == 1_500_000_000
     assert "1.5 GB" in worked.status.worker.toolTip()
     run_faulty(qtbot, worked, tmp_path, STARTS_HOGS)
     line = wait_for_problem(qtbot, worked)

@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.widgets.canvas import panning_area
 from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.window import MainWindow
+from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.records.steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
@@ -67,11 +68,11 @@ def marked_variables(window: MainWindow) -> set[str]:
 def marked_boxes(window: MainWindow) -> set[str]:
     """The variables that the marked boxes of the graph have in the script."""
     canvas = window.panes.relax.graph.canvas
-    nodes = {node.id: node for node in canvas.graph().nodes}
+    nodes = {node.id: node for node in canvas.graph().boxes}
     around = fused_around(canvas)
     return {
         nodes[name].subtitle.split(" · ")[0]
-        if nodes[name].role == "output"
+        if nodes[name].kind == "output"
         else around.get(name, nodes[name].title)
         for name in canvas.selection()
     }
@@ -84,7 +85,7 @@ def fused_around(canvas: GraphCanvas) -> dict[str, str]:
         node.id: region.title.split(" · ")[0]
         for region in graph.regions
         if region.id.startswith("relax:")
-        for node in graph.nodes
+        for node in graph.boxes
         if node.id.startswith(f"{region.id}/")
     }
 
@@ -121,8 +122,8 @@ def test_boxes_and_lines_of_a_step_are_marked_alike(
         assert seen
         # A click on a box selects the nodes that it came from.
         around = fused_around(canvas)
-        for box in canvas.graph().nodes:
-            if box.role not in ("call", "constant", "fused"):
+        for box in canvas.graph().boxes:
+            if box.kind not in ("call", "constant", "fused"):
                 continue
             canvas.reveal(box.id)
             qtbot.waitUntil(lambda: not canvas.is_moving())
@@ -150,9 +151,9 @@ def test_what_was_folded_has_no_box_though_its_name_is_used_again(
         look_at(qtbot, window, "graph")
         assert relax.context() == "nothing here for lv (folded by FoldConstant)"
         assert not canvas.selection()
-    assert "lv" in {node.title for node in canvas.graph().nodes}
+    assert "lv" in {node.title for node in canvas.graph().boxes}
     card = relax.graph.canvas.card
-    fused = next(node for node in canvas.graph().nodes if "fused_matmul_add_relu" in node.subtitle)
+    fused = next(node for node in canvas.graph().boxes if "fused_matmul_add_relu" in node.subtitle)
     canvas.show_card(fused.id)
     rows = dict(card.text().rows)
     assert rows["holds"] == "lv1, lv2, lv3"
@@ -172,9 +173,9 @@ def test_a_fused_function_is_looked_into_and_collapsed_again(
     for name in ("FuseOps", "FuseTIR"):
         workspace.stepping.go(moment_of(window, name))
         look_at(qtbot, window, "graph")
-        fused = next(node for node in canvas.graph().nodes if "fused_matmul_add" in node.subtitle)
-        assert fused.role == "fused"
-        closed = {node.id for node in canvas.graph().nodes}
+        fused = next(node for node in canvas.graph().boxes if "fused_matmul_add" in node.subtitle)
+        assert fused.kind == "fused"
+        closed = {node.id for node in canvas.graph().boxes}
 
         def wait_for(expanded: bool, name: str = fused.id) -> None:
             qtbot.waitUntil(lambda: canvas.is_frame(name) == expanded, timeout=PATIENCE)
@@ -184,7 +185,7 @@ def test_a_fused_function_is_looked_into_and_collapsed_again(
 
         click_chevron(qtbot, canvas, fused.id)
         wait_for(expanded=True)
-        inside = [node for node in canvas.graph().nodes if node.id.startswith(f"{fused.id}/")]
+        inside = [node for node in canvas.graph().boxes if node.id.startswith(f"{fused.id}/")]
         assert [node.title for node in inside] == ["lv1", "lv2", "gv"]
         edges = {(edge.source, edge.target) for edge in canvas.graph().edges}
         assert {(inside[0].id, inside[1].id), (inside[1].id, inside[2].id)} <= edges
@@ -197,7 +198,7 @@ def test_a_fused_function_is_looked_into_and_collapsed_again(
         canvas.setFocus()
         qtbot.keyClick(canvas, Qt.Key.Key_Minus)
         wait_for(expanded=False)
-        assert {node.id for node in canvas.graph().nodes} == closed
+        assert {node.id for node in canvas.graph().boxes} == closed
         assert canvas.selection() == {fused.id}
 
         centre = canvas.node_rect(fused.id).center().toPoint()
@@ -228,14 +229,14 @@ def test_boxes_of_a_step_have_the_figures_of_the_calls_that_they_became(
         window.workspace.stepping.go(moment_of(window, name))
         look_at(qtbot, window, "graph")
         window.commands.action("colours-time").trigger()
-        fused = [node for node in canvas.graph().nodes if node.role == "fused"]
+        fused = [node for node in canvas.graph().boxes if node.kind == "fused"]
         for node, call in zip(fused, record.calls, strict=True):
             # In the order of the calls, of the functions that they call.
             assert call.function in node.subtitle
             canvas.show_card(node.id)
             rows = dict(canvas.card.text().rows)
             assert rows["time"].startswith(shades(canvas)[node.id])
-            assert shades(canvas)[node.id] == f"{call.milliseconds * 1000:.3g} µs"
+            assert shades(canvas)[node.id] == duration_text(call.milliseconds)
         window.commands.action("colours-error").trigger()
         assert set(shades(canvas)) == {node.id for node in fused}
         assert "differs" not in canvas.legend.words()[-1]
@@ -264,7 +265,7 @@ def test_functions_of_a_step_can_be_selected(qtbot: QtBot, open_window: OpenWind
     look_at(qtbot, window, "graph")
     (box,) = panes.relax.graph.canvas.selection()
     graph = panes.relax.graph.canvas.graph()
-    assert next(node for node in graph.nodes if node.id == box).subtitle.startswith("call fused_")
+    assert next(node for node in graph.boxes if node.id == box).subtitle.startswith("call fused_")
     facts = {row.key: row.cell(1).text for row in panes.details.table.rows()}
     assert facts["FX nodes"] == "linear0, relu"
 

@@ -25,7 +25,7 @@ ATTENTION = "module:attention"
 
 def titles(canvas: GraphCanvas) -> set[str]:
     """What is written in the boxes."""
-    return {node.title for node in canvas.graph().nodes}
+    return {node.title for node in canvas.graph().boxes}
 
 
 def click_chevron(qtbot: QtBot, canvas: GraphCanvas, entity: str) -> None:
@@ -82,19 +82,19 @@ def test_a_module_is_looked_into_and_collapsed_again(qtbot: QtBot, open_window: 
     run_command(window, "collapse-all")()
     wait_until_expanded(qtbot, canvas, ATTENTION, expanded=False)
     assert "softmax" not in titles(canvas)
-    group = next(node for node in canvas.graph().nodes if node.id == ATTENTION)
-    others = len(canvas.graph().nodes) - 1
+    group = next(node for node in canvas.graph().boxes if node.id == ATTENTION)
+    others = len(canvas.graph().boxes) - 1
 
     click_chevron(qtbot, canvas, ATTENTION)
     wait_until_expanded(qtbot, canvas, ATTENTION, expanded=True)
     assert "softmax" in titles(canvas)
-    assert group.subtitle == f"Attention · {len(canvas.graph().nodes) - others} nodes"
+    assert group.subtitle == f"Attention · {len(canvas.graph().boxes) - others} nodes"
 
     # Which modules are expanded has nothing to do with the recipe.
     window.commands.action("library").trigger()
     wait_for_records(qtbot, window)
     qtbot.waitUntil(
-        lambda: {node.badge for node in canvas.graph().nodes} >= {"LIB"}, timeout=PATIENCE
+        lambda: {node.badge for node in canvas.graph().boxes} >= {"LIB"}, timeout=PATIENCE
     )
     assert canvas.is_frame(ATTENTION)
 
@@ -128,7 +128,7 @@ def test_the_relax_graph_has_the_modules_as_well(qtbot: QtBot, open_window: Open
     relax = window.panes.relax
     relax.set_current("graph")
     canvas = relax.graph.canvas
-    qtbot.waitUntil(lambda: bool(canvas.graph().nodes), timeout=PATIENCE)
+    qtbot.waitUntil(lambda: bool(canvas.graph().boxes), timeout=PATIENCE)
     canvas.setFocus()
     run_command(window, "collapse-all")()
     wait_until_expanded(qtbot, canvas, ATTENTION, expanded=False)
@@ -140,7 +140,7 @@ def test_the_relax_graph_has_the_modules_as_well(qtbot: QtBot, open_window: Open
     assert canvas.is_frame(ATTENTION)
 
     card = relax.graph.canvas.card
-    first = next(node for node in canvas.graph().nodes if node.role == "call")
+    first = next(node for node in canvas.graph().boxes if node.kind == "call")
     relax.graph.canvas.show_card(first.id)
     assert card.text().title == first.title
     assert "R.call_tir" in card.text().code
@@ -214,7 +214,7 @@ def test_commands_are_about_the_graph_with_the_focus(qtbot: QtBot, open_window: 
     fx, relax = window.panes.fx.graph.canvas, window.panes.relax
     relax.set_current("graph")
     other = relax.graph.canvas
-    qtbot.waitUntil(lambda: bool(other.graph().nodes), timeout=PATIENCE)
+    qtbot.waitUntil(lambda: bool(other.graph().boxes), timeout=PATIENCE)
     other.setFocus()
     run_command(window, "edge-labels")()
     assert (fx.labels(), other.labels()) == (True, False)
@@ -237,9 +237,9 @@ def test_the_relax_graph_is_that_of_the_step(qtbot: QtBot, open_window: OpenWind
     relax, stepping = window.panes.relax, window.workspace.stepping
     relax.set_current("graph")
     canvas = relax.graph.canvas
-    qtbot.waitUntil(lambda: bool(canvas.graph().nodes), timeout=PATIENCE)
-    whole = len(canvas.graph().nodes)
+    qtbot.waitUntil(lambda: bool(canvas.graph().boxes), timeout=PATIENCE)
+    whole = len(canvas.graph().boxes)
     stepping.go(Moment(clock="translate", index=2))
-    qtbot.waitUntil(lambda: 0 < len(canvas.graph().nodes) < whole, timeout=PATIENCE)
+    qtbot.waitUntil(lambda: 0 < len(canvas.graph().boxes) < whole, timeout=PATIENCE)
     stepping.leave()
-    qtbot.waitUntil(lambda: len(canvas.graph().nodes) == whole, timeout=PATIENCE)
+    qtbot.waitUntil(lambda: len(canvas.graph().boxes) == whole, timeout=PATIENCE)

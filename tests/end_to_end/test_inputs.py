@@ -78,10 +78,10 @@ def check_against_torch(page: InputsPage, record: RunRecord, model: torch.nn.Mod
     assert record.prediction is not None
     order = expected.argsort(descending=True)[:5].tolist()
     names = load(Source(spec="sample:fashion_mlp"), (), 0).classes
-    shown = page.one.bars.rows()[:5]
+    shown = page.one.bars.bars()[:5]
     assert [row.name for row in shown] == [names[place] for place in order]
     for row, place in zip(shown, order, strict=True):
-        assert row.scores == pytest.approx((float(expected[place]),) * 2, abs=1e-4)
+        assert row.values == pytest.approx((float(expected[place]),) * 2, abs=1e-4)
     assert page.one.bars.isVisible()
     assert not page.one.bars.is_faded()
 

@@ -34,12 +34,12 @@ def test_values_are_kept_as_far_as_the_memory_that_is_typed_reaches(
     assert said == []
     assert say(window, "1 kB") == ""
     assert said[0] == ("From the next run on, 1 kB of its values are kept", "info")
-    assert window.settings.keep() == 1024
+    assert window.settings.keep() == 1000
     run_and_wait(qtbot, window)
     record = window.workspace.run_record
     assert record is not None
-    assert (record.kept_budget, record.verdict) == (1024, "match")
-    assert 0 < record.kept_bytes <= 1024
+    assert (record.kept_budget, record.verdict) == (1000, "match")
+    assert 0 < record.kept_bytes <= 1000
     assert 0 < record.kept_calls < len(record.calls)
     texts = " ".join(each.text() for each in window.panes.result.findChildren(QLabel))
     assert "of 1 kB" in texts
@@ -57,7 +57,7 @@ def test_the_caches_are_cleared_when_the_question_is_answered(
     assert said == [("The caches are empty", "info")]
     file = tmp_path / "cache" / "lowerscope" / "peaks-1.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(b"x" * 3072)
+    file.write_bytes(b"x" * 3000)
     clear.trigger()
     asked = next(each for each in window.findChildren(Question) if each.isVisible())
     assert asked.text() == "Clear 3 kB of caches?"
@@ -74,7 +74,7 @@ def test_the_caches_are_cleared_when_the_question_is_answered(
     assert (dialog.clear.isEnabled(), dialog.cached.text()) == (False, "0 B on the disk")
     assert not file.exists()
 
-    file.write_bytes(b"x" * 3072)
+    file.write_bytes(b"x" * 3000)
     dialog.cache_limit.setText("2 kB")
     dialog.accept()
     assert said[2] == ("The caches may have 2 kB. Removed 3 kB of caches", "info")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.formats import error_text
 from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.window import MainWindow
+from lowerscope.core.model.formatting import duration_text, error_text
 from lowerscope.core.recipe import Extension, Override
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 from tests.end_to_end.test_graphs import choose
@@ -33,7 +33,7 @@ LIBRARY_RELU = (Override(pattern="fx:relu", strategy="library"),)
 def shades(canvas: GraphCanvas) -> dict[str, str]:
     """The figures that are written in the boxes."""
     painter = canvas._painter.nodes
-    return {node.id: text for node in canvas.graph().nodes if (text := painter._badge_of(node))}
+    return {node.id: text for node in canvas.graph().boxes if (text := painter._badge_of(node))}
 
 
 def details(window: MainWindow) -> dict[str, str]:
@@ -69,20 +69,20 @@ def test_nodes_have_colours_by_time_and_by_error_once_there_is_a_run(
     assert canvas.colouring() == "time"
     times = {each.id: each.milliseconds for each in record.nodes if each.milliseconds is not None}
     most = max(value for name, value in times.items() if name.startswith("fx:"))
-    assert canvas.legend.words() == [f"0 … {most * 1000:.3g} µs"]
+    assert canvas.legend.words() == [f"0 … {duration_text(most)}"]
     assert set(shades(canvas)) == {"fx:linear0", "fx:relu", "fx:linear1"}
-    assert shades(canvas)["fx:relu"] == f"{times['fx:relu'] * 1000:.3g} µs"
+    assert shades(canvas)["fx:relu"] == duration_text(times["fx:relu"])
 
     choose(qtbot, page, "", "Colours", "By error")
     assert canvas.colouring() == "error"
     (legend,) = canvas.legend.words()
     errors = [each.max_abs_error for each in record.nodes if each.max_abs_error is not None]
-    assert legend.endswith(f"{max(errors):.1e}".replace("e-0", "e-"))
+    assert legend.endswith(error_text(max(errors)))
     assert set(shades(canvas)) == {"fx:linear0", "fx:relu", "fx:linear1"}
 
     window.workspace.select(("fx:relu",))
     facts = details(window)
-    assert facts["time"].startswith(shades_of_time(times["fx:relu"]))
+    assert facts["time"].startswith(duration_text(times["fx:relu"]))
     assert facts["time"].endswith("%")
     assert facts["error"].endswith("relative")
     window.commands.action("graph-card").trigger()
@@ -120,10 +120,6 @@ def test_a_node_run_by_the_library_shows_its_function_its_hand_over_and_its_time
     assert "DLPack" not in details(window)
 
 
-def shades_of_time(milliseconds: float) -> str:
-    return f"{milliseconds * 1000:.3g} µs"
-
-
 @pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 def test_a_node_that_differs_is_marked_and_so_is_its_module(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
@@ -148,7 +144,7 @@ def test_a_node_that_differs_is_marked_and_so_is_its_module(
     assert shown["fx:relu"].startswith("✕ 1")
     assert not shown["fx:conv"].startswith("✕")
     window.workspace.select(("fx:relu",))
-    assert details(window)["error"].startswith("✕ differs: 1.0e0 absolute")
+    assert details(window)["error"].startswith("✕ differs: 1 absolute")
 
 
 def test_a_module_has_the_time_of_its_members_and_their_worst_error(
@@ -167,8 +163,7 @@ def test_a_module_has_the_time_of_its_members_and_their_worst_error(
     (members,) = [box.members for box in page._boxes.values() if box.id == "module:attention"]
     runs = {each.id: each for each in record.nodes}
     whole = sum(runs[name].milliseconds or 0.0 for name in members)
-    text = f"{whole:.3g} ms" if whole >= 1 else f"{whole * 1000:.3g} µs"
-    assert shades(canvas)["module:attention"] == text
+    assert shades(canvas)["module:attention"] == duration_text(whole)
     trigger(window, "colours-error")
     worst = max(runs[name].max_abs_error or 0.0 for name in members)
-    assert shades(canvas)["module:attention"] == f"{worst:.1e}".replace("e-0", "e-")
+    assert shades(canvas)["module:attention"] == error_text(worst)

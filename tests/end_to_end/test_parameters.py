@@ -109,7 +109,7 @@ def test_metadata_is_fetched_when_it_is_asked_for(qtbot: QtBot, open_window: Ope
     script.show_meta.click()
     code = script.whole.script.code
     qtbot.waitUntil(lambda: "more characters" in code.text(), timeout=PATIENCE)
-    assert code.text().startswith("# 0.6 MB with metadata: long lines are cut here.")
+    assert code.text().startswith("# 559 kB with metadata: long lines are cut here.")
     assert script.remark.isVisible()
     window.workspace.select(("relax:main/lv1",))
     script.show_meta.click()

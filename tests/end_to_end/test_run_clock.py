@@ -155,7 +155,7 @@ def test_playing_stops_at_breaks(qtbot: QtBot, ran: MainWindow) -> None:
     # In the Relax graph, a break is of a binding alone; its node has the disc as well.
     relax = ran.panes.relax.graph
     ran.panes.relax.set_current("graph")
-    qtbot.waitUntil(lambda: len(relax.canvas.graph().nodes) > 5, timeout=PATIENCE)
+    qtbot.waitUntil(lambda: len(relax.canvas.graph().boxes) > 5, timeout=PATIENCE)
     assert relax.canvas.marks().flags == {f"relax:main/{each}" for each in ("lv2", "lv3", "lv4")}
     choose(relax, "relax:main/lv1", "Breakpoint at its calls")
     assert "relax:main/lv1" in relax.canvas.marks().flags

@@ -10,8 +10,8 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.views.measuring_dialog import MeasuringDialog
 from lowerscope.app.views.tolerances_dialog import TolerancesDialog
 from lowerscope.app.window import MainWindow
-from lowerscope.core.engine.protocol import SnapshotParams
 from lowerscope.core.measuring import MEASURING, Measuring
+from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.times import is_disturbed
@@ -44,7 +44,7 @@ def test_other_tolerances_are_one_step_of_undo_and_the_verdict_follows(
     assert (first.verdict, first.rtol) == ("match", 1e-2)
     # The tolerance in the summary of the result leads to the form.
     result = window.panes.result
-    assert "tolerance 1e-3 + 0.01" in result.summary.text()
+    assert "tolerance 0.001 + 0.01" in result.summary.text()
     result.summary.linkActivated.emit("tolerances")
     dialog = window.findChild(TolerancesDialog)
     assert dialog is not None
@@ -116,8 +116,8 @@ def test_a_measurement_that_the_engine_disturbs_says_so_and_is_made_again(
         if workspace.activity.text.startswith(MEASURING) and not asked:
             # With weights of its own: no window has opened it before.
             other = Recipe(source=Source(spec="sample:resnet18"), seed=4711)
-            params = SnapshotParams(recipe=other, metrics=workspace.metrics)
-            asked.append(workspace.engine.request("snapshot", params, drop, drop))
+            params = SnapshotQuery(recipe=other, metrics=workspace.metrics)
+            asked.append(workspace.engine.request(params, drop, drop))
 
     def drop(_answer: object) -> None:
         """It is the work that counts."""

@@ -148,11 +148,11 @@ def test_graphs_tables_and_differences(qtbot: QtBot, window: MainWindow) -> None
     place = cells.index("main")
     assert cells[place - 1] == "changed"
     assert "removed" in cells[place + 1]
-    area = page.diff.area
-    area.setFocus()
+    side = page.diff.new
+    side.setFocus()
     window.commands.action("next-change").trigger()
-    qtbot.keyClick(area, Qt.Key.Key_Down)
-    assert seen(area).text(DESCRIPTION)
+    qtbot.keyClick(side, Qt.Key.Key_Down)
+    assert seen(side).text(DESCRIPTION)
     switch = panes.difference.columns
     switch.setFocus()
     qtbot.keyClick(switch, Qt.Key.Key_Right)

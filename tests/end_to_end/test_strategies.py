@@ -19,7 +19,7 @@ def strategies(window: MainWindow) -> dict[str, str]:
 
 
 def badges(window: MainWindow) -> dict[str, str]:
-    return {node.title: node.badge for node in window.panes.fx.graph.canvas.graph().nodes}
+    return {node.title: node.badge for node in window.panes.fx.graph.canvas.graph().boxes}
 
 
 def test_a_node_gets_a_strategy_of_its_own_and_loses_it(

@@ -84,7 +84,7 @@ def test_chart_and_table_select_in_all_panes(qtbot: QtBot, open_window: OpenWind
     ]
     assert [each.amount for each in page.chart.spans()] == list(record.memory.live)
     longest = max(range(len(record.calls)), key=lambda each: record.calls[each].milliseconds)
-    place = page.chart.span_rect(longest).center().toPoint()
+    place = page.chart.place_of(longest).toPoint()
     click_segment(qtbot, page, "call")
     qtbot.mouseClick(page.chart, LEFT, pos=place)
     assert window.workspace.selection.chosen == record.calls[longest].nodes

@@ -34,7 +34,7 @@ class Tour:
     def press(self, key: str) -> None:
         """Do what a key does; a display without a window manager activates no window."""
         self.pressed.add(key)
-        (action,) = (action for each, action in self.window.commands if each.shortcut == key)
+        (action,) = (action for each, action in self.window.commands if each.keys == key)
         assert action.isEnabled(), key
         action.trigger()
 

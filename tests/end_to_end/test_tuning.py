@@ -16,8 +16,8 @@ from PySide6.QtTest import QTest
 
 from lowerscope.app.views.tune_dialog import TuneDialog
 from lowerscope.app.views.tune_page import TunePage
-from lowerscope.app.views.tune_words import call_text
 from lowerscope.app.workbench.tuning import Tuning
+from lowerscope.core.model.formatting import seconds_text
 from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.tuning import TunedFunction
@@ -194,8 +194,8 @@ def test_the_whole_model_by_weight_against_torch_and_rules(bench: Bench) -> None
         assert levels == known
         assert page.curve.points()[-1].value == each.best
         said = page.curve.accessibleDescription()
-        assert f"rules {call_text(each.by_rules)}" in said
-        assert f"torch {call_text(each.torch)}" in said
+        assert f"rules {seconds_text(each.by_rules)}" in said
+        assert f"torch {seconds_text(each.torch)}" in said
 
 
 def test_a_process_that_is_killed_is_said_and_what_it_found_is_kept(bench: Bench) -> None:

@@ -11,9 +11,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.formats import duration_text, error_text, milliseconds_text
 from lowerscope.app.views.variants_page import VariantsPage
 from lowerscope.app.window import MainWindow
+from lowerscope.core.model.formatting import duration_text, durations_text, error_text
 from lowerscope.core.recipe import Extension
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 from tests.end_to_end.small_nets import EXAMPLES, NET, write
@@ -66,12 +66,13 @@ def test_four_variants_run_in_a_row_and_can_be_gone_back_to_and_compared(
     records = [each.record for each in kept]
     assert all(record is not None and record.verdict == "match" for record in records)
     shown = [record for record in records if record is not None]
-    assert texts(page, 2) == [milliseconds_text(each.tvm_ms) for each in shown]
+    assert texts(page, 2) == [duration_text(each.tvm_ms) for each in shown]
     assert texts(page, 3) == ["✓ matches"] * 4
     for text, each in zip(texts(page, 4), shown, strict=True):
         assert each.times is not None
-        assert text.endswith(f" – {milliseconds_text(each.times.sides[0].high)}")
-    assert texts(page, 5) == [milliseconds_text(each.torch_ms or 0.0) for each in shown]
+        ours = each.times.sides[0]
+        assert text == durations_text(ours.low, ours.high)
+    assert texts(page, 5) == [duration_text(each.torch_ms or 0.0) for each in shown]
     assert texts(page, 7) == [error_text(each.max_abs_error) for each in shown]
     assert texts(page, 8) == [str(each.functions) for each in shown] == ["7", "5", "2", "2"]
     # They were measured by turns, beside the same calls of torch.
@@ -82,14 +83,14 @@ def test_four_variants_run_in_a_row_and_can_be_gone_back_to_and_compared(
     assert texts(page, 0)[0].startswith("●")
     bars = page.bars.bars()
     assert [bar.name for bar in bars] == [*NAMES, "torch"]
-    assert [bar.value for bar in bars[:4]] == [each.tvm_ms for each in shown]
+    assert [bar.values for bar in bars[:4]] == [(each.tvm_ms,) for each in shown]
     assert [place for place, bar in enumerate(bars) if bar.best] == stars
     # What is shown has its outcome now, as after a run of its own.
     assert workspace.run_record == shown[0]
 
     # Sorted by time, as a click on the title does; another one the other way.
     page.table.sortByColumn(2, Qt.SortOrder.DescendingOrder)
-    assert texts(page, 2)[-1] == milliseconds_text(shown[best].tvm_ms)
+    assert texts(page, 2)[-1] == duration_text(shown[best].tvm_ms)
     page.table.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
 
     # Return goes to the recipe of a row with its outcome, as one step of undo.

@@ -28,7 +28,7 @@ from lowerscope.core.engine.protocol import (
     to_raw,
 )
 from lowerscope.core.errors import Problem
-from lowerscope.core.records.graph import Box, GraphRecord
+from lowerscope.core.model.graph import Box, GraphRecord
 from lowerscope.core.records.model import InputRecord, ModelRecord, ParameterRecord
 from lowerscope.core.records.snapshot import FxNode, Note, Snapshot, TextRecord
 

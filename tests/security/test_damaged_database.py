@@ -13,7 +13,7 @@ import pytest
 import tvm
 from tvm import te
 
-from lowerscope.core import cache_limit, sandbox
+from lowerscope.core import sandbox
 from lowerscope.core.cache_limit import TRACES
 from lowerscope.core.cli import main
 from lowerscope.core.errors import LowerscopeError, problem_of_system
@@ -99,10 +99,10 @@ def test_a_folder_in_the_place_of_traces_is_named(database: Database, name: str)
 
 
 def test_a_full_disk_is_named(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    def write(file: Path, data: bytes) -> None:
+    def replace(old: Path, new: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(cache_limit, "write_whole", write)
+    monkeypatch.setattr(os, "replace", replace)
     with pytest.raises(OSError) as caught:  # noqa: PT011
         database.keep(function(), Kept(function="add"))
     problem = problem_of_system(caught.value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -25,7 +26,6 @@ from lowerscope.app.views import log_view
 from lowerscope.app.views.log_view import LogView
 from lowerscope.app.window import MainWindow
 from lowerscope.app.workspace import Workspace
-from lowerscope.core.engine.methods import METHODS
 from lowerscope.core.engine.protocol import (
     Failure,
     Progress,
@@ -35,7 +35,8 @@ from lowerscope.core.engine.protocol import (
     to_raw,
 )
 from lowerscope.core.errors import Problem
-from lowerscope.core.records.graph import GraphRecord
+from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.queries import QUERIES, Query, answer_type
 from lowerscope.core.records.snapshot import Note, TextRecord
 from lowerscope.core.schedules import At, Made
 from tests.app.engine_client.practice_window import Window, practice
@@ -314,11 +315,11 @@ def test_results_within_the_bounds_are_read() -> None:
     assert read(msgspec.msgpack.encode(made), tuple[Made | At, ...]) == made
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_results_of_all_methods_have_bounds(method: str) -> None:
+@pytest.mark.parametrize("query", QUERIES.values())
+def test_answers_to_all_queries_have_bounds(query: type[Query[Any]]) -> None:
     # What is no value of the type is told as such: the bounds themselves can be made of it.
     with pytest.raises(UnreadableResult, match="cannot be read"):
-        read(b"\xc1" + bytes(replies.NAME_CHARACTERS), METHODS[method].result)
+        read(b"\xc1" + bytes(replies.NAME_CHARACTERS), answer_type(query))
 
 
 @pytest.mark.parametrize("flood", flooding_child.TOO_LARGE)

@@ -15,13 +15,12 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.core import unfinished
 from lowerscope.core.cache_limit import cache_size, read_kept, set_cache_limit, write_kept
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.files.atomic_write import atomic_file, remove_leftovers
 from lowerscope.core.memo import key_of
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.session_files import Hashes, Layout, load_session, save_session
-from lowerscope.core.unfinished import whole_file
 from lowerscope.core.user_cache import cache_folder
 from tests.app.engine_client import practice_window
 
@@ -51,13 +50,11 @@ def test_a_clock_that_jumps_loses_nothing(
     assert cache_size() <= 6
     # What is being written when the clock jumps is not swept by another process.
     target = tmp_path / "report.html"
-    with whole_file(target) as made:
+    with atomic_file(target) as made:
         made.write_text("report")
-        subprocess.run(
-            [sys.executable, "-c", "from lowerscope.core.unfinished import sweep; sweep()"],
-            check=True,
-        )
-        unfinished.sweep()
+        code = "from lowerscope.core.files import atomic_write; atomic_write.remove_leftovers()"
+        subprocess.run([sys.executable, "-c", code], check=True)
+        remove_leftovers()
         assert made.exists()
     assert target.read_text() == "report"
 

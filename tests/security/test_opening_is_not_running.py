@@ -27,11 +27,11 @@ from tvm.script import from_source
 from lowerscope.app.trusting import code_of
 from lowerscope.core.cli import recipe_of_command
 from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.model.queries import SnapshotQuery, TextQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.passes.presets import load_preset
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import InputSpec, Recipe, Source, Step
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.rendering.programs.builder_text import builder_text
 from lowerscope.core.rendering.programs.te_text import te_text
 from lowerscope.core.schedule_files import load_schedules
@@ -299,7 +299,7 @@ def test_names_that_a_recipe_gives_are_strings(
     assert json.dumps(evil) in builder_text(module).record.text
     for name in functions:
         with contextlib.suppress(LowerscopeError):  # a Relax function has no tensor expression
-            pipeline.text(recipe, "te", str(name.name_hint), Silent())
+            pipeline.answer(TextQuery(recipe, str(name.name_hint), "te"))
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -312,7 +312,7 @@ def test_a_session_calls_no_other_machine(tmp_path: Path, pipeline: Pipeline) ->
         path.write_text(json.dumps({"recipe": recipe}))
         opened = load_session(path, Hashes()).recipe
         assert opened.remote is not None
-        assert pipeline.snapshot(opened, DEFAULT, Silent()).functions
+        assert pipeline.answer(SnapshotQuery(opened, DEFAULT)).functions
         with pytest.raises(BlockingIOError):
             tracker.accept()
 

@@ -13,10 +13,10 @@ from lowerscope.core import directories, sandbox
 from lowerscope.core.cache_limit import SANDBOXED, TRACES, cache_size, clear_cache, read_kept
 from lowerscope.core.directories import files_below, open_directory, open_file, remove
 from lowerscope.core.engine.temporary_files import sweep
+from lowerscope.core.files.atomic_write import WRITES, atomic_write
 from lowerscope.core.running import running_call
 from lowerscope.core.sandbox_folder import CODE_CACHES, SandboxFolder, folders, own_folder
-from lowerscope.core.unfinished import WRITES, write_text
-from lowerscope.core.user_cache import cache_folder, user_cache_folder, write_whole
+from lowerscope.core.user_cache import cache_folder, user_cache_folder
 from tests.sandboxes import needs_sandbox
 
 
@@ -204,8 +204,9 @@ def test_what_was_planted_in_the_cache_before_is_not_followed(home: Path) -> Non
     clear_cache()
     assert (home.parent / "tuned" / "f-1.json").read_text() == "mine"
     assert is_whole(home)
-    (cache / f"f-2.{os.getpid()}").symlink_to(home / "mine")
-    write_whole(cache / "f-2.json", b"2")
+    (cache / "f-2.json").symlink_to(home / "mine")
+    atomic_write(cache / "f-2.json", b"2", private=True)
+    assert (cache / "f-2.json").stat().st_mode & 0o777 == 0o600
     assert (cache / "f-2.json").read_bytes() == b"2"
     assert is_whole(home)
 
@@ -323,8 +324,8 @@ def test_a_command_writes_beside_its_target_only_where_it_is_said(
     home.mkdir()
     folder.mkdir()
     monkeypatch.setenv(WRITES, f"{home}\n{folder}")
-    write_text(home / "report.html", "report")
-    write_text(tmp_path / "other.html", "other")
+    atomic_write(home / "report.html", "report")
+    atomic_write(tmp_path / "other.html", "other")
     assert os.listdir(home) == []
     assert os.listdir(folder) == ["report.html"]
     assert (tmp_path / "other.html").read_text() == "other"

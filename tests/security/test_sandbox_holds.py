@@ -497,7 +497,7 @@ def test_memory_is_limited_for_the_whole_tree_whatever_session_it_is_in(report: 
     code = HUNGRY.format(each=100 * MB)
     done = ended(enclosed(code, memory=300 * MB, calls_file=report), pass_fds=(report,))
     assert done.returncode == 2
-    assert "held more than the memory that it may have, 300 MB" in done.stderr
+    assert "held more than the memory that it may have, 315 MB" in done.stderr
     found = running_call.read(report)
     assert found.too_much > 300 * MB
     assert found.too_many == 0

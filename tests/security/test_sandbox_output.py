@@ -11,8 +11,8 @@ import pytest
 from PySide6.QtCore import QObject
 
 from lowerscope.app.children.handing_over import ask_for_file
-from lowerscope.core.engine.protocol import SaveValuesParams
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import SaveValuesQuery
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.sandbox_folder import SandboxFolder
 from lowerscope.core.sandbox_output import SandboxOutput, only
@@ -108,10 +108,10 @@ class Client(QObject):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[str] = []
+        self.asked: list[object] = []
 
-    def request(self, method: str, *_: object) -> None:
-        self.asked.append(method)
+    def request(self, query: object, *_: object) -> None:
+        self.asked.append(query)
 
 
 def test_what_a_child_is_given_is_written_through_no_link(
@@ -130,10 +130,10 @@ def test_what_a_child_is_given_is_written_through_no_link(
     monkeypatch.setattr(SandboxFolder, "new_folder", with_link)
     client: Any = Client()
     problems: list[Problem] = []
-    params = SaveValuesParams(
+    params = SaveValuesQuery(
         recipe=Recipe(source=Source(spec="sample:matmul")), name="x", file=str(rules)
     )
-    ask_for_file(client, "save_values", params, problems.append, problems.append)
+    ask_for_file(client, params, problems.append, problems.append)
     assert (home / "mine").read_text() == "mine"
     assert [each.where for each in problems] == [str(rules)]
     assert client.asked == []

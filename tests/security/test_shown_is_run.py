@@ -22,16 +22,17 @@ from lowerscope.app.views.run_code_dialog import RunCodeDialog
 from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.core.engine.jobs import Job, Jobs
-from lowerscope.core.engine.protocol import Failure, SnapshotParams
+from lowerscope.core.engine.protocol import Failure
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.catalogue import Wanted
 from lowerscope.core.export.folder import export
 from lowerscope.core.extensions import load_extension
 from lowerscope.core.memo import Memo
+from lowerscope.core.model.queries import SnapshotQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Extension, Recipe, Source
 from lowerscope.core.records.tuning import TuneOptions
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.sources import approved_files
 from lowerscope.core.sources.environments import Environment
 from lowerscope.core.sources.loading import open_model
@@ -440,7 +441,7 @@ def test_a_refusal_that_code_catches_is_told(tmp_path: Path) -> None:
     assert "model" not in memo
     answers: list[object] = []
     jobs = Jobs(answers.append)
-    job = Job(1, "snapshot", SnapshotParams(recipe=Recipe(source=Source(spec="")), metrics=DEFAULT))
+    job = Job(1, SnapshotQuery(Recipe(source=Source(spec="")), DEFAULT))
     jobs.add(job)
     jobs.run(job, lambda _params, _context: width_of(path))
     (answer,) = answers

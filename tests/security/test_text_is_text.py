@@ -105,7 +105,7 @@ FACTORIES = {
 """Files that make them, or derive from them."""
 
 NAMED = {"focus_ring.py": {"QLabel"}, "document.py": {"QTextDocument"}} | {
-    "highlighter.py": {"QTextDocument"}
+    "painting.py": {"QTextDocument"}
 }
 """Files that name them as a type, and neither call them nor derive from them."""
 

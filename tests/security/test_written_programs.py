@@ -19,6 +19,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.files import file_names
 from lowerscope.core.export.module_files import script_files
 from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.rendering.script import function_script
 from tests.security.hostile_names import RUN, it_ran, names, recipes
 from tests.security.written_programs import check
 
@@ -33,6 +34,16 @@ def test_a_text_is_the_same_in_a_program(text: str) -> None:
     program = f'"""Of {python_text.docstring(text)}."""\n'
     assert ast.get_docstring(ast.parse(program), clean=False) == f"Of {text}."
     assert "\n" not in python_text.docstring(text)
+
+
+def test_strings_of_scripts_have_their_characters() -> None:
+    x = te.placeholder((4,), "float32", name="x")
+    function = te.create_prim_func([x, te.compute((4,), lambda i: x[i] + 1, name="y")])
+    noted = function.with_attr("é\\xC3", "名\\xC3")
+    script = function_script(noted, "main")
+    assert '"é\\\\xC3": "名\\\\xC3"' in script
+    read = tvm.script.from_source(script)
+    assert read.attrs["é\\xC3"] == "名\\xC3"
 
 
 @given(text=texts)

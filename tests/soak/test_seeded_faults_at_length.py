@@ -11,8 +11,8 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.core.cli import main, recipe_of_command
+from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from tests.end_to_end.conftest import _look, children, lasting, open_window
 from tests.end_to_end.driving import OpenWindow, wait_for_records, wait_until
 from tests.seeding import FAULTS, FEW, LOWERINGS, SAMPLES_OF_TORCH
@@ -63,4 +63,4 @@ def test_the_window_names_the_node_where_a_fault_starts(
 def test_the_first_batch_norm_of_many_that_a_stock_importer_trains_is_named() -> None:
     small = ("--input", "x=1,3,64,64:float32")
     recipe = recipe_of_command(("run", "sample:resnet18", *small, *FEW, "--importer", "tvm-fx"))
-    assert Pipeline().run(recipe, Silent()).first_difference == "fx:bn1"
+    assert Pipeline().answer(RunQuery(recipe)).first_difference == "fx:bn1"

@@ -36,4 +36,4 @@ def test_a_run_is_timed_beside_torch_compile(qtbot: QtBot, open_window: OpenWind
     assert names == ["TVM", "torch", "torch.compile"]
     bars = window.panes.result.times.bars.bars()
     assert [each.name for each in bars] == names
-    assert all(each.value > 0 for each in bars)
+    assert all(each.values[0] > 0 for each in bars)

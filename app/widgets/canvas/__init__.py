@@ -1,1 +1,1 @@
-"""The canvas of a graph: drawn in tiles, searched, and walked by keyboard."""
+"""The canvas of a graph: drawn in tiles, with search and keyboard navigation."""

@@ -1,27 +1,56 @@
-"""What the colours of nodes say: their strategies, their kinds, or figures such as times."""
+"""Colours of nodes, by strategy, kind, or a value such as a time."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from PySide6.QtGui import QColor
 
 from lowerscope.app.theme_colours import Theme, kind_colour, strategy_colour
-from lowerscope.app.widgets.canvas.graph import CanvasNode, CanvasShade
+from lowerscope.core.model.graph import Box
 
 Colouring = Literal["strategy", "kind", "time", "error"]
-"""What the colours say: the last two show figures, those of `CanvasShade`."""
+"""Property of nodes that colours show; the last two show the values of `CanvasShade`."""
 
 FIGURES: tuple[Colouring, ...] = ("time", "error")
-"""The colourings that show figures."""
+"""Colourings that show values."""
+
+
+@dataclass(frozen=True)
+class CanvasShade:
+    """A value of a node that its colour shows.
+
+    Attributes
+    ----------
+    level : float
+        From 0, the least in the graph, to 1, the greatest.
+    text : str
+        The value as text, in place of the badge.
+    wrong : bool
+        Whether the value is wrong, whatever the level.
+    """
+
+    level: float
+    text: str
+    wrong: bool = False
+
+
+@dataclass(frozen=True)
+class CanvasFigures:
+    """Values of nodes by id, and a legend: ``"ramp"`` or ``"wrong"``, and its text."""
+
+    shades: Mapping[str, CanvasShade] = field(default_factory=dict)
+    legend: tuple[tuple[str, str], ...] = ()
+
 
 _GROUNDS = {"added": "right_ground", "removed": "wrong_ground", "changed": "changed"}
 
 STATUSES = frozenset(_GROUNDS)
-"""Strategies of nodes that say what became of them instead."""
+"""Strategies that are the status of a node in a difference."""
 
 
 def node_colour(theme: Theme, strategy: str, role: str, colouring: Colouring) -> str:
-    """The colour of the bar of a node with a strategy, or none, and a role."""
+    """Return the colour of the bar of a node with a strategy, or none, and a role."""
     if colouring == "strategy" and strategy:
         return strategy_colour(theme, strategy)
     if colouring == "strategy":
@@ -30,14 +59,14 @@ def node_colour(theme: Theme, strategy: str, role: str, colouring: Colouring) ->
 
 
 def status_ground(theme: Theme, status: str) -> str:
-    """The ground of a node with a status in a difference, or of all others."""
+    """Return the background of a node with a status in a difference, or of any other node."""
     name = _GROUNDS.get(status)
     ground: str = theme.node if name is None else getattr(theme, name)
     return ground
 
 
 def shade_colour(theme: Theme, shade: CanvasShade | None, colouring: Colouring) -> str:
-    """The colour of the bar of a node with a figure, or without one."""
+    """Return the colour of the bar of a node with a value, or without one."""
     if shade is None:
         return theme.faint
     if shade.wrong:
@@ -46,14 +75,14 @@ def shade_colour(theme: Theme, shade: CanvasShade | None, colouring: Colouring) 
 
 
 def shade_ground(theme: Theme, shade: CanvasShade, colouring: Colouring) -> str:
-    """The ground of a node with a figure: the darker, or in the dark the lighter, the more."""
+    """Return the background of a node with a value: darker for more, or lighter in a dark theme."""
     if shade.wrong:
         return theme.wrong_ground
     return ramp(theme, shade.level, colouring)
 
 
 def ramp(theme: Theme, level: float, colouring: Colouring) -> str:
-    """The ground for a level from 0 to 1."""
+    """Return the background for a level from 0 to 1."""
     least = QColor(theme.node)
     most = QColor(theme.heat_ground if colouring == "time" else theme.error_ground)
     parts = zip(least.getRgb()[:3], most.getRgb()[:3], strict=True)  # type: ignore[index]
@@ -61,7 +90,7 @@ def ramp(theme: Theme, level: float, colouring: Colouring) -> str:
 
 
 def legend_colour(theme: Theme, key: str, colouring: Colouring) -> str:
-    """The colour of a strategy or a kind, or of what must not be."""
+    """Return the colour of a strategy or a kind, or of wrong values."""
     if key == "wrong":
         return theme.wrong
     if colouring == "strategy":
@@ -69,9 +98,9 @@ def legend_colour(theme: Theme, key: str, colouring: Colouring) -> str:
     return kind_colour(theme, key)
 
 
-def present(nodes: Iterable[CanvasNode], colouring: Colouring) -> set[str]:
-    """The strategies or kinds that at least one node has."""
+def present(nodes: Iterable[Box], colouring: Colouring) -> set[str]:
+    """Return the strategies or kinds that at least one node has."""
     if colouring == "strategy":
         return {node.strategy for node in nodes if node.strategy}
-    # What is fused is a call, of the colour of calls.
-    return {"call" if node.role == "fused" else node.role for node in nodes}
+    # Fused nodes are calls, and have their colour.
+    return {"call" if node.kind == "fused" else node.kind for node in nodes}

@@ -1,4 +1,4 @@
-"""The drawing of a graph with what floats over it: its parts in tiles, marks, motion, overlays."""
+"""Drawing of a graph: tiles, marks, animation, and the overlays."""
 
 from collections.abc import Collection, Mapping
 
@@ -7,8 +7,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.canvas.colours import FIGURES, Colouring, present
-from lowerscope.app.widgets.canvas.graph import CanvasFigures, CanvasGraph
+from lowerscope.app.widgets.canvas.colours import FIGURES, CanvasFigures, Colouring, present
 from lowerscope.app.widgets.canvas.index import GraphIndex
 from lowerscope.app.widgets.canvas.minimap import Minimap
 from lowerscope.app.widgets.canvas.motion import Motion, State
@@ -17,34 +16,36 @@ from lowerscope.app.widgets.canvas.paint import GraphPainter, Marks
 from lowerscope.app.widgets.canvas.panning_area import PanningArea
 from lowerscope.app.widgets.canvas.tiles import Scene, TileCache
 from lowerscope.app.widgets.empty_state import EmptyState
+from lowerscope.core.model.graph import GraphRecord
 
-# A graph of so many nodes and edges is painted as it is, which is always sharp; above it, in tiles.
+# A graph of up to this many nodes and edges is painted directly, which is always sharp; a larger
+# one in tiles.
 _SMALL = 400
 _SETTLED_MS = 120
 _GAP = 8
-# The overview takes no more of the viewport than this share of its width.
+# Greatest share of the viewport's width for the overview.
 _MINIMAP_SHARE = 0.4
-# In a narrower viewport the overview would stand on what the boxes say; scroll bars tell the place.
+# In a narrower viewport the overview would cover the text of boxes; scroll bars show the position.
 _LEAST_BESIDE_MINIMAP = 300
 
 
 class CanvasDrawing(PanningArea):
-    """A graph that is laid out already, to look at.
+    """A drawing of a graph that has a layout.
 
     Parameters
     ----------
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
 
     Attributes
     ----------
     empty, legend, zoom_control, minimap : QWidget
-        What floats over the drawing, or stands in its place.
+        Overlays of the drawing; ``empty`` replaces it.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._index = GraphIndex(CanvasGraph())
+        self._index = GraphIndex(GraphRecord())
         self._painter = GraphPainter(self._index)
         self._tiles = TileCache(self._draw_tile)
         self._motion = Motion(self)
@@ -83,11 +84,11 @@ class CanvasDrawing(PanningArea):
         self._settle_timer.timeout.connect(self._settle)
         theme.notifier().changed.connect(self._redraw)
 
-    # What is shown
+    # Content
 
     def show_graph(
         self,
-        graph: CanvasGraph,
+        graph: GraphRecord,
         keep_view: bool = False,
         anchor: str = "",
         at: QPointF | None = None,
@@ -96,14 +97,14 @@ class CanvasDrawing(PanningArea):
 
         Parameters
         ----------
-        graph : CanvasGraph
+        graph : GraphRecord
             The graph; an empty one shows the empty state.
         keep_view : bool
-            Stay at this scale and place, for a graph that is another state of the same.
+            Keep the scale and position, for another state of the same graph.
         anchor : str
-            The node that has become a frame, or the other way round: its corner stays where it is.
+            The node that has become a frame, or vice versa: its corner keeps its position.
         at : QPointF, optional
-            The place in the viewport where it was clicked; it stays under the mouse.
+            The position in the viewport that was clicked; it stays under the mouse.
         """
         before = State(self._index, self._painter)
         corner = None if not anchor else self._index.place(anchor)
@@ -111,9 +112,9 @@ class CanvasDrawing(PanningArea):
         self._index = GraphIndex(graph)
         self._painter = self._new_painter()
         self._selection &= self._index.nodes.keys()
-        there = bool(graph.nodes)
+        there = bool(graph.boxes)
         if keep_view and not anchor:
-            # What is seen of both stays in its place, such as from step to step.
+            # What is visible in both keeps its position, such as from step to step.
             anchor = self._seen_of_both(before)
             corner = before.index.place(anchor) if anchor else None
             keep_view = bool(anchor) or not before.index.nodes
@@ -132,7 +133,7 @@ class CanvasDrawing(PanningArea):
         self._show_legend()
 
     def _seen_of_both(self, before: State) -> str:
-        """Return the topmost node in view that both graphs have, with the same words."""
+        """Return the topmost visible node that both graphs have, with the same text."""
         seen = self.view.to_graph_area(QRectF(self.viewport().rect()))
         there = self._index.nodes
         common = [
@@ -143,7 +144,7 @@ class CanvasDrawing(PanningArea):
         return min(common, key=lambda name: before.index.rects[name].top(), default="")
 
     def _hold(self, before: QRectF, after: QRectF, origin: QPointF, at: QPointF | None) -> None:
-        """Let the corner of a place stay where it was in the viewport, and the mouse on it."""
+        """Keep a corner at its position in the viewport, and under the mouse."""
         corner = before.topLeft() * self.view.zoom + origin
         wanted = corner - after.topLeft() * self.view.zoom
         if at is not None:
@@ -152,41 +153,41 @@ class CanvasDrawing(PanningArea):
         self.view.move_to(wanted)
         self.show_view()
 
-    def graph(self) -> CanvasGraph:
-        """The graph that is shown."""
+    def graph(self) -> GraphRecord:
+        """Return the graph that is shown."""
         return self._index.graph
 
     def set_selection(self, ids: Collection[str]) -> None:
-        """Mark these nodes, as far as they are here; the view does not move."""
+        """Mark these nodes as selected, as far as they are in the graph; the view does not move."""
         self._selection = frozenset(ids) & self._index.nodes.keys()
         self.viewport().update()
 
     def selection(self) -> frozenset[str]:
-        """The nodes that are marked."""
+        """Return the selected nodes."""
         return self._selection
 
     def set_empty(self, title: str, hint: str = "") -> None:
-        """What is said while there is no node."""
+        """Set the text that is shown while there are no nodes."""
         self.empty.set_text(title, hint)
 
     def colouring(self) -> Colouring:
-        """What the colours of nodes say."""
+        """Return the property that the colours of nodes show."""
         return self._colouring
 
     def set_colouring(self, colouring: Colouring) -> None:
-        """Let the colours of nodes say their strategies or their kinds, or show figures."""
+        """Colour nodes by strategy, by kind or by a value."""
         self._colouring = colouring
         self._recolour()
 
     def set_figures(self, figures: Mapping[Colouring, CanvasFigures]) -> None:
-        """Take other figures, by the colouring that shows them."""
+        """Set the values of nodes, by the colouring that shows them."""
         if figures != self._figures:
             self._figures = figures
             if self._colouring in FIGURES:
                 self._recolour()
 
     def has_figures(self, colouring: Colouring) -> bool:
-        """Whether there are figures that a colouring would show."""
+        """Return whether a colouring has values to show."""
         figures = self._figures.get(colouring)
         return figures is not None and bool(figures.shades)
 
@@ -204,45 +205,45 @@ class CanvasDrawing(PanningArea):
         self._redraw()
 
     def switch_colouring(self) -> None:
-        """Go over from strategies to kinds, or back; from figures to strategies."""
+        """Switch from strategies to kinds or back, or from values to strategies."""
         self.set_colouring("kind" if self._colouring == "strategy" else "strategy")
 
     def set_legend(self, words: Mapping[str, str]) -> None:
-        """Say what the colours of strategies mean; those that no node has are left out."""
+        """Set the legend of strategies; those that no node has are left out."""
         self._legend_words["strategy"] = dict(words)
         self._show_legend()
 
     def labels(self) -> bool:
-        """Whether what flows is written beside all edges."""
+        """Return whether all edges have labels."""
         return self._labels
 
     def switch_labels(self) -> None:
-        """Write what flows beside all edges, or beside those of marked nodes alone."""
+        """Label all edges, or only those of marked nodes."""
         self._labels = self._painter.labels = not self._labels
         self._redraw()
 
     def wants_minimap(self) -> bool:
-        """Whether there is an overview where the graph is larger than the view."""
+        """Return whether a graph larger than the view has an overview."""
         return self._wants_minimap
 
     def switch_minimap(self) -> None:
-        """Have an overview where the graph is larger than the view, or never."""
+        """Switch the overview of graphs larger than the view on or off."""
         self._wants_minimap = not self._wants_minimap
         self._place_overlays()
 
     def picture(self, *, seen: bool) -> tuple[GraphPainter, QRectF]:
-        """What paints the graph as it looks now, and its area, or the one that is seen."""
+        """Return a painter of the graph in its current state, and its area or the visible part."""
         area = self.view.to_graph_area(QRectF(self.viewport().rect()))
         return self._painter, area & self._index.bounds() if seen else self._index.bounds()
 
-    # Where the view is
+    # View
 
     def go_home(self) -> None:
-        """Show the graph as it is first shown: its top, in the middle, at a readable scale."""
+        """Show the initial view: the top of the graph, centred, at a readable scale."""
         self.look_at(self._index.bounds(), self._middle())
 
     def reveal(self, name: str) -> bool:
-        """Move the view until a node is seen; False when it is not in this graph."""
+        """Scroll until a node is visible; return False if it is not in this graph."""
         place = self._index.place(name)
         if place is None:
             return False
@@ -250,7 +251,7 @@ class CanvasDrawing(PanningArea):
         return True
 
     def zoom_to_selection(self) -> None:
-        """Show what is selected, as large as it fits, or everything where nothing is."""
+        """Fit the selection into the view, or the whole graph where nothing is selected."""
         area = QRectF()
         for name in self._selection:
             area |= self._index.rects[name]
@@ -260,18 +261,18 @@ class CanvasDrawing(PanningArea):
             self.fit_to(area.adjusted(-24, -24, 24, 24))
 
     def centre_on(self, place: QPointF) -> None:
-        """Bring a place of the graph to the middle of the viewport."""
+        """Centre the view on a point of the graph."""
         middle = QRectF(self.viewport().rect()).center()
         self._move_by(middle - place * self.view.zoom - self.view.origin)
 
     def node_rect(self, name: str) -> QRectF:
-        """Where a node, or the frame of what is expanded, stands in the viewport."""
+        """Return the area of a node, or of the frame of an expanded group, in the viewport."""
         place = self._index.place(name)
         assert place is not None, name
         return self.view.to_viewport(place)
 
     def is_moving(self) -> bool:
-        """Whether nodes are on their way to their places."""
+        """Return whether nodes are being animated."""
         return self._motion.is_running()
 
     def set_zoom(self, zoom: float, anchor: QPointF | None = None) -> None:
@@ -281,7 +282,7 @@ class CanvasDrawing(PanningArea):
         super().set_zoom(zoom, anchor)
 
     def show_view(self) -> None:
-        """Let the scroll bars, the scale, the overview and the picture follow the view."""
+        """Update scroll bars, scale, overview and picture to the view."""
         super().show_view()
         self.zoom_control.show_zoom(self.view.zoom)
         seen = self.view.to_graph_area(QRectF(self.viewport().rect()))
@@ -310,7 +311,7 @@ class CanvasDrawing(PanningArea):
             self.legend.set_entries(words, self._colouring)
             self._place_overlays()
             return
-        there = present(self._index.graph.nodes, self._colouring)
+        there = present(self._index.graph.boxes, self._colouring)
         known = self._legend_words[self._colouring]
         self.legend.set_entries(
             [(key, word) for key, word in known.items() if key in there], self._colouring
@@ -336,7 +337,7 @@ class CanvasDrawing(PanningArea):
         self.zoom_control.setGeometry(right, bottom, size.width(), size.height())
         legend = self.legend.sizeHint()
         middle = bottom + (size.height() - legend.height()) // 2
-        # Where there is no room beside the buttons, it stands above them.
+        # If there is no room beside the buttons, the legend is above them.
         beside = _GAP + legend.width() < right
         at = middle if beside else bottom - legend.height() - 4
         room = area.width() - 2 * _GAP
@@ -356,7 +357,7 @@ class CanvasDrawing(PanningArea):
     # Painting
 
     def marks(self) -> Marks:
-        """What is marked."""
+        """Return the marks of the graph."""
         return Marks(selection=self._selection)
 
     def _draw_tile(self, painter: QPainter, area: QRectF, zoom: float) -> None:
@@ -366,14 +367,14 @@ class CanvasDrawing(PanningArea):
         zoom, origin = self.view.zoom, self.view.origin
         graph = self._index.graph
         ground = QColor(theme.current().panel)
-        if len(graph.nodes) + len(graph.edges) > _SMALL:
+        if len(graph.boxes) + len(graph.edges) > _SMALL:
             scene = Scene(self.viewport().rect(), origin, zoom)
             bounds, settled = self._index.bounds(), self._settled
             if not self._tiles.paint(painter, scene, ground, settled, bounds, is_frame):
                 self.viewport().update()
         painter.translate(origin)
         painter.scale(zoom, zoom)
-        if len(graph.nodes) + len(graph.edges) <= _SMALL:
+        if len(graph.boxes) + len(graph.edges) <= _SMALL:
             self._painter.paint(painter, area, zoom)
         seen = self.view.to_graph_area(QRectF(self.viewport().rect()))
         self._painter.paint_marks(painter, seen, zoom, self.marks())

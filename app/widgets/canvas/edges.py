@@ -7,9 +7,9 @@ from itertools import islice, pairwise
 from PySide6.QtCore import QLineF, QPointF, QRectF
 from PySide6.QtGui import QPainterPath
 
-from lowerscope.app.widgets.canvas.graph import CanvasEdge
 from lowerscope.app.widgets.canvas.index import MOST_CELLS, GraphIndex
 from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
+from lowerscope.core.model.graph import Edge
 
 LABEL_PIXELS = 11.0
 _ARROW_LENGTH = 7.0
@@ -22,14 +22,14 @@ _LARGE_CELL = 1600.0
 
 
 class Bunch:
-    """Edges that start in one cell; they are drawn by one call.
+    """Edges that start in one cell, and are drawn by one call.
 
     Attributes
     ----------
     edges : list of int
-        Their numbers.
+        Their indices.
     left, top, right, bottom : float
-        What they and their labels touch.
+        The extent of them and their labels.
     """
 
     def __init__(self) -> None:
@@ -39,8 +39,8 @@ class Bunch:
         self.right: float = -math.inf
         self.bottom: float = -math.inf
 
-    def add(self, number: int, edge: CanvasEdge) -> None:
-        """Add an edge."""
+    def add(self, number: int, edge: Edge) -> None:
+        """Add an edge by its index."""
         self.edges.append(number)
         xs, ys = [x for x, _ in edge.points], [y for _, y in edge.points]
         beside = _LABEL_GAP + _WIDEST_LETTER * len(edge.label)
@@ -52,17 +52,17 @@ class Bunch:
         self.bottom = max(self.bottom, *ys)
 
     def cells(self) -> Iterator[tuple[int, int]]:
-        """The large cells that it touches."""
+        """Return the large cells that it overlaps."""
         return _cells(self.left, self.top, self.right, self.bottom)
 
 
 class EdgePaths:
-    """The paths of a graph's edges, each made once, when it is first seen.
+    """The paths of a graph's edges, created when they are first visible.
 
     Parameters
     ----------
     index : GraphIndex
-        The graph and where its nodes are.
+        The graph and the positions of its nodes.
     """
 
     def __init__(self, index: GraphIndex) -> None:
@@ -74,8 +74,8 @@ class EdgePaths:
         self._labels: dict[int, QRectF] = {}
         self._metrics = TextMetrics(ui_font(LABEL_PIXELS))
         self._at: dict[str, list[int]] = {}
-        # The edge that has the label, for each source and label: what flows out of a node is the
-        # same on all its edges, and said once.
+        # The edge that has the label, for each source and label: the output of a node is the same
+        # on all its edges, and is labelled once.
         placed: dict[tuple[str, str], int] = {}
         others: dict[tuple[str, str], int] = {}
         bunches: dict[tuple[int, int], Bunch] = {}
@@ -90,7 +90,7 @@ class EdgePaths:
         self._labelled_for = {**others, **placed}
         self._labelled = frozenset(self._labelled_for.values())
         self._bunches = list(bunches.values())
-        # Where to look for them, so that a small area is not held against all.
+        # Spatial index, so that a small area is not tested against every bunch.
         self._cells: dict[tuple[int, int], list[Bunch]] = {}
         room = MOST_CELLS
         for bunch in self._bunches:
@@ -99,7 +99,7 @@ class EdgePaths:
                 room -= 1
 
     def inside(self, area: QRectF) -> list[Bunch]:
-        """The bunches that touch an area."""
+        """Return the bunches that overlap an area."""
         left, top, right, bottom = area.left(), area.top(), area.right(), area.bottom()
         cells = list(_cells(left, top, right, bottom)) if area.width() < 20 * _LARGE_CELL else []
         near: Iterable[Bunch] = self._bunches
@@ -115,14 +115,14 @@ class EdgePaths:
         ]
 
     def drawn(self, bunch: Bunch) -> tuple[QPainterPath, QPainterPath]:
-        """Lines and arrows of a bunch, each as one path."""
+        """Return the lines and arrows of a bunch, each as one path."""
         found = self._drawn.get(id(bunch))
         if found is None:
             found = self._drawn[id(bunch)] = self.together(bunch.edges)
         return found
 
     def straight(self, bunch: Bunch) -> list[QLineF]:
-        """The lines of a bunch without curves, for a small scale."""
+        """Return the lines of a bunch without curves, for a small scale."""
         found = self._straight.get(id(bunch))
         if found is None:
             found = self._straight[id(bunch)] = [
@@ -133,12 +133,12 @@ class EdgePaths:
         return found
 
     def of_nodes(self, names: Iterable[str]) -> list[int]:
-        """The numbers of the edges at some nodes."""
+        """Return the indices of the edges of some nodes."""
         found = {number: None for name in names for number in self._at.get(name, ())}
         return list(found)
 
     def together(self, numbers: Iterable[int]) -> tuple[QPainterPath, QPainterPath]:
-        """Lines and arrows of these edges, each as one path."""
+        """Return the lines and arrows of these edges, each as one path."""
         lines, arrows = QPainterPath(), QPainterPath()
         for number in numbers:
             line, arrow = self._path(number)
@@ -147,12 +147,12 @@ class EdgePaths:
         return lines, arrows
 
     def labels(self, bunch: Bunch, area: QRectF) -> list[tuple[str, QRectF]]:
-        """The labels of a bunch that touch an area, with their places."""
+        """Return the labels of a bunch that overlap an area, with their positions."""
         labelled = [number for number in bunch.edges if number in self._labelled]
         return [each for each in self.labels_of(labelled) if each[1].intersects(area)]
 
     def labels_of(self, numbers: Iterable[int]) -> list[tuple[str, QRectF]]:
-        """The labels of these edges, and their places; what says the same is said once."""
+        """Return the labels of these edges, each text once, with their positions."""
         said: dict[tuple[str, str], int] = {}
         for number in numbers:
             edge = self._edges[number]
@@ -174,7 +174,7 @@ class EdgePaths:
         return found
 
     def _place_label(self, number: int) -> QRectF:
-        """Where it was said, or beside the line, where it meets no node and no other label."""
+        """Return the label's position: as before, or beside the line, clear of nodes and labels."""
         metrics = self._metrics
         edge = self._edges[number]
         width = metrics.horizontalAdvance(edge.label) + 4
@@ -215,21 +215,21 @@ def _cells(left: float, top: float, right: float, bottom: float) -> Iterator[tup
             yield x, y
 
 
-def label_points(edge: CanvasEdge) -> list[QPointF]:
-    """Places on an edge for its label, the best first: the middle of its longest upright parts."""
+def label_points(edge: Edge) -> list[QPointF]:
+    """Return positions on an edge for its label, best first: middles of long vertical parts."""
     parts = [(abs(y1 - y0), x0, y0, x1, y1) for (x0, y0), (x1, y1) in pairwise(edge.points)]
     parts.sort(key=lambda part: (part[1] == part[3], part[0]), reverse=True)
     places = []
     for _, x0, y0, x1, y1 in parts[:3]:
         for share in (0.45, 0.3, 0.65):
-            # On a curve with upright ends: an S, whose middle is the middle of the straight line.
+            # With vertical ends, the curve is an S, whose middle is that of the straight line.
             bend = share * share * (3 - 2 * share)
             places.append(QPointF(x0 + (x1 - x0) * bend, y0 + (y1 - y0) * share))
     return places
 
 
 def line_path(points: tuple[tuple[float, float], ...]) -> QPainterPath:
-    """The line through the points: curves that leave and arrive upright, or rounded corners."""
+    """Return the line through the points: curves with vertical ends, or rounded corners."""
     shortened = _without_arrow(points)
     path = QPainterPath(QPointF(*shortened[0]))
     if any(_is_level(a, b) for a, b in pairwise(shortened)):
@@ -239,14 +239,14 @@ def line_path(points: tuple[tuple[float, float], ...]) -> QPainterPath:
         if abs(x1 - x0) < 0.5:
             path.lineTo(x1, y1)
         else:
-            # A wide step keeps upright for longer, or it would begin with a kink.
+            # A wide step stays vertical for longer, or it would begin with a kink.
             bend = (y1 - y0) * (0.9 if abs(x1 - x0) > abs(y1 - y0) else 0.5)
             path.cubicTo(x0, y0 + bend, x1, y1 - bend, x1, y1)
     return path
 
 
 def arrow_path(points: tuple[tuple[float, float], ...]) -> QPainterPath:
-    """The head at the end of the line."""
+    """Return the arrow head at the end of the line."""
     x, y = points[-1]
     dx, dy = _direction(points)
     bx, by = x - dx * _ARROW_LENGTH, y - dy * _ARROW_LENGTH
@@ -260,7 +260,7 @@ def arrow_path(points: tuple[tuple[float, float], ...]) -> QPainterPath:
 
 
 def _direction(points: tuple[tuple[float, float], ...]) -> tuple[float, float]:
-    """How the line arrives: level where its last part is level, else upright."""
+    """Return the direction of the line at its end: horizontal or vertical, as its last part."""
     (x0, y0), (x1, y1) = points[-2], points[-1]
     if _is_level(points[-2], points[-1]) and x0 != x1:
         return (1.0 if x1 > x0 else -1.0), 0.0

@@ -7,7 +7,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from lowerscope.app.theme import current
 
-#: Of the disc: where a node is large, a part of it; where it is small, still to be seen.
+#: Radius of the disc, in the graph's coordinates, and its least radius in pixels, to stay visible.
 _RADIUS = 6.0
 _PIXELS = 3.0
 

@@ -1,4 +1,4 @@
-"""How what is around the nodes of a graph is painted: frames, and the stubs of long edges."""
+"""Painting of frames around the nodes of a graph, and of the stubs of long edges."""
 
 from collections.abc import Collection
 
@@ -6,10 +6,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QPainter, QPainterPath, QPen
 
 from lowerscope.app.theme import current
-from lowerscope.app.widgets.canvas.graph import CanvasPort, CanvasRegion
 from lowerscope.app.widgets.canvas.index import (
-    CHEVRON,
-    TITLE_BAR,
     GraphIndex,
     chevron,
     port_rect,
@@ -17,8 +14,9 @@ from lowerscope.app.widgets.canvas.index import (
     title_bar,
 )
 from lowerscope.app.widgets.typefaces import SHOWN_CHARACTERS, TextMetrics, ui_font
+from lowerscope.core.model.graph import CHEVRON, TITLE_BAR, Port, Region
 
-#: Below this scale there are no words, but for titles: they could hardly be read.
+#: Below this scale only titles are drawn: other text would be unreadable.
 TEXT_SCALE = 0.5
 
 _TITLE_PIXELS = 11.0
@@ -31,7 +29,7 @@ _CAPITAL = 0.364
 def paint_frames(
     painter: QPainter, index: GraphIndex, area: QRectF, zoom: float, marked: Collection[str] = ()
 ) -> None:
-    """Paint the frames that touch an area; with ``marked``, only these, as under the mouse."""
+    """Paint the frames that overlap an area; with ``marked``, only these, as under the mouse."""
     for region in index.graph.regions:
         if marked and region.id not in marked:
             continue
@@ -44,9 +42,9 @@ def paint_frames(
 
 
 def _paint_module(
-    painter: QPainter, region: CanvasRegion, frame: QRectF, zoom: float, marked: bool
+    painter: QPainter, region: Region, frame: QRectF, zoom: float, marked: bool
 ) -> None:
-    """A module that is expanded: a bar with a chevron and its title, and a frame."""
+    """Paint an expanded module: a bar with a chevron and its title, and a frame."""
     theme = current()
     outline = frame.adjusted(0.5, 0.5, -0.5, -0.5)
     path = QPainterPath()
@@ -69,7 +67,7 @@ def _paint_module(
 
 
 def paint_pinned_titles(painter: QPainter, index: GraphIndex, area: QRectF, zoom: float) -> None:
-    """Paint the titles of frames that begin left of an area at its left side."""
+    """Paint the titles of frames that begin left of an area at its left edge."""
     for region in index.graph.regions if zoom >= TEXT_SCALE else ():
         bar = title_bar(region_rect(region))
         left = area.left() + _LEFT
@@ -77,7 +75,7 @@ def paint_pinned_titles(painter: QPainter, index: GraphIndex, area: QRectF, zoom
             width = TextMetrics(ui_font(_TITLE_PIXELS, QFont.Weight.DemiBold)).horizontalAdvance(
                 region.title
             )
-            # A title that is half in view must not shine through.
+            # A title that is partly visible must not shine through.
             ground = QRectF(area.left(), bar.top() + 1, CHEVRON + width + 2 * _LEFT, TITLE_BAR - 3)
             painter.fillRect(ground & bar, QColor(current().ground))
             _paint_title(painter, region.title, bar, left)
@@ -93,8 +91,8 @@ def _paint_title(painter: QPainter, words: str, bar: QRectF, left: float) -> Non
         painter.drawText(QPointF(left, round(bar.center().y() + _TITLE_PIXELS * _CAPITAL)), title)
 
 
-def _paint_block(painter: QPainter, region: CanvasRegion, frame: QRectF, zoom: float) -> None:
-    """A data-flow block: a dashed frame, and its title at the foot."""
+def _paint_block(painter: QPainter, region: Region, frame: QRectF, zoom: float) -> None:
+    """Paint a data-flow block: a dashed frame, with its title at the foot."""
     theme = current()
     pen = QPen(QColor(theme.faint), max(1.0, 1 / zoom))
     pen.setDashPattern([4.0, 3.0])
@@ -109,7 +107,7 @@ def _paint_block(painter: QPainter, region: CanvasRegion, frame: QRectF, zoom: f
 
 
 def paint_chevron(painter: QPainter, place: QRectF, is_open: bool) -> None:
-    """A chevron: to the right for what is collapsed, down for what is expanded."""
+    """Paint a chevron: to the right if collapsed, down if expanded."""
     x, y = place.center().x(), place.center().y()
     path = QPainterPath()
     if is_open:
@@ -131,12 +129,12 @@ def paint_chevron(painter: QPainter, place: QRectF, is_open: bool) -> None:
 def paint_ports(
     painter: QPainter,
     index: GraphIndex,
-    ports: Collection[CanvasPort],
+    ports: Collection[Port],
     area: QRectF,
     zoom: float,
     marked: bool = False,
 ) -> None:
-    """Paint the ports that touch an area; marked ones in the accent."""
+    """Paint the ports that overlap an area; marked ones in the accent colour."""
     theme = current()
     font = ui_font(_TITLE_PIXELS)
     metrics = TextMetrics(font)
@@ -148,8 +146,8 @@ def paint_ports(
         painter.setBrush(QColor(theme.accent_ground if marked else theme.panel))
         painter.setPen(QPen(QColor(theme.accent if marked else theme.edge), max(1.0, 0.8 / zoom)))
         half = rect.height() / 2
-        if port.node in index.rects:
-            painter.drawLine(_stem(rect, index.rects[port.node], port.side == "in"))
+        if port.box in index.rects:
+            painter.drawLine(_stem(rect, index.rects[port.box], port.side == "in"))
         painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), half, half)
         if zoom >= TEXT_SCALE:
             painter.setPen(QColor(theme.accent if marked else theme.quiet))
@@ -162,7 +160,7 @@ def paint_ports(
 
 
 def _stem(stub: QRectF, node: QRectF, is_above: bool) -> QLineF:
-    """The line from a stub to its node, or from the node to it."""
+    """Return the line from a stub to its node, or from the node to it."""
     x = round(max(node.left() + 8, min(stub.center().x(), node.right() - 8))) + 0.5
     if is_above:
         return QLineF(x, stub.bottom(), x, node.top())

@@ -1,4 +1,4 @@
-"""A graph that is worked with: select, hover, search, expand, walk along edges by keyboard."""
+"""Interactive graph: select, hover, search, expand, and follow edges by keyboard."""
 
 from collections.abc import Callable, Collection
 
@@ -14,70 +14,54 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.widgets.canvas.drawing import CanvasDrawing
-from lowerscope.app.widgets.canvas.graph import (
-    GROUPS,
-    CanvasEdge,
-    CanvasGraph,
-    CanvasNode,
-    CanvasPort,
-    CanvasRegion,
-)
 from lowerscope.app.widgets.canvas.index import described
 from lowerscope.app.widgets.canvas.keys import PLAIN, WALK
 from lowerscope.app.widgets.canvas.paint import Marks
 from lowerscope.app.widgets.canvas.search import GraphSearch
 from lowerscope.app.widgets.hover_card import CardText, HoverCard
-
-__all__ = [
-    "CanvasEdge",
-    "CanvasGraph",
-    "CanvasNode",
-    "CanvasPort",
-    "CanvasRegion",
-    "GraphCanvas",
-]
+from lowerscope.core.model.graph import GROUPS, GraphRecord, Port
 
 # A press that moves less than this many pixels is a click.
 _DRAG = 4
 
 
 class GraphCanvas(CanvasDrawing):
-    """A graph that is laid out already.
+    """A graph that has a layout, for mouse and keyboard.
 
-    The wheel scrolls, with Ctrl it zooms where the mouse is; dragging the ground, or anything
-    with the middle button or the space bar, moves it; a double click on the ground or F shows
-    all of it, Z what is selected; ``+``, ``-`` and ``0`` zoom; the arrows walk along the edges;
-    ``/`` searches; I opens the card of a node, B flags it. A chevron, a double click, Enter, the
-    space bar, ``+`` and ``-`` expand a group and collapse a frame.
+    The wheel scrolls, and zooms at the mouse with Ctrl; dragging the background, or anything with
+    the middle button or the space bar, pans; a double click on the background or F shows all of it,
+    Z the selection; ``+``, ``-`` and ``0`` zoom; the arrows follow the edges; ``/`` searches; I
+    opens the card of a node, B flags it. A chevron, a double click, Enter, the space bar, ``+`` and
+    ``-`` expand a group and collapse a frame.
 
     Parameters
     ----------
     name : str
-        What it is called by a screen reader.
+        The accessible name.
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
 
     Attributes
     ----------
     card_text : callable or None
-        Gives what the card of a node says, from its id, or ``None`` for no card.
+        Returns the text of a node's card by its id, or ``None`` for no card.
 
     Signals
     -------
     node_clicked(str, Qt.KeyboardModifiers)
-        A node was clicked, walked to, or entered; or the title of a frame.
+        A node became current, by click or keyboard; or the title of a frame.
     node_hovered(str)
         The node under the mouse, or ``""``.
     ends_wanted(tuple of str)
         A port was clicked: the nodes at its other ends.
     background_clicked()
-        The ground was clicked, without dragging.
+        The background was clicked, without dragging.
     expand_wanted(str), collapse_wanted(str)
-        A group is to be expanded, a frame to be collapsed: its id.
+        A group is to be expanded, or a frame collapsed; the argument is its id.
     flag_wanted(str)
-        A flag is to be put on a node, or taken off: its id, or ``""`` for what is selected.
+        The flag of a node is to be toggled: its id, or ``""`` for the selection.
     menu_requested(str, QPoint)
-        A context menu is wanted: the node, frame or ``""``, and a place on the screen.
+        A context menu is requested: the node, frame or ``""``, and a screen position.
     """
 
     node_clicked = Signal(str, object)
@@ -93,7 +77,7 @@ class GraphCanvas(CanvasDrawing):
         super().__init__(parent)
         self.card_text: Callable[[str], CardText | None] | None = None
         self._hovered = ""
-        self._port: CanvasPort | None = None
+        self._port: Port | None = None
         self._walked = ""
         self._flags: frozenset[str] = frozenset()
         self._before = ""
@@ -108,21 +92,21 @@ class GraphCanvas(CanvasDrawing):
         self.search.changed.connect(self._look_at_found)
         self.search.stepped.connect(self._go_to_found)
         self.search.closed.connect(self._end_search)
-        self.set_graph(CanvasGraph())
+        self.set_graph(GraphRecord())
 
-    # What is shown
+    # Content
 
-    def set_graph(self, graph: CanvasGraph, keep_view: bool = False, anchor: str = "") -> None:
+    def set_graph(self, graph: GraphRecord, keep_view: bool = False, anchor: str = "") -> None:
         """Show another graph.
 
         Parameters
         ----------
-        graph : CanvasGraph
+        graph : GraphRecord
             The graph; an empty one shows the empty state.
         keep_view : bool
-            Stay at this scale and place, for a graph that is another state of the same.
+            Keep the scale and position, for another state of the same graph.
         anchor : str
-            The group that was expanded, or the frame that was collapsed: it stays where it is.
+            The group that was expanded, or the frame that was collapsed: it keeps its position.
         """
         self.card.dismiss()
         at, self._folded_at = self._folded_at, None
@@ -136,14 +120,14 @@ class GraphCanvas(CanvasDrawing):
         self._describe()
 
     def set_selection(self, ids: Collection[str]) -> None:
-        """Mark these nodes, as far as they are here; the view does not move."""
+        """Mark these nodes as selected, as far as they are in the graph; the view does not move."""
         super().set_selection(ids)
         if self._selection and self._walked not in self._selection | self._index.frames.keys():
             self._walked = ""
         self._describe()
 
     def marks(self) -> Marks:
-        """What is marked."""
+        """Return the marks of the graph."""
         return Marks(
             selection=self._selection,
             found=frozenset(self.search.found),
@@ -154,13 +138,13 @@ class GraphCanvas(CanvasDrawing):
         )
 
     def set_flags(self, ids: Collection[str]) -> None:
-        """Put a disc on these nodes, as far as they are here."""
+        """Put a disc on these nodes, as far as they are in the graph."""
         self._flags = frozenset(ids)
         self._describe()
         self.viewport().update()
 
     def is_ground(self, place: QPointF) -> bool:
-        """Whether there is nothing at a place of the viewport that could be clicked."""
+        """Return whether nothing at a position in the viewport can be clicked."""
         return not self._thing_at(place) and self._port_at(place) is None
 
     def _describe(self) -> None:
@@ -168,10 +152,10 @@ class GraphCanvas(CanvasDrawing):
         if text != self.accessibleDescription():
             self.setAccessibleDescription(text)
 
-    # Searching
+    # Search
 
     def open_find(self) -> None:
-        """Open the bar that searches for nodes."""
+        """Open the search bar."""
         if self._index.nodes:
             self.search.open()
             self._place_find_bar()
@@ -198,38 +182,38 @@ class GraphCanvas(CanvasDrawing):
         self.setViewportMargins(0, height, 0, 0)
         bar.setGeometry(0, 0, self.width(), height)
 
-    # Expanding
+    # Expand and collapse
 
     def fold(self, name: str) -> None:
-        """Ask for a group to be expanded, or for a frame to be collapsed."""
+        """Request that a group be expanded, or a frame collapsed."""
         if name in self._index.frames:
             self.collapse_wanted.emit(name)
         elif self.is_group(name):
             self.expand_wanted.emit(name)
 
     def is_group(self, name: str) -> bool:
-        """Whether this is a node that can be expanded."""
-        return name in self._index.nodes and self._index.nodes[name].role in GROUPS
+        """Return whether this is a node that can be expanded."""
+        return name in self._index.nodes and self._index.nodes[name].kind in GROUPS
 
     def is_frame(self, name: str) -> bool:
-        """Whether this is a frame that can be collapsed."""
+        """Return whether this is a frame that can be collapsed."""
         return name in self._index.frames
 
     def frame_around(self, name: str) -> str:
-        """The innermost frame that a node or frame stands in, or ``""``."""
+        """Return the innermost frame around a node or frame, or ``""``."""
         return next(iter(self._index.frames_around(name)), "")
 
     # Mouse and keyboard
 
     def _thing_at(self, place: QPointF) -> str:
-        """The node at a place of the viewport, or the frame whose title is there."""
+        """Return the node at a position in the viewport, or the frame whose title is there."""
         at = self.view.to_graph(place)
         return self._index.at(at) or self._index.bar_at(at)
 
-    def _port_at(self, place: QPointF) -> CanvasPort | None:
+    def _port_at(self, place: QPointF) -> Port | None:
         return self._index.port_at(self.view.to_graph(place))
 
-    def _hover(self, name: str, port: CanvasPort | None = None) -> None:
+    def _hover(self, name: str, port: Port | None = None) -> None:
         if port != self._port:
             self._port = port
             self.viewport().update()
@@ -244,7 +228,7 @@ class GraphCanvas(CanvasDrawing):
                 self.card.want(text, self.node_rect(name).toAlignedRect())
 
     def show_card(self, name: str = "") -> None:
-        """Show what is known of a node; without one, of where the keyboard is, or of a selected."""
+        """Show the card of a node, by default the keyboard's, or else a selected one."""
         name = name or self._walked or next(iter(sorted(self._selection)), "")
         text = self._text_of(name)
         if text is not None:
@@ -317,7 +301,7 @@ class GraphCanvas(CanvasDrawing):
             return
         name = self._thing_at(event.position())
         if self._index.chevron_at(self.view.to_graph(event.position())):
-            # Its first click has expanded or collapsed already.
+            # Its first click has already expanded or collapsed it.
             return
         if name:
             self._folded_at = event.position()
@@ -343,13 +327,13 @@ class GraphCanvas(CanvasDrawing):
 
     def viewportEvent(self, event: QEvent) -> bool:
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            # The card says more.
+            # The card has more details.
             return True
         return super().viewportEvent(event)
 
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
-            # Escape closes what is open here, and nothing else that the window has on that key.
+            # Escape closes what is open here, and triggers none of the window's shortcuts.
             is_open = self.card.isVisible() or self.search.is_open()
             if event.key() == Qt.Key.Key_Escape and is_open:
                 event.accept()
@@ -390,7 +374,7 @@ class GraphCanvas(CanvasDrawing):
 
     def keyReleaseEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Space and not event.isAutoRepeat():
-            # Held, it is for dragging; only what was not is a press of it.
+            # Held, it drags; only without a drag is it a press.
             if not self._was_dragged:
                 self.fold(self._walked)
             self._was_dragged = False

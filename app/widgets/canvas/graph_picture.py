@@ -1,4 +1,4 @@
-"""A graph, or the part of it that is seen, as a picture in a file: SVG, PDF or PNG."""
+"""Export of a graph, or of its visible part, as SVG, PDF or PNG."""
 
 from pathlib import Path
 
@@ -8,37 +8,37 @@ from PySide6.QtGui import QColor, QImage, QPageLayout, QPageSize, QPaintDevice, 
 from lowerscope.app.theme import current
 from lowerscope.app.widgets.canvas.paint import GraphPainter
 
-#: Around the drawing, in pixels.
+#: Margin around the drawing, in pixels.
 MARGIN = 12.0
 
-#: The fonts of a graph have their sizes at so many pixels an inch.
+#: Pixels per inch that the font sizes of a graph refer to.
 _DPI = 96
 
-#: A PNG has so many pixels for one of the drawing, and no more than these on a side.
+#: Pixels of a PNG for a pixel of the drawing, and its greatest width and height.
 _SCALE = 2.0
 _MOST_PIXELS = 16_384
 
 
 def write_picture(graph: GraphPainter, area: QRectF, path: Path, kind: str, title: str) -> None:
-    """Write an area of a graph as it looks in the theme that is on.
+    """Write an area of a graph to a file, in the current theme.
 
     Parameters
     ----------
     graph : GraphPainter
-        Paints the graph.
+        The painter of the graph.
     area : QRectF
         In the graph's own pixels.
     path : Path
-        The file; what is there is overwritten.
+        The file; an existing one is overwritten.
     kind : str
         ``"svg"``, ``"pdf"`` or ``"png"``.
     title : str
-        Of the document.
+        Title of the document.
 
     Raises
     ------
     OSError
-        If it cannot be written.
+        If the file cannot be written.
     """
     whole = area.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
     if kind == "png":
@@ -49,7 +49,7 @@ def write_picture(graph: GraphPainter, area: QRectF, path: Path, kind: str, titl
 
 
 def _svg(area: QRectF, path: Path, title: str) -> QPaintDevice:
-    # Nothing else of the window needs it.
+    # Imported here, since nothing else in the window needs it.
     from PySide6.QtSvg import QSvgGenerator
 
     size = area.size().toSize()
@@ -66,7 +66,7 @@ def _pdf(area: QRectF, path: Path, title: str) -> QPaintDevice:
     writer = QPdfWriter(str(path))
     writer.setResolution(_DPI)
     points = QSizeF(area.width(), area.height()) * 72 / _DPI
-    # Of a size as given: Qt would take that of a sheet of paper that is nearly as large.
+    # The size as given: Qt would replace it by a paper size that is nearly as large.
     match = QPageSize.SizeMatchPolicy.ExactMatch
     writer.setPageSize(QPageSize(points, QPageSize.Unit.Point, "", match))
     writer.setPageOrientation(QPageLayout.Orientation.Portrait)
@@ -96,7 +96,7 @@ def _paint(graph: GraphPainter, area: QRectF, device: QPaintDevice, scale: float
     painter.translate(-area.topLeft())
     painter.fillRect(area, QColor(current().panel))
     painter.setClipRect(area)
-    # At full scale, whatever the scale of the picture: all words, and all curves.
+    # At full scale, whatever the scale of the picture: all text, and all curves.
     graph.paint(painter, area, 1.0)
     if not painter.end():
         raise OSError("Qt cannot write it")

@@ -1,4 +1,4 @@
-"""Where the parts of a graph are, and what is beside what."""
+"""Spatial index of a graph: positions of its parts, and their neighbours."""
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -7,49 +7,44 @@ from typing import Literal
 
 from PySide6.QtCore import QCoreApplication, QPointF, QRectF
 
-from lowerscope.app.widgets.canvas.graph import GROUPS, CanvasGraph, CanvasPort, CanvasRegion
-
-#: Height of the bar at the top of a frame that can be collapsed.
-TITLE_BAR = 26.0
-#: Width of the place for a chevron, in that bar and in a group.
-CHEVRON = 16.0
+from lowerscope.core.model.graph import CHEVRON, GROUPS, TITLE_BAR, GraphRecord, Port, Region
 
 Way = Literal["up", "down", "left", "right", "first", "last"]
-"""A step of a walk."""
+"""A step of keyboard navigation."""
 
 _CELL = 512.0
 MOST_CELLS = 200_000
-"""Of all nodes, and of all edges: boxes of a layout are in one or two each."""
+"""Bound on the cells of all nodes, and of all edges; boxes of a layout are in one or two each."""
 
-# Nodes whose middles are less apart than this stand in one layer.
+# Nodes whose centres are less apart than this are in one layer.
 _LAYER = 8.0
 _CHEVRON_LEFT = 10.0
 
 
 class GraphIndex:
-    """Where the nodes, frames and ports of a graph are, and what is beside what.
+    """Spatial index of the nodes, frames and ports of a graph, and their neighbours.
 
     Parameters
     ----------
-    graph : CanvasGraph
-        The graph; it is not changed.
+    graph : GraphRecord
+        The graph, which is not modified.
 
     Attributes
     ----------
-    nodes : dict of str to CanvasNode
+    nodes : dict of str to Box
         The nodes by their ids.
     rects : dict of str to QRectF
-        Their places, in whole pixels, so that an outline is one pixel and not two half ones.
+        Their areas, in whole pixels, so that an outline is one pixel and not two half ones.
     frames : dict of str to QRectF
-        The places of the regions that can be collapsed, by their ids; outer ones first.
+        The areas of the regions that can be collapsed, by their ids; outer ones first.
     """
 
-    def __init__(self, graph: CanvasGraph) -> None:
+    def __init__(self, graph: GraphRecord) -> None:
         self.graph = graph
-        self.nodes = {node.id: node for node in graph.nodes}
+        self.nodes = {node.id: node for node in graph.boxes}
         self.rects = {
             node.id: QRectF(round(node.x), round(node.y), round(node.width), round(node.height))
-            for node in graph.nodes
+            for node in graph.boxes
         }
         self.frames = {region.id: region_rect(region) for region in graph.regions if region.id}
         self._cells: dict[tuple[int, int], list[str]] = {}
@@ -60,11 +55,11 @@ class GraphIndex:
                 room -= 1
 
     def bounds(self) -> QRectF:
-        """The whole drawing."""
+        """Return the bounds of the whole drawing."""
         return QRectF(0, 0, self.graph.width, self.graph.height)
 
     def at(self, point: QPointF) -> str:
-        """The node at a place, or ``""``."""
+        """Return the node at a position, or ``""``."""
         cell = (int(point.x() // _CELL), int(point.y() // _CELL))
         for name in reversed(self._cells.get(cell, [])):
             if self.rects[name].contains(point):
@@ -72,7 +67,7 @@ class GraphIndex:
         return ""
 
     def inside(self, area: QRectF) -> list[str]:
-        """The nodes that touch an area, each once, in the graph's order within a cell."""
+        """Return the nodes that overlap an area, each once, in the graph's order within a cell."""
         found: dict[str, None] = {}
         for cell in cells_of(area, self._cells):
             for name in self._cells.get(cell, ()):
@@ -81,22 +76,22 @@ class GraphIndex:
         return list(found)
 
     def bar_at(self, point: QPointF) -> str:
-        """The frame whose title bar is at a place, or ``""``."""
+        """Return the frame whose title bar is at a position, or ``""``."""
         for name in reversed(self.frames):
             if title_bar(self.frames[name]).contains(point):
                 return name
         return ""
 
     def chevron_at(self, point: QPointF) -> bool:
-        """Whether a chevron is at a place: of a group, or of a frame."""
+        """Return whether the chevron of a group or of a frame is at a position."""
         group, frame = self.at(point), self.bar_at(point)
         if group:
-            is_group = self.nodes[group].role in GROUPS
+            is_group = self.nodes[group].kind in GROUPS
             return is_group and chevron(self.rects[group]).contains(point)
         return bool(frame) and chevron(title_bar(self.frames[frame])).contains(point)
 
     def frames_around(self, name: str) -> list[str]:
-        """The frames that a node stands in, or another frame, the innermost first."""
+        """Return the frames around a node or another frame, innermost first."""
         rect = self.place(name)
         if rect is None:
             return []
@@ -106,52 +101,52 @@ class GraphIndex:
             if each != name and self.frames[each].contains(rect)
         ]
 
-    def port_at(self, point: QPointF) -> CanvasPort | None:
-        """The port at a place."""
+    def port_at(self, point: QPointF) -> Port | None:
+        """Return the port at a position."""
         return next((port for port in self.graph.ports if port_rect(port).contains(point)), None)
 
-    def ends(self, port: CanvasPort) -> list[CanvasPort]:
-        """The ports at the other ends of one."""
+    def ends(self, port: Port) -> list[Port]:
+        """Return the ports at the other ends of one."""
         return [
             other
             for each in port.others
             for other in self.ports_of.get(each, ())
-            if port.node in other.others and other.side != port.side
+            if port.box in other.others and other.side != port.side
         ]
 
     def place(self, name: str) -> QRectF | None:
-        """Where a node is, or the frame of a module that is expanded."""
+        """Return the area of a node, or of the frame of an expanded module."""
         return self.rects[name] if name in self.rects else self.frames.get(name)
 
     @cached_property
-    def ports_of(self) -> dict[str, list[CanvasPort]]:
+    def ports_of(self) -> dict[str, list[Port]]:
         """The ports of each node that has any."""
-        result: dict[str, list[CanvasPort]] = {}
+        result: dict[str, list[Port]] = {}
         for port in self.graph.ports:
-            result.setdefault(port.node, []).append(port)
+            result.setdefault(port.box, []).append(port)
         return result
 
-    # Walking
+    # Keyboard navigation
 
     def top(self) -> str:
-        """The first node of the first layer, or ``""`` in an empty graph."""
+        """Return the first node of the first layer, or ``""`` in an empty graph."""
         return self._layers[0][0] if self._layers else ""
 
     def bottom(self) -> str:
-        """The last node of the last layer, or ``""`` in an empty graph."""
+        """Return the last node of the last layer, or ``""`` in an empty graph."""
         return self._layers[-1][-1] if self._layers else ""
 
     def beside(self, here: str, way: Way, before: str = "") -> str:
-        """The node that one comes to from a node or frame, or ``""``.
+        """Return the node that a step from a node or frame leads to, or ``""``.
 
         Parameters
         ----------
         here : str
-            Where one is; ``""`` for nowhere, which leads to the first node.
+            The current node; ``""`` for none, which leads to the first node.
         way : str
             Along an edge, within a layer, or to the first or last node.
         before : str
-            Where one was before: edges lead back there, if any does.
+            The previous node: a step along an edge leads back there, if there is such an edge.
         """
         if way == "last":
             return self.bottom()
@@ -166,15 +161,15 @@ class GraphIndex:
         return before if before in ends else next(iter(ends), "")
 
     def successors(self, name: str) -> list[str]:
-        """The nodes that this one's edges lead to."""
+        """Return the nodes that this node's edges lead to."""
         return self._neighbours[0].get(name, [])
 
     def predecessors(self, name: str) -> list[str]:
-        """The nodes whose edges lead here."""
+        """Return the nodes whose edges lead to this one."""
         return self._neighbours[1].get(name, [])
 
     def sibling(self, name: str, step: int) -> str:
-        """The node that is so many places to the right in the same layer, or ``""``."""
+        """Return the node `step` places to the right in the same layer, or ``""``."""
         layer = self._layers[self._layer_of[name]]
         place = layer.index(name) + step
         return layer[place] if 0 <= place < len(layer) else ""
@@ -186,7 +181,7 @@ class GraphIndex:
         flows = [(edge.source, edge.target) for edge in self.graph.edges]
         for port in self.graph.ports:
             if port.side == "out":
-                flows += [(port.node, other) for other in port.others]
+                flows += [(port.box, other) for other in port.others]
         for source, target in flows:
             after.setdefault(source, []).append(target)
             before.setdefault(target, []).append(source)
@@ -214,7 +209,7 @@ class GraphIndex:
 def cells_of(
     area: QRectF, known: Iterable[tuple[int, int]] | None = None
 ) -> Iterator[tuple[int, int]]:
-    """The grid cells that an area touches; of a huge area only those that are known."""
+    """Return the grid cells that an area overlaps; of a huge area, only those that have items."""
     left, right = int(area.left() // _CELL), int(area.right() // _CELL)
     top, bottom = int(area.top() // _CELL), int(area.bottom() // _CELL)
     if known is not None and (right - left + 1) * (bottom - top + 1) > 64:
@@ -227,30 +222,30 @@ def cells_of(
             yield x, y
 
 
-def region_rect(region: CanvasRegion) -> QRectF:
-    """Where a frame is, in whole pixels."""
+def region_rect(region: Region) -> QRectF:
+    """Return the area of a frame, in whole pixels."""
     return QRectF(round(region.x), round(region.y), round(region.width), round(region.height))
 
 
-def port_rect(port: CanvasPort) -> QRectF:
-    """Where a port is, in whole pixels."""
+def port_rect(port: Port) -> QRectF:
+    """Return the area of a port, in whole pixels."""
     return QRectF(round(port.x), round(port.y), round(port.width), round(port.height))
 
 
 def title_bar(frame: QRectF) -> QRectF:
-    """The bar at the top of a frame that can be collapsed."""
+    """Return the bar at the top of a frame that can be collapsed."""
     return QRectF(frame.left(), frame.top(), frame.width(), TITLE_BAR)
 
 
 def chevron(place: QRectF) -> QRectF:
-    """Where the chevron is in a group, or in the title bar of a frame."""
+    """Return the area of the chevron in a group, or in the title bar of a frame."""
     return QRectF(place.left() + _CHEVRON_LEFT, place.center().y() - 8, CHEVRON, 16)
 
 
 def described(
     index: GraphIndex, walked: str, selection: frozenset[str], flags: frozenset[str]
 ) -> str:
-    """Say where the keyboard is in a graph, or what there is, and what is selected."""
+    """Describe the keyboard's position in a graph, or the graph, and the selection."""
     here = index.nodes.get(walked)
     if here is not None:
         flag = QCoreApplication.translate("GraphCanvas", "flagged") if walked in flags else ""

@@ -1,4 +1,4 @@
-"""The keys of a graph that need to know nothing of where the keyboard is."""
+"""Key bindings of a graph that do not depend on the keyboard's position."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WALK: Mapping[int, Way] = {
     Qt.Key.Key_Home: "first",
     Qt.Key.Key_End: "last",
 }
-"""Where each key walks to along the edges."""
+"""Direction along the edges for each key."""
 
 PLAIN: Mapping[int, Callable[[GraphCanvas], object]] = {
     Qt.Key.Key_Z: lambda canvas: canvas.zoom_to_selection(),
@@ -28,4 +28,4 @@ PLAIN: Mapping[int, Callable[[GraphCanvas], object]] = {
     Qt.Key.Key_M: lambda canvas: canvas.switch_minimap(),
     Qt.Key.Key_C: lambda canvas: canvas.switch_colouring(),
 }
-"""What each key does, without Ctrl."""
+"""Action for each key, without Ctrl."""

@@ -1,4 +1,4 @@
-"""The whole graph in a corner, and which part of it is seen."""
+"""Minimap: the whole graph in a corner, with its visible part."""
 
 from collections.abc import Mapping
 
@@ -8,26 +8,31 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app import theme
 from lowerscope.app.theme_colours import Theme
-from lowerscope.app.widgets.canvas.colours import FIGURES, Colouring, node_colour, shade_ground
-from lowerscope.app.widgets.canvas.graph import CanvasShade
+from lowerscope.app.widgets.canvas.colours import (
+    FIGURES,
+    CanvasShade,
+    Colouring,
+    node_colour,
+    shade_ground,
+)
 from lowerscope.app.widgets.canvas.index import GraphIndex
 
 _WIDEST, _HIGHEST = 168.0, 150.0
 _NARROWEST, _LOWEST = 36.0, 24.0
-# Of the width and height of what it floats over.
+# Shares of the width and height of the canvas.
 _SHARE_ACROSS, _SHARE_DOWN = 0.2, 0.3
 _MARGIN = 4.0
-# A part that is seen is never drawn smaller than this.
+# The visible part is never drawn smaller than this.
 _LEAST_SEEN = 6.0
 
 
 class Minimap(QWidget):
-    """A small picture of a graph with a frame round what is seen, which can be dragged.
+    """A small picture of a graph with a frame around the visible part, which can be dragged.
 
     Signals
     -------
     moved(QPointF)
-        The place of the graph that is wanted in the middle.
+        The point of the graph that is to be centred.
     """
 
     moved = Signal(QPointF)
@@ -40,7 +45,7 @@ class Minimap(QWidget):
         self._seen = QRectF()
         self._grip: QPointF | None = None
         self._picture = QPixmap()
-        # What is behind it need not be painted when it changes.
+        # The canvas behind it need not be repainted when it changes.
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setAccessibleName(self.tr("Overview of the graph"))
         self.setToolTip(self.tr("Drag to move (M shows and hides this)"))
@@ -51,18 +56,18 @@ class Minimap(QWidget):
     def show_graph(
         self, index: GraphIndex, colouring: Colouring, shades: Mapping[str, CanvasShade]
     ) -> None:
-        """Show another graph, or the same in other colours."""
+        """Show another graph, or the same one in other colours."""
         self._index, self._colouring, self._shades = index, colouring, shades
         self._redraw()
 
     def show_seen(self, seen: QRectF) -> None:
-        """Show which part of the graph is seen."""
+        """Show which part of the graph is visible."""
         if seen != self._seen:
             self._seen = seen
             self.update()
 
     def seen_rect(self) -> QRectF:
-        """Where the frame round what is seen is."""
+        """Return the area of the frame around the visible part."""
         scale, corner = self._scale()
         rect = QRectF(corner + self._seen.topLeft() * scale, self._seen.size() * scale)
         grow_x = max(0.0, _LEAST_SEEN - rect.width()) / 2
@@ -71,7 +76,7 @@ class Minimap(QWidget):
         return rect & QRectF(self.rect()).adjusted(1, 1, -1, -1)
 
     def _scale(self) -> tuple[float, QPointF]:
-        """How large the graph is drawn, and where its 0, 0 is."""
+        """Return the scale of the graph, and the position of its origin."""
         bounds = QRectF() if self._index is None else self._index.bounds()
         if bounds.isEmpty():
             return 1.0, QPointF()
@@ -101,7 +106,7 @@ class Minimap(QWidget):
             place.setWidth(max(1.5, place.width()))
             place.setHeight(max(1.0, place.height()))
             ground = self._ground(colours, name)
-            blocks.setdefault((ground, node.strategy, node.role), []).append(place)
+            blocks.setdefault((ground, node.strategy, node.kind), []).append(place)
         for (ground, strategy, role), places in blocks.items():
             colour = ground or node_colour(colours, strategy, role, self._colouring)
             painter.setBrush(QColor(colour))
@@ -110,7 +115,7 @@ class Minimap(QWidget):
         return picture
 
     def _ground(self, colours: Theme, name: str) -> str:
-        """The colour of a node's figure; nothing where other things are shown."""
+        """Return the colour of a node's value, or ``""`` where values are not shown."""
         if self._colouring not in FIGURES:
             return ""
         shade = self._shades.get(name)
@@ -152,7 +157,7 @@ class Minimap(QWidget):
     def mousePressEvent(self, event: QMouseEvent) -> None:
         rect = self.seen_rect()
         place = event.position()
-        # A press beside the frame brings it there first.
+        # A press outside of the frame moves it there first.
         self._grip = place - rect.center() if rect.contains(place) else QPointF()
         if not rect.contains(place):
             self._go(place)

@@ -1,4 +1,4 @@
-"""From one state of a graph to another: nodes move to where they will stand."""
+"""Animation from one state of a graph to another."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,12 @@ from lowerscope.app.widgets.canvas.paint import GraphPainter
 
 DURATION_MS = 180
 MOST = 2000
-"""Nodes of a graph that is still moved; a larger one is just there."""
+"""Nodes of a graph that is animated at the most; a larger one changes at once."""
 
 
 @dataclass(frozen=True)
 class State:
-    """A graph with who paints it."""
+    """A graph and its painter."""
 
     index: GraphIndex
     painter: GraphPainter
@@ -24,7 +24,7 @@ class State:
 
 @dataclass(frozen=True)
 class _Path:
-    """The way of a node, and how far it is seen at the start and at the end."""
+    """The path of a node, and its opacity at the start and at the end."""
 
     name: str
     state: State
@@ -34,13 +34,14 @@ class _Path:
 
 
 class Motion(QObject):
-    """Moves the nodes that two states of a graph share, and those that come out of a group, or go
-    into one. Only the picture moves: all else is in the new state from the start.
+    """Animation of the nodes that two states of a graph share, or that leave or enter a group.
+
+    Only the picture is animated: all else is in the new state from the start.
 
     Signals
     -------
     moved()
-        There is another picture to paint.
+        The picture has changed.
     """
 
     moved = Signal()
@@ -59,14 +60,14 @@ class Motion(QObject):
         self._animation.finished.connect(self.stop)
 
     def start(self, before: State, after: State, shift: QPointF) -> None:
-        """Go from one state to another.
+        """Animate from one state to another.
 
         Parameters
         ----------
         before, after : State
             The states.
         shift : QPointF
-            What is added to a place of the one before to get the same place of the viewport.
+            Offset from a position in the first state to the same position in the viewport.
         """
         self.stop()
         if max(len(before.index.nodes), len(after.index.nodes)) > MOST:
@@ -76,17 +77,17 @@ class Motion(QObject):
         self._animation.start()
 
     def stop(self) -> None:
-        """Be where it leads to."""
+        """Jump to the end."""
         self._animation.stop()
         self._states, self._paths = None, []
         self.moved.emit()
 
     def is_running(self) -> bool:
-        """Whether `paint` paints the picture."""
+        """Return whether the animation runs, and `paint` paints the picture."""
         return self._states is not None
 
     def paint(self, painter: QPainter, area: QRectF, zoom: float) -> None:
-        """Paint the picture of this moment; the painter's coordinates are the new graph's."""
+        """Paint the current frame; the painter's coordinates are the new graph's."""
         assert self._states is not None
         before, after = self._states
         share = float(self._animation.currentValue())
@@ -122,7 +123,7 @@ class Motion(QObject):
 
 
 def _staying(before: State, after: State, shift: QPointF) -> list[_Path]:
-    """The ways of the nodes that are there in the end."""
+    """Return the paths of the nodes that the new state has."""
     paths = []
     for name, end in after.index.rects.items():
         start = before.index.rects.get(name)
@@ -136,7 +137,7 @@ def _staying(before: State, after: State, shift: QPointF) -> list[_Path]:
 
 
 def _leaving(before: State, after: State, shift: QPointF) -> list[_Path]:
-    """The ways of the nodes that are not there in the end."""
+    """Return the paths of the nodes that the new state does not have."""
     paths = []
     for name, start in before.index.rects.items():
         if name not in after.index.rects:
@@ -147,14 +148,14 @@ def _leaving(before: State, after: State, shift: QPointF) -> list[_Path]:
 
 
 def _group_of(name: str, inner: GraphIndex, outer: GraphIndex) -> QRectF | None:
-    """The group of another state that has become the frames around a node of this one."""
+    """Return the collapsed group in the other state that contains a node of this one."""
     return next(
         (outer.rects[frame] for frame in inner.frames_around(name) if frame in outer.rects), None
     )
 
 
 def _in_middle(rect: QRectF, of: QRectF) -> QRectF:
-    """The rectangle in the middle of another."""
+    """Return a rectangle centred in another."""
     moved = QRectF(rect)
     moved.moveCenter(of.center())
     return moved

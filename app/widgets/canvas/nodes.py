@@ -1,4 +1,4 @@
-"""How the nodes of a graph are painted."""
+"""Painting of a graph's nodes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from lowerscope.app.theme_colours import Theme
 from lowerscope.app.widgets.canvas.colours import (
     FIGURES,
     STATUSES,
+    CanvasShade,
     Colouring,
     node_colour,
     shade_colour,
@@ -20,9 +21,9 @@ from lowerscope.app.widgets.canvas.colours import (
     status_ground,
 )
 from lowerscope.app.widgets.canvas.frames import TEXT_SCALE, paint_chevron
-from lowerscope.app.widgets.canvas.graph import GROUPS, CanvasNode, CanvasShade
-from lowerscope.app.widgets.canvas.index import CHEVRON, GraphIndex, chevron
+from lowerscope.app.widgets.canvas.index import GraphIndex, chevron
 from lowerscope.app.widgets.typefaces import TextMetrics, ui_font
+from lowerscope.core.model.graph import CHEVRON, GROUPS, Box
 
 if TYPE_CHECKING:
     from lowerscope.app.widgets.canvas.paint import Marks
@@ -36,8 +37,8 @@ _SUBTITLE_PIXELS = 11.0
 _BADGE_PIXELS = 10.5
 _TITLE_STEP = 14.0
 _CAPITAL = 0.364
-# Below this scale nodes have not even a title, and neither have those of large graphs: there are
-# thousands in view.
+# Below this scale nodes have no title either, and neither have those of large graphs: thousands are
+# in view.
 _TITLE_SCALE = 0.25
 _MOST_TITLES = 400
 _SMALL_PIXELS = 9.5
@@ -46,16 +47,16 @@ _OUTLINE_SCALE = 0.1
 
 
 class NodePainter:
-    """Paints nodes, with the words in them where they can be read.
+    """Painter of nodes, with their text where it is readable.
 
     Parameters
     ----------
     index : GraphIndex
         The graph.
     colouring : str
-        What the colours say.
+        The property that colours show.
     shades : mapping of str to CanvasShade
-        The figures that they show, by node.
+        Values to show, by node.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class NodePainter:
         self._badge_widths: dict[str, float] = {}
 
     def paint(self, painter: QPainter, names: Collection[str], zoom: float) -> None:
-        """Paint nodes that are not marked."""
+        """Paint unmarked nodes."""
         if zoom < TEXT_SCALE:
             self._paint_blocks(painter, names, zoom, current().node)
             self._paint_titles(painter, names, zoom)
@@ -82,8 +83,8 @@ class NodePainter:
         for name in names:
             self.paint_at(painter, self._index.nodes[name], self._index.rects[name], zoom)
 
-    def paint_at(self, painter: QPainter, node: CanvasNode, rect: QRectF, zoom: float) -> None:
-        """Paint a node in this place, on its way to its own."""
+    def paint_at(self, painter: QPainter, node: Box, rect: QRectF, zoom: float) -> None:
+        """Paint a node at this position, while it is animated."""
         theme = current()
         if zoom < TEXT_SCALE:
             painter.fillRect(rect, QColor(theme.node_line))
@@ -99,7 +100,7 @@ class NodePainter:
         marks: Marks,
         lit: frozenset[str],
     ) -> None:
-        """Paint nodes with their marks; ``lit`` are those at the ends of the port pointed at."""
+        """Paint nodes with their marks; ``lit`` are those at the ends of the hovered port."""
         theme = current()
         selected = [name for name in names if name in marks.selection]
         found = [name for name in names if name in marks.found]
@@ -132,7 +133,7 @@ class NodePainter:
             self.paint_focus(painter, self._index.rects[marks.walked])
 
     def paint_focus(self, painter: QPainter, rect: QRectF) -> None:
-        """Paint the ring round where the keyboard is."""
+        """Paint the focus ring around the keyboard's node."""
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.setPen(QPen(QColor(current().accent), 1, Qt.PenStyle.DotLine))
         painter.drawRoundedRect(rect.adjusted(-3.5, -3.5, 3.5, 3.5), RADIUS + 3, RADIUS + 3)
@@ -140,7 +141,7 @@ class NodePainter:
     def _paint_blocks(
         self, painter: QPainter, names: Collection[str], zoom: float, ground: str
     ) -> None:
-        """Nodes without words: all of one colour by one call."""
+        """Paint nodes without text: all of one colour by one call."""
         theme = current()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         bodies = [self._index.rects[name] for name in names]
@@ -149,7 +150,7 @@ class NodePainter:
         for name, rect in zip(names, bodies, strict=True):
             node = self._index.nodes[name]
             bar = QRectF(rect.left(), rect.top(), width, rect.height())
-            bars.setdefault((node.strategy, node.role), []).append(bar)
+            bars.setdefault((node.strategy, node.kind), []).append(bar)
         outlined = zoom >= _OUTLINE_SCALE
         painter.setPen(QPen(QColor(theme.node_line), 0) if outlined else Qt.PenStyle.NoPen)
         painter.setBrush(QColor(ground if outlined else theme.node_line))
@@ -169,7 +170,7 @@ class NodePainter:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
 
     def _paint_titles(self, painter: QPainter, names: Collection[str], zoom: float) -> None:
-        """Titles larger than they are, where all else is too small: those that fit as a whole."""
+        """Paint titles enlarged, where all else is too small: those that fit as a whole."""
         if not names or zoom < _TITLE_SCALE or len(self._index.nodes) > _MOST_TITLES:
             return
         lowest = min(self._index.rects[name].height() for name in names)
@@ -187,20 +188,20 @@ class NodePainter:
                 painter.drawText(QPointF(rect.left() + left, base), title)
 
     def _paint_shades(self, painter: QPainter, names: Collection[str]) -> None:
-        """Nodes without words that have figures: all of one colour by one call."""
+        """Paint nodes without text that have values: all of one colour by one call."""
         theme = current()
         grounds: dict[str, list[QRectF]] = {}
         for name in names:
             shade = self._shades.get(name)
             if shade is not None:
-                # Where it is this small, a wrong one has to stand out.
+                # At this size, a wrong one has to stand out.
                 ground = theme.wrong if shade.wrong else shade_ground(theme, shade, self._colouring)
                 grounds.setdefault(ground, []).append(self._index.rects[name])
         for ground, rects in grounds.items():
             painter.setBrush(QColor(ground))
             painter.drawRects(rects)
 
-    def _ground(self, theme: Theme, node: CanvasNode) -> str:
+    def _ground(self, theme: Theme, node: Box) -> str:
         shade = self._shades.get(node.id)
         if shade is None:
             return status_ground(theme, node.strategy)
@@ -210,20 +211,20 @@ class NodePainter:
         return self._index.nodes[name].strategy == status
 
     def _paint_body(
-        self, painter: QPainter, node: CanvasNode, rect: QRectF, ground: str, pen: QPen
+        self, painter: QPainter, node: Box, rect: QRectF, ground: str, pen: QPen
     ) -> None:
         theme = current()
         shade = self._shades.get(node.id)
         if self._colouring in FIGURES:
             colour = QColor(shade_colour(theme, shade, self._colouring))
         else:
-            colour = QColor(node_colour(theme, node.strategy, node.role, self._colouring))
+            colour = QColor(node_colour(theme, node.strategy, node.kind, self._colouring))
         inset = 0.5 if pen.width() == 1 else 0.0
         outline = rect.adjusted(inset, inset, -inset, -inset)
         painter.setBrush(QColor(ground))
         painter.setPen(pen)
-        if node.role in GROUPS:
-            # As a pile of cards: there is more behind it.
+        if node.kind in GROUPS:
+            # Drawn as a stack of cards, since it has contents.
             painter.drawRoundedRect(outline.translated(3, 3), RADIUS, RADIUS)
         painter.drawRoundedRect(outline, RADIUS, RADIUS)
         if shade is not None and shade.wrong:
@@ -235,21 +236,19 @@ class NodePainter:
         painter.fillPath(_bar_path(rect), colour)
         self._paint_words(painter, node, rect, colour)
 
-    def _paint_words(
-        self, painter: QPainter, node: CanvasNode, rect: QRectF, colour: QColor
-    ) -> None:
+    def _paint_words(self, painter: QPainter, node: Box, rect: QRectF, colour: QColor) -> None:
         theme = current()
         title, subtitle = self._words_of(node)
         left = rect.left() + _left(node)
-        if node.role in GROUPS:
+        if node.kind in GROUPS:
             paint_chevron(painter, chevron(rect), is_open=False)
-        # Capitals are 0.727 em high: their middle, not the line's, is put in the middle.
+        # Capitals are 0.727 em high: their middle, not the line's, is centred.
         middle = rect.center().y()
         base = middle + _TITLE_PIXELS * _CAPITAL
         if subtitle:
             base -= _TITLE_STEP / 2 - 0.5
             painter.setFont(self._subtitle)
-            # Quiet words cannot be read on a ground with a colour.
+            # Secondary text is unreadable on a coloured background.
             painter.setPen(QColor(theme.text if node.id in self._shades else theme.quiet))
             painter.drawText(QPointF(left, round(base + _TITLE_STEP - 0.5)), subtitle)
         painter.setFont(self._title)
@@ -260,18 +259,18 @@ class NodePainter:
             painter.setFont(self._badge)
             painter.setPen(self._badge_colour(node, colour))
             width = self._badge_width(badge)
-            # A figure is wider than letters: beside the title it leaves the other line its room.
+            # Values are wider than letters: beside the title they leave the other line its room.
             line = base if self._colouring in FIGURES else middle + _BADGE_PIXELS * _CAPITAL
             painter.drawText(QPointF(rect.right() - _RIGHT - width, round(line)), badge)
 
-    def _badge_of(self, node: CanvasNode) -> str:
-        """The figure of a node where these are shown; else its badge."""
+    def _badge_of(self, node: Box) -> str:
+        """Return the value of a node where values are shown; else its badge."""
         if self._colouring not in FIGURES:
             return node.badge
         shade = self._shades.get(node.id)
         return "" if shade is None else shade.text
 
-    def _badge_colour(self, node: CanvasNode, bar: QColor) -> QColor:
+    def _badge_colour(self, node: Box, bar: QColor) -> QColor:
         shade = self._shades.get(node.id)
         if self._colouring == "strategy" or (shade is not None and shade.wrong):
             return bar
@@ -283,7 +282,7 @@ class NodePainter:
             width = self._badge_widths[badge] = self._badge_metrics.horizontalAdvance(badge)
         return width
 
-    def _words_of(self, node: CanvasNode) -> tuple[str, str]:
+    def _words_of(self, node: Box) -> tuple[str, str]:
         words = self._words.get(node.id)
         if words is None:
             room = self._index.rects[node.id].width() - _left(node) - _RIGHT
@@ -300,13 +299,13 @@ class NodePainter:
 
 
 def sides(rect: QRectF) -> list[QLineF]:
-    """The four sides of a rectangle."""
+    """Return the four sides of a rectangle."""
     corners = (rect.topLeft(), rect.topRight(), rect.bottomRight(), rect.bottomLeft())
     return [QLineF(corners[i], corners[(i + 1) % 4]) for i in range(4)]
 
 
-def _left(node: CanvasNode) -> float:
-    return _LEFT + (CHEVRON if node.role in GROUPS else 0.0)
+def _left(node: Box) -> float:
+    return _LEFT + (CHEVRON if node.kind in GROUPS else 0.0)
 
 
 def _cosmetic(colour: str, width: float) -> QPen:
@@ -316,7 +315,7 @@ def _cosmetic(colour: str, width: float) -> QPen:
 
 
 def _bar_path(rect: QRectF) -> QPainterPath:
-    """The bar at a node's left side, with the node's own corners."""
+    """Return the path of the bar at a node's left side, with the node's own corners."""
     path = QPainterPath()
     left, top, bottom = rect.left(), rect.top(), rect.bottom()
     path.moveTo(left + BAR, top)

@@ -1,4 +1,4 @@
-"""What floats over a graph: the scale with its buttons, and the legend of colours."""
+"""Overlays of a graph: the zoom control, and the legend of colours."""
 
 from collections.abc import Sequence
 
@@ -16,14 +16,14 @@ _LEGEND_PIXELS = 11.0
 
 
 class ZoomControl(QFrame):
-    """Minus, the scale, plus, and fit.
+    """Zoom control: minus, the scale, plus, and fit.
 
     Signals
     -------
     zoomed(float)
         The factor by which to change the scale.
     reset(), fitted()
-        To 100 %, and everything in view.
+        To 100 %, and the whole graph in view.
     """
 
     zoomed = Signal(float)
@@ -55,7 +55,7 @@ class ZoomControl(QFrame):
         self.show_zoom(1.0)
 
     def show_zoom(self, zoom: float) -> None:
-        """Say the scale."""
+        """Show the scale."""
         self.scale.setText(f"{zoom * 100:.0f} %")
 
     def _zoom_in(self) -> None:
@@ -80,7 +80,7 @@ class ZoomControl(QFrame):
 
 
 class Legend(QWidget):
-    """A bar of colour and a word for each strategy, kind or range; nothing takes the mouse here."""
+    """A coloured bar and a label for each strategy, kind or range; transparent to the mouse."""
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -91,7 +91,7 @@ class Legend(QWidget):
         theme.notifier().changed.connect(self.update)
 
     def set_entries(self, entries: Sequence[tuple[str, str]], colouring: Colouring) -> None:
-        """Show these pairs of a strategy or kind and a word."""
+        """Show these pairs of a strategy or kind and a label."""
         self._entries, self._colouring = tuple(entries), colouring
         self.setAccessibleName(", ".join(word for _, word in entries))
         self.setVisible(bool(entries))
@@ -99,7 +99,7 @@ class Legend(QWidget):
         self.update()
 
     def words(self) -> list[str]:
-        """The words that are shown."""
+        """Return the labels."""
         return [word for _, word in self._entries]
 
     def sizeHint(self) -> QSize:
@@ -111,7 +111,7 @@ class Legend(QWidget):
         colours = theme.current()
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        # Framed as the scale is: what is behind it is seen to go on.
+        # Framed like the zoom control, so that the drawing is seen to continue behind it.
         painter.setPen(QColor(colours.line))
         painter.setBrush(QColor(colours.panel))
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)

@@ -1,4 +1,4 @@
-"""How a graph is painted: what stays from frame to frame, and the marks on it."""
+"""Painting of a graph: cached paths, and the marks on it."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
 
 from lowerscope.app.theme import current
-from lowerscope.app.widgets.canvas.colours import Colouring
+from lowerscope.app.widgets.canvas.colours import CanvasShade, Colouring
 from lowerscope.app.widgets.canvas.edges import LABEL_PIXELS, EdgePaths
 from lowerscope.app.widgets.canvas.flags import paint_flags
 from lowerscope.app.widgets.canvas.frames import (
@@ -17,27 +17,27 @@ from lowerscope.app.widgets.canvas.frames import (
     paint_pinned_titles,
     paint_ports,
 )
-from lowerscope.app.widgets.canvas.graph import CanvasPort, CanvasShade
 from lowerscope.app.widgets.canvas.index import GraphIndex
 from lowerscope.app.widgets.canvas.nodes import NodePainter
 from lowerscope.app.widgets.typefaces import SHOWN_CHARACTERS, TextMetrics, ui_font
+from lowerscope.core.model.graph import Port
 
-#: Below this scale there are no arrow heads, and below the other no curves.
+#: Scales below which arrow heads, or curves, are omitted.
 ARROW_SCALE = 0.6
 CURVE_SCALE = 0.25
 
 
 @dataclass(frozen=True)
 class Marks:
-    """What of a graph is marked how.
+    """Marks on the nodes of a graph.
 
     Attributes
     ----------
     selection, found : frozenset of str
-        Nodes that are selected, and that were searched for.
+        Nodes that are selected, and matches of the search.
     hovered, walked : str
-        The node or frame under the mouse, and the one that the keyboard is at, or ``""``.
-    port : CanvasPort or None
+        The node or frame under the mouse, and the keyboard's, or ``""``.
+    port : Port or None
         The port under the mouse.
     flags : frozenset of str
         Nodes with a disc.
@@ -47,12 +47,12 @@ class Marks:
     found: frozenset[str] = frozenset()
     hovered: str = ""
     walked: str = ""
-    port: CanvasPort | None = None
+    port: Port | None = None
     flags: frozenset[str] = frozenset()
 
 
 class GraphPainter:
-    """Paints a graph; what does not change from frame to frame is made once.
+    """Painter of a graph; what does not change between frames is cached.
 
     Parameters
     ----------
@@ -62,11 +62,11 @@ class GraphPainter:
     Attributes
     ----------
     labels : bool
-        Whether what flows is written beside all edges; it is beside those of marked nodes anyway.
+        Whether all edges have labels; those of marked nodes always have.
     colouring : str
-        What the colours of nodes say.
+        The property that the colours of nodes show.
     shades : mapping of str to CanvasShade
-        The figures that they show, by node.
+        Values to show, by node.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class GraphPainter:
         self.nodes = NodePainter(index, colouring, shades)
         self._label = ui_font(LABEL_PIXELS)
         self._descent = TextMetrics(self._label).descent()
-        # The path of the edges at what is marked, until something else is.
+        # Cached path of the edges of marked nodes, until the marks change.
         self._marked: tuple[frozenset[str], list[int], QPainterPath, QPainterPath] | None = None
 
     def paint(self, painter: QPainter, area: QRectF, zoom: float) -> None:
@@ -95,11 +95,11 @@ class GraphPainter:
         self.nodes.paint(painter, self._index.inside(area), zoom)
 
     def paint_edges(self, painter: QPainter, area: QRectF, zoom: float) -> None:
-        """Paint the edges of an area, and their labels."""
+        """Paint the edges in an area, and their labels."""
         bunches = self._edges.inside(area)
         colour = QColor(current().edge)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, zoom >= CURVE_SCALE)
-        # A line of one pixel in the middle of a pixel, not between two.
+        # A line of one pixel belongs in the middle of a pixel, not between two.
         painter.translate(0.5, 0.0)
         if zoom < CURVE_SCALE:
             painter.setPen(_line_pen(colour, 1.0, zoom))
@@ -114,7 +114,7 @@ class GraphPainter:
                 self._paint_labels(painter, self._edges.labels(bunch, area))
 
     def paint_marks(self, painter: QPainter, area: QRectF, zoom: float, marks: Marks) -> None:
-        """Paint what is marked over what is there."""
+        """Paint the marks over the graph."""
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         index = self._index
         if marks.hovered in index.frames:
@@ -123,7 +123,7 @@ class GraphPainter:
         self._paint_marked_edges(painter, area, zoom, marks)
         lit: list[str] = []
         if marks.port is not None:
-            lit = [name for name in (marks.port.node, *marks.port.others) if name in index.nodes]
+            lit = [name for name in (marks.port.box, *marks.port.others) if name in index.nodes]
             ports = (marks.port, *index.ends(marks.port))
             paint_ports(painter, index, ports, area, zoom, marked=True)
         names = {*marks.selection, *marks.found, *lit, marks.hovered, marks.walked}
@@ -192,7 +192,7 @@ def _stroke(
 
 
 def _line_pen(colour: QColor, width: float, zoom: float) -> QPen:
-    """A pen for lines: never thinner than a pixel, which is what the rasteriser is fast at."""
+    """Return a pen for lines, at least a pixel wide, which is what the rasteriser is fast at."""
     pen = QPen(colour, max(1.0, width * zoom))
     pen.setCosmetic(True)
     pen.setCapStyle(Qt.PenCapStyle.FlatCap)

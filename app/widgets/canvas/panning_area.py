@@ -1,4 +1,4 @@
-"""A viewport over a drawing: scroll, drag, zoom where the mouse is, and come into view."""
+"""Viewport over a drawing: scrolling, dragging, zooming, and animated panning."""
 
 from PySide6.QtCore import (
     QEasingCurve,
@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from lowerscope.app.widgets.canvas.view import CanvasView
 
-#: The factor of a step in or out.
+#: Zoom factor of a step.
 ZOOM_STEP = 1.25
 _WHEEL_STEP = 60.0
 
@@ -33,20 +33,20 @@ _REVEAL_MS = 140
 
 
 class PanningArea(QAbstractScrollArea):
-    """What a drawing is looked at through; who inherits it paints the drawing.
+    """A viewport over a drawing, which a subclass paints.
 
-    The wheel scrolls, with Ctrl it zooms; the ground is dragged by the left button, anything by
-    the middle one or with the space bar; ``+``, ``-``, ``0`` and F are for the scale.
+    The wheel scrolls, and zooms with Ctrl; the left button drags the background, the middle one or
+    the space bar anything; ``+``, ``-``, ``0`` and F change the scale.
 
     Parameters
     ----------
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
 
     Attributes
     ----------
     view : CanvasView
-        Which part of the drawing is seen, and how large.
+        The visible part of the drawing, and its scale.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -65,7 +65,7 @@ class PanningArea(QAbstractScrollArea):
         self.verticalScrollBar().valueChanged.connect(self._scrolled)
 
     def zoom(self) -> float:
-        """The scale; 1 is 100 %."""
+        """Return the scale; 1 is 100 %."""
         return self.view.zoom
 
     def set_zoom(self, zoom: float, anchor: QPointF | None = None) -> None:
@@ -74,9 +74,9 @@ class PanningArea(QAbstractScrollArea):
         Parameters
         ----------
         zoom : float
-            The scale, kept between that at which all is seen, or 5 %, and 400 %.
+            The scale, clamped between that which fits all, or 5 %, and 400 %.
         anchor : QPointF, optional
-            The place in the viewport that stays where it is; without it, its middle.
+            The position in the viewport that stays fixed; by default, its middle.
         """
         self._pan.stop()
         at = QRectF(self.viewport().rect()).center() if anchor is None else anchor
@@ -84,35 +84,34 @@ class PanningArea(QAbstractScrollArea):
         self.show_view()
 
     def zoom_by(self, factor: float) -> None:
-        """Change the scale by a factor, round the middle."""
+        """Change the scale by a factor, around the middle."""
         self.set_zoom(self.view.zoom * factor)
 
     def reset_zoom(self) -> None:
-        """Back to 100 %."""
+        """Reset the scale to 100 %."""
         self.set_zoom(1.0)
 
     def fit(self) -> None:
-        """Show all of the drawing, never larger than 100 %."""
+        """Fit all of the drawing into the view, never larger than 100 %."""
         self._pan.stop()
         self.view.fit()
         self.show_view()
 
     def fit_to(self, area: QRectF) -> None:
-        """Show this part of the drawing, never larger than 100 %."""
+        """Fit this part of the drawing into the view, never larger than 100 %."""
         self._pan.stop()
         self.view.fit_to(area)
         self.show_view()
 
     def look_at(self, bounds: QRectF, middle: float | None) -> None:
-        """Look at another drawing.
+        """Switch to another drawing.
 
         Parameters
         ----------
         bounds : QRectF
             Its extent.
         middle : float or None
-            What is put in the middle where not all of its width can be seen; None stays at the
-            place and scale that there are.
+            The x that is centred if not all of its width fits; None keeps the position and scale.
         """
         self._pan.stop()
         self.view.set_bounds(bounds)
@@ -121,7 +120,7 @@ class PanningArea(QAbstractScrollArea):
         self.show_view()
 
     def bring_into_view(self, rect: QRectF) -> None:
-        """Move, in a moment, until this part of the drawing is seen."""
+        """Pan, with an animation, until this part of the drawing is visible."""
         origin = self.view.origin_to_show(rect)
         if origin == self.view.origin:
             return
@@ -135,18 +134,18 @@ class PanningArea(QAbstractScrollArea):
             self._pan_to(origin)
 
     def is_ground(self, place: QPointF) -> bool:
-        """Whether there is nothing at a place of the viewport that could be clicked."""
+        """Return whether nothing at a position in the viewport can be clicked."""
         return True
 
     def show_view(self) -> None:
-        """Let the scroll bars and the picture follow the view."""
+        """Update the scroll bars and the picture to the view."""
         if self._syncing:
             return
         self._syncing = True
         size = self.viewport().size()
         self._set_scroll_bars()
         if self.viewport().size() != size:
-            # A bar came or went, and the view moved with the viewport's size.
+            # A scroll bar was shown or hidden, and the view moved with the viewport's size.
             self._set_scroll_bars()
         self._syncing = False
         self.viewport().update()
@@ -190,7 +189,7 @@ class PanningArea(QAbstractScrollArea):
     def resizeEvent(self, event: QResizeEvent) -> None:
         size = QRectF(self.viewport().rect()).size()
         if self._pan.state() == QVariantAnimation.State.Running:
-            # Where it goes to was reckoned for another size.
+            # Its target was computed for another size.
             self._pan.stop()
             rect, self.view.at_home = self._revealed
             self.view.resize(size)

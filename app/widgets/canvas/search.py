@@ -1,18 +1,17 @@
-"""Searching a graph: the bar that a pattern is typed in, and the nodes that it is found in."""
+"""Search in a graph: the search bar, and the matching nodes."""
 
 import re
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
-from lowerscope.app.widgets.canvas.graph import CanvasGraph, CanvasNode
 from lowerscope.app.widgets.canvas.index import GraphIndex
-from lowerscope.app.widgets.code.find_bar import FindBar
-from lowerscope.app.widgets.code.lines import compile_pattern
+from lowerscope.app.widgets.code.find import FindBar, compile_pattern
+from lowerscope.core.model.graph import Box, GraphRecord
 
 
 class GraphSearch(QObject):
-    """What was searched for, in the order in which it is read: from the top, from the left.
+    """The matches of a search, in reading order: from the top, from the left.
 
     Parameters
     ----------
@@ -24,16 +23,16 @@ class GraphSearch(QObject):
     bar : FindBar
         The bar.
     found : list of str
-        The nodes.
+        The matching nodes.
 
     Signals
     -------
     changed(str)
-        Other nodes are found: the one that is looked at, or ``""``.
+        The matches changed; the argument is the current one, or ``""``.
     stepped(str)
-        Another one of them is looked at.
+        Another match became current.
     closed()
-        The user is done with it.
+        The user closed the search.
     """
 
     changed = Signal(str)
@@ -44,7 +43,7 @@ class GraphSearch(QObject):
         super().__init__(parent)
         self.found: list[str] = []
         self._place = -1
-        self._index = GraphIndex(CanvasGraph())
+        self._index = GraphIndex(GraphRecord())
         self.bar = FindBar(parent)
         self.bar.search_changed.connect(self.search)
         self.bar.next_wanted.connect(self.go_on)
@@ -58,34 +57,34 @@ class GraphSearch(QObject):
             self.search()
 
     def is_open(self) -> bool:
-        """Whether the bar is shown."""
+        """Return whether the bar is shown."""
         return not self.bar.isHidden()
 
     def open(self) -> None:
-        """Show the bar, with what was searched for before."""
+        """Show the bar with the previous pattern."""
         self.bar.open_field(None)
         self.search()
 
     def close(self) -> None:
-        """Hide the bar, and have nothing found any more."""
+        """Hide the bar and clear the matches."""
         self.bar.hide()
         self.found, self._place = [], -1
         self.closed.emit()
 
     def current(self) -> str:
-        """The node that is looked at, or ``""``."""
+        """Return the current match, or ``""``."""
         return self.found[self._place] if 0 <= self._place < len(self.found) else ""
 
     def go_on(self) -> None:
-        """Look at the next one, round the end."""
+        """Go to the next match, wrapping around."""
         self._step(1)
 
     def go_back(self) -> None:
-        """Look at the one before, round the start."""
+        """Go to the previous match, wrapping around."""
         self._step(-1)
 
     def search(self) -> None:
-        """Search titles, second lines, and the members of groups for what was typed."""
+        """Search titles, second lines, and the members of groups for the pattern."""
         typed, here = self.bar.field.text(), self.current()
         self.found = []
         if typed:
@@ -115,5 +114,5 @@ class GraphSearch(QObject):
         self.bar.show_count(self._place + 1, len(self.found), False)
 
 
-def _is_found(node: CanvasNode, pattern: re.Pattern[str]) -> bool:
-    return any(pattern.search(text) for text in (node.title, node.subtitle, *node.members))
+def _is_found(node: Box, pattern: re.Pattern[str]) -> bool:
+    return any(pattern.search(text) for text in node.words)

@@ -1,4 +1,4 @@
-"""A large drawing as tiles, so that a frame costs the same however much there is to draw."""
+"""Tile cache of a large drawing: the time of a frame does not depend on the drawing's size."""
 
 import math
 import time
@@ -11,21 +11,21 @@ from PySide6.QtGui import QColor, QPainter, QPixmap
 
 SIDE = 256
 SMALL_SIDE = 128
-"""Of a tile, in pixels of the screen; of one at a scale at which it holds thousands of nodes."""
+"""Side of a tile, in screen pixels; the small one is for scales with thousands of nodes a tile."""
 
 BUDGET_MS = 4.0
-"""What missing tiles may take of a frame."""
+"""Time in a frame for drawing missing tiles."""
 
 OVERVIEW = 0.08
-"""Below this scale pictures of half, a quarter … of it are scaled down."""
+"""Below this scale, tiles of half of it, a quarter … are scaled down."""
 
 CROWDED = 0.15
 """Below this scale tiles are small."""
 
 _KEPT_BYTES = 96 * 2**20
-# Scales of pictures for a view on the move: this many for each doubling.
+# Number of scales for each doubling, while the view is zooming.
 _STEPS = 2
-# Scales that are looked through for a stand-in, and tiles that it may consist of.
+# Scales that are considered for a stand-in, and tiles that it may consist of.
 _LOOKED_AT = 8
 _MOST_STAND_INS = 250
 
@@ -34,14 +34,14 @@ _Key = tuple[float, int, int]
 
 
 class Scene(NamedTuple):
-    """What is seen of a drawing.
+    """The visible part of a drawing.
 
     Attributes
     ----------
     size : QRect
         The viewport.
     origin : QPointF
-        Where the drawing's 0, 0 is in it.
+        The position of the drawing's origin in the viewport.
     zoom : float
         The scale.
     """
@@ -51,12 +51,12 @@ class Scene(NamedTuple):
     zoom: float
 
     def seen(self) -> QRectF:
-        """The part of the drawing."""
+        """Return the visible part, in the drawing's coordinates."""
         corner = (QPointF(self.size.topLeft()) - self.origin) / self.zoom
         return QRectF(corner, QRectF(self.size).size() / self.zoom)
 
     def on_screen(self, x: float, y: float, side: float) -> QRect:
-        """A square of the drawing in whole pixels, with no gap to the one beside it."""
+        """Return the screen area of a square of the drawing in whole pixels, without gaps."""
         zoom, origin = self.zoom, self.origin
         left, top = round(x * zoom + origin.x()), round(y * zoom + origin.y())
         right = round((x + side) * zoom + origin.x())
@@ -65,15 +65,15 @@ class Scene(NamedTuple):
 
 
 class TileCache:
-    """Tiles of a drawing at some scales; those used least recently go first.
+    """Cache of a drawing's tiles at some scales; the least recently used are evicted.
 
-    While the scale is on the move, tiles of a scale nearby stand in; in each frame some of those
-    that are missing are drawn.
+    While the view is zooming, tiles of a scale nearby stand in; each frame draws some of the
+    missing ones.
 
     Parameters
     ----------
     draw : callable
-        Draws an area with a painter whose coordinates are the drawing's, for a scale.
+        Draws an area at a scale, with a painter in the drawing's coordinates.
     """
 
     def __init__(self, draw: Draw) -> None:
@@ -83,7 +83,7 @@ class TileCache:
         self._cost = 4.0
 
     def clear(self) -> None:
-        """Forget all tiles: the drawing has changed."""
+        """Clear the cache: the drawing has changed."""
         self._tiles.clear()
         self._levels.clear()
 
@@ -96,22 +96,22 @@ class TileCache:
         bounds: QRectF,
         is_frame: bool,
     ) -> bool:
-        """Paint what is seen, as far as there is time; True when nothing is missing.
+        """Paint the visible part, as far as there is time; return whether nothing is missing.
 
         Parameters
         ----------
         painter : QPainter
             Its coordinates are the viewport's.
         scene : Scene
-            What is seen.
+            The visible part.
         ground : QColor
-            What is behind the drawing.
+            The background of the drawing.
         settled : bool
             Whether this scale will stay: only then is it drawn at exactly this one.
         bounds : QRectF
             The whole drawing: there is nothing elsewhere.
         is_frame : bool
-            Whether all of the viewport is painted; missing tiles are not drawn for a part of it.
+            Whether the whole viewport is painted; for a part of it, missing tiles are not drawn.
         """
         ratio = painter.device().devicePixelRatio()
         level = _level(scene.zoom, settled)
@@ -134,7 +134,7 @@ class TileCache:
     def _make_some(
         self, level: float, missing: list[tuple[int, int]], ratio: float, ground: QColor
     ) -> int:
-        """Draw missing tiles while there is time; return how many."""
+        """Draw missing tiles while there is time; return their number."""
         start = time.perf_counter()
         spent = 0.0
         for number, (x, y) in enumerate(missing):
@@ -190,7 +190,7 @@ class TileCache:
     def _paint_stand_in(
         self, painter: QPainter, scene: Scene, seen: QRectF, ratio: float, level: float
     ) -> None:
-        """Paint what there is at another scale: the nearest one that has the most of it."""
+        """Paint tiles of another scale: the nearest one that has the most of the visible part."""
         best: tuple[float, float, list[tuple[int, int]]] = (0.0, 0.0, [])
         nearest = sorted(self._levels, key=lambda each: abs(math.log(each / scene.zoom)))
         for other in nearest[:_LOOKED_AT]:
@@ -213,7 +213,7 @@ def _side(level: float) -> int:
 
 
 def _level(zoom: float, settled: bool) -> float:
-    """The scale of the tiles for a scale of the view."""
+    """Return the scale of the tiles for a scale of the view."""
     if zoom < OVERVIEW:
         return float(OVERVIEW * 2.0 ** math.ceil(math.log2(zoom / OVERVIEW)))
     if settled:

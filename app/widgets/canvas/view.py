@@ -1,32 +1,32 @@
-"""Which part of a drawing is seen, and how large: numbers only."""
+"""Pan and zoom of a drawing, without Qt widgets."""
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF
 
-#: A graph that is not seen as a whole at this scale can be made smaller still, down to the other.
+#: Least scale; a graph that does not fit at it can be made smaller still, down to the other.
 SMALLEST = 0.05
 LEAST = 0.01
 LARGEST = 4.0
-#: A graph that is opened is made smaller to fit the width, but not smaller than this.
+#: Least scale at which a graph is opened to fit the width.
 READABLE = 0.85
 
-# At least so many pixels of the drawing stay in view.
+# At least this many pixels of the drawing stay visible.
 _KEPT = 48.0
 _ROOM = 16.0
-# Below the drawing, where buttons float.
+# Room below the drawing for the overlay buttons.
 _FOOT = 48.0
 
 
 class CanvasView:
-    """Scale and place of a drawing in a viewport.
+    """Scale and position of a drawing in a viewport.
 
     Attributes
     ----------
     zoom : float
-        Pixels of the viewport for a pixel of the drawing.
+        Pixels of the viewport per pixel of the drawing.
     origin : QPointF
-        Where the drawing's 0, 0 is in the viewport.
+        Position of the drawing's origin in the viewport.
     at_home : bool
-        Nobody moved it since ``go_home``: it follows the viewport's size.
+        Whether the view has not been moved since ``go_home``: then it follows the viewport's size.
     """
 
     def __init__(self) -> None:
@@ -38,12 +38,12 @@ class CanvasView:
         self.at_home = True
 
     def set_bounds(self, bounds: QRectF) -> None:
-        """Take another drawing of this extent."""
+        """Set the extent of the drawing."""
         self._bounds = bounds
         self._clamp()
 
     def resize(self, size: QSizeF) -> None:
-        """Take another size of the viewport, in pixels."""
+        """Set the size of the viewport, in pixels."""
         self._size = size
         if self.at_home:
             self.go_home(self._middle)
@@ -55,7 +55,7 @@ class CanvasView:
         self._middle = middle
         width = self._bounds.width()
         share = self._size.width() / width if width and self._size.width() else 1.0
-        # Where it would not fit all the same, words had better have their size.
+        # If it would not fit all the same, text keeps its full size.
         self.zoom = share if READABLE <= share < 1.0 else 1.0
         fits = width * self.zoom <= self._size.width() + 1
         x = self._bounds.center().x() if fits else middle
@@ -67,11 +67,11 @@ class CanvasView:
         self.at_home = True
 
     def fit(self) -> None:
-        """Show all of the drawing, in the middle, never larger than 100 %."""
+        """Fit all of the drawing into the view, centred, never larger than 100 %."""
         self.fit_to(self._bounds)
 
     def fit_to(self, area: QRectF) -> None:
-        """Show this part of the drawing, in the middle, never larger than 100 %."""
+        """Fit this part of the drawing into the view, centred, never larger than 100 %."""
         if area.isEmpty():
             return
         width, height = self._size.width() - 2 * _ROOM, self._size.height() - _ROOM - _FOOT
@@ -81,7 +81,7 @@ class CanvasView:
         self.move_to(middle - area.center() * self.zoom)
 
     def smallest(self) -> float:
-        """The least scale: all of a large drawing can be seen."""
+        """Return the least scale, at which all of a large drawing fits."""
         if self._bounds.isEmpty() or self._size.isEmpty():
             return SMALLEST
         across = self._size.width() / self._bounds.width()
@@ -89,24 +89,24 @@ class CanvasView:
         return max(LEAST, min(SMALLEST, 0.9 * across, 0.9 * down))
 
     def zoom_to(self, zoom: float, anchor: QPointF) -> None:
-        """Change the scale; what is at ``anchor`` in the viewport stays there."""
+        """Change the scale; the point at ``anchor`` in the viewport stays fixed."""
         fixed = self.to_graph(anchor)
         self.zoom = min(LARGEST, max(self.smallest(), zoom))
         self.move_to(anchor - fixed * self.zoom)
 
     def move_to(self, origin: QPointF) -> None:
-        """Put the drawing's 0, 0 at this place of the viewport, as far as some stays in view."""
+        """Move the drawing's origin to a position in the viewport, as far as some stays visible."""
         self.at_home = False
-        # Whole pixels: pictures of parts of the drawing are put side by side.
+        # Whole pixels: pictures of parts of the drawing are placed side by side.
         self.origin = QPointF(origin.toPoint())
         self._clamp()
 
     def move_by(self, by: QPointF) -> None:
-        """Move the drawing by so many pixels."""
+        """Move the drawing by an offset in pixels."""
         self.move_to(self.origin + by)
 
     def origin_to_show(self, rect: QRectF) -> QPointF:
-        """Where 0, 0 must be for this part of the drawing to be seen, with the least moving."""
+        """Return the origin that makes this part of the drawing visible with the least movement."""
         seen = self.to_viewport(rect).adjusted(-_ROOM, -_ROOM, _ROOM, _ROOM)
         seen.setBottom(seen.bottom() + _FOOT - _ROOM)
         dx = _least_shift(seen.left(), seen.right(), self._size.width())
@@ -114,20 +114,20 @@ class CanvasView:
         return self.origin + QPointF(dx, dy)
 
     def to_graph(self, place: QPointF) -> QPointF:
-        """From the viewport to the drawing."""
+        """Convert a point from viewport to drawing coordinates."""
         return (place - self.origin) / self.zoom
 
     def to_graph_area(self, area: QRectF) -> QRectF:
-        """From the viewport to the drawing."""
+        """Convert an area from viewport to drawing coordinates."""
         return QRectF(self.to_graph(area.topLeft()), self.to_graph(area.bottomRight()))
 
     def to_viewport(self, rect: QRectF) -> QRectF:
-        """From the drawing to the viewport."""
+        """Convert an area from drawing to viewport coordinates."""
         corner = rect.topLeft() * self.zoom + self.origin
         return QRectF(corner, rect.size() * self.zoom)
 
     def scroll_ranges(self) -> tuple[tuple[int, int, int, int], tuple[int, int, int, int]]:
-        """Least, greatest, value and page of a horizontal and of a vertical scroll bar."""
+        """Return minimum, maximum, value and page of a horizontal and of a vertical scroll bar."""
         shown = self.to_viewport(self._bounds)
         return (
             _range(self.origin.x(), shown.left(), shown.right(), self._size.width()),
@@ -152,7 +152,7 @@ def _least_shift(low: float, high: float, size: float) -> float:
 
 
 def _range(origin: float, low: float, high: float, size: float) -> tuple[int, int, int, int]:
-    """A bar whose value is minus the origin; it can go as far as drawing and view reach."""
+    """Return a range whose value is minus the origin; it covers drawing and view."""
     value = round(-origin)
     least = value + min(0, round(low))
     greatest = value + max(0, round(high - size))

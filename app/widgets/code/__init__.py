@@ -1,1 +1,1 @@
-"""The view of code: colours, folding, finding, and lines that belong to entities."""
+"""The code view: colours, folding, search, and lines that belong to entities."""

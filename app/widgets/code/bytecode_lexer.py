@@ -1,4 +1,4 @@
-"""The words of the text that TVM writes of its virtual machine's bytecode, for the highlighter."""
+"""Lexer of the text form of TVM's virtual machine bytecode, for the highlighter."""
 
 import re
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ _WORDS = re.compile(
 
 
 class BytecodeLexer:
-    """Reads lines such as ``call  vm.builtin.reshape  in: %0, c[1] dst: %2``."""
+    """Lexer of lines such as ``call  vm.builtin.reshape  in: %0, c[1] dst: %2``."""
 
     def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, object, str]]:
-        """Place, type and text of each word, as a lexer of pygments gives them."""
+        """Yield place, type and text of each token, as a lexer of pygments does."""
         for found in _WORDS.finditer(text):
             kind = (found.lastgroup or "").replace("_", ".")
             yield found.start(), f"Token.{kind}", found.group()

@@ -1,4 +1,4 @@
-"""A viewer of code: colours, line numbers, find, go to line, and lines that belong to entities."""
+"""Code viewer: colours, line numbers, search, go to line, and lines that belong to entities."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
@@ -6,26 +6,23 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QFocusEvent, QKeySequence
 from PySide6.QtWidgets import QMenu, QStackedLayout, QVBoxLayout, QWidget
 
-from lowerscope.app.widgets.code.cards import NamedPlace
-from lowerscope.app.widgets.code.editor import CodeEditor
-from lowerscope.app.widgets.code.find_bar import FindBar, GoToLineBar
-from lowerscope.app.widgets.code.finding import CodeFinding
-from lowerscope.app.widgets.code.lines import Span
-from lowerscope.app.widgets.code.marks import Tint
+from lowerscope.app.widgets.code.editor import CodeEditor, NamedPlace
+from lowerscope.app.widgets.code.find import CodeFinding, FindBar, GoToLineBar
+from lowerscope.app.widgets.code.marks import Span, Tint
 from lowerscope.app.widgets.empty_state import EmptyState
 
 __all__ = ["CodeView", "Span"]
 
 
 class CodeView(QWidget):
-    """A text to read, tied to entities.
+    """A text viewer whose lines belong to entities.
 
     Parameters
     ----------
     name : str
-        What it is called by a screen reader.
+        The accessible name.
     parent : QWidget, optional
-        The widget that it stands in.
+        The parent widget.
 
     Signals
     -------
@@ -34,7 +31,7 @@ class CodeView(QWidget):
     entity_hovered(str)
         The innermost entity under the mouse, or ``""``.
     menu_opening(str, QMenu)
-        The context menu is about to open on this entity, or ``""``: add actions to it.
+        The context menu of this entity, or ``""``, is about to open: add actions to it.
     """
 
     entity_clicked = Signal(str, object)
@@ -64,7 +61,7 @@ class CodeView(QWidget):
     ) -> None:
         """Show a text.
 
-        The same text in the same language keeps its place, spans and marks.
+        The same text in the same language keeps its position, spans and marks.
 
         Parameters
         ----------
@@ -74,10 +71,10 @@ class CodeView(QWidget):
             ``"tvmscript"``, ``"python"``, ``"llvm"``, ``"asm"``, ``"bytecode"``, ``"json"``,
             ``"c"``; any other has no colours.
         hidden : mapping of int to (int, int), optional
-            A part of a line that is not shown, by the line's number, from 0. It stands in the
-            line's tool tip, and in what is copied.
+            A hidden part of a line, by line number, from 0. The line's tool tip has it, and so has
+            copied text.
         keep_folds : bool
-            Fold what was folded in the text before, as far as it is there.
+            Fold the regions that were folded in the previous text, if they still exist.
         """
         same = text == self.editor.text() and language == self._language
         if same and (hidden or {}) == self.editor.hidden():
@@ -89,25 +86,25 @@ class CodeView(QWidget):
             self.finding.search()
 
     def text(self) -> str:
-        """The text that is shown."""
+        """Return the text that is shown."""
         return self.editor.text()
 
     def set_spans(self, spans: Sequence[Span]) -> None:
-        """Say which lines belong to which entities; it holds until the text changes."""
+        """Set the lines of entities; valid until the text changes."""
         self.editor.marks.set_spans(spans)
         self.editor.repaint_lines()
 
     def set_cards(self, places: Iterable[NamedPlace]) -> None:
-        """Say what names stand for; it holds until the text changes."""
+        """Set the cards of names; valid until the text changes."""
         self.editor.cards.set_places(places)
 
     def set_selection(self, entities: Collection[str]) -> None:
-        """Paint the lines of these entities as selected; the view does not move."""
+        """Mark the lines of these entities as selected; the view does not move."""
         self.editor.marks.select(entities)
         self.editor.repaint_lines()
 
     def reveal(self, entity: str) -> bool:
-        """Bring the lines of an entity into view, in the middle when they were far.
+        """Scroll to the lines of an entity, centred if they were far.
 
         Returns
         -------
@@ -117,43 +114,43 @@ class CodeView(QWidget):
         return self.editor.reveal(entity)
 
     def place(self) -> tuple[int, int]:
-        """The first line in view, from 0, and how far the text is scrolled to the right."""
+        """Return the first visible line, from 0, and the horizontal scroll position."""
         return self.editor.top_line(), self.editor.horizontalScrollBar().value()
 
     def set_place(self, place: tuple[int, int]) -> None:
-        """Scroll to where a text was, or as far as this one goes."""
+        """Restore a scroll position, as far as this text goes."""
         self.editor.set_top_line(place[0])
         self.editor.horizontalScrollBar().setValue(place[1])
 
     def set_changed_lines(self, lines: Iterable[int]) -> None:
-        """Give these lines, from 1, the ground of a change."""
+        """Mark these lines, from 1, as changed."""
         self.editor.marks.change(lines)
         self.editor.repaint_lines()
 
     def set_tint(self, tint: Tint | None) -> None:
-        """Say which colour of the palette the lines of an entity have; ``None`` for no colours."""
+        """Set the function for the palette colours of entities; ``None`` for no colours."""
         self.editor.marks.tint = tint
         self.editor.repaint_lines()
 
     def point_at(self, line: int) -> None:
-        """Mark this line, from 1, as the one that is looked at, and show it; 0 for none."""
+        """Mark this line, from 1, as the current one, and scroll to it; 0 for none."""
         self.editor.marks.point(line)
         if line:
             self.editor.show_lines(line - 1, line - 1)
         self.editor.repaint_lines()
 
     def go_to_line(self, line: int) -> None:
-        """Put the caret on this line, from 1, and show it."""
+        """Put the caret on this line, from 1, and scroll to it."""
         self.editor.go_to(line - 1)
 
     def set_empty(self, title: str, hint: str = "") -> None:
-        """What is said while there is no text."""
+        """Set the text that is shown in place of an empty text."""
         self.empty.set_text(title, hint)
 
-    # Finding
+    # Search
 
     def open_find(self, text: str | None = None) -> None:
-        """Open the find bar with this text, or what is selected, or what was there."""
+        """Open the find bar with this text, or the selection, or the previous pattern."""
         if not self.editor.text():
             return
         chosen = self.editor.textCursor().selectedText()
@@ -164,7 +161,7 @@ class CodeView(QWidget):
         self.finding.search()
 
     def open_go_to_line(self) -> None:
-        """Open the bar that asks for a line."""
+        """Open the bar for going to a line."""
         if not self.editor.text():
             return
         self._close_bars()
@@ -177,7 +174,7 @@ class CodeView(QWidget):
         self.finding.clear()
         self.editor.setFocus()
 
-    # Making it
+    # Construction
 
     def _lay_out(self) -> None:
         self._page = QWidget()
@@ -235,7 +232,7 @@ class CodeView(QWidget):
         menu.popup(self.editor.viewport().mapToGlobal(position))
 
     def _choose(self, action: QAction) -> None:
-        # What others have added has no data, and does what it does by itself.
+        # Actions added by others have no data, and are connected by themselves.
         if action.data() in self._commands:
             self._press(action.data())
 
@@ -251,5 +248,5 @@ class CodeView(QWidget):
     # Qt
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        # Not a focus proxy: Tab would pass over what stands before it.
+        # Not a focus proxy: Tab would skip what is before it.
         self.editor.setFocus(event.reason())

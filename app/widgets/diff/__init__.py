@@ -1,1 +1,1 @@
-"""The view of differences: two columns or one, and the strip beside it."""
+"""The difference view: two columns or one, and the strip of changes beside it."""

@@ -1,4 +1,4 @@
-"""The rules, one subject a file; importing this package enters them all in the table."""
+"""The rules, one subject a file; importing this package registers all of them."""
 
 from lowerscope.core.lowering import legal_forms
 from lowerscope.core.lowering.rules import (

@@ -40,7 +40,7 @@ def leaky_relu(
     b: NodeBuilder, input: Value, negative_slope: float = 0.01, inplace: bool = False
 ) -> Value:
     if not negative_slope:
-        # TVM multiplies by the slope, and takes what is multiplied by 0 for 0.
+        # TVM multiplies by the slope, and simplifies the product as if 0 * x were 0.
         return b.emit(
             op.where(
                 b.emit(op.greater(input, scalar(0, dtype_of(input)))),
@@ -53,7 +53,7 @@ def leaky_relu(
 
 @rule(F.elu, F.elu_)
 def elu(b: NodeBuilder, input: Value, alpha: float = 1.0, inplace: bool = False) -> Value:
-    # exp(x) - 1 of the positive elements is thrown away, and must not overflow on the way.
+    # exp(x) - 1 of the positive elements is discarded, and must not overflow.
     below = b.emit(op.minimum(input, scalar(0, dtype_of(input))))
     curve = mul(b, sub(b, b.emit(op.exp(below)), 1), alpha)
     return _below_zero(b, input, curve)
@@ -249,13 +249,13 @@ def aten_log_softmax(b: NodeBuilder, input: Value, dim: int, half_to_float: bool
 
 def _axis(value: Value, dim: int | None) -> int:
     if dim is None:
-        # torch's own default of old: the first axis of 0-, 1- and 3-dimensional tensors.
+        # torch's legacy default: the first axis of 0-, 1- and 3-dimensional tensors.
         dim = 0 if rank_of(value) in (0, 1, 3) else 1
     return axis_of(dim, rank_of(value))
 
 
 def _below_zero(b: NodeBuilder, input: Value, value: Value) -> Value:
-    """Return `value` where `input` is negative, and `input` elsewhere, NaN among it."""
+    """Return `value` where `input` is negative, and `input` elsewhere, including NaN."""
     negative = b.emit(op.less(input, scalar(0, dtype_of(input))))
     return b.emit(op.where(negative, value, input))
 

@@ -144,7 +144,7 @@ def floor_divide(b: NodeBuilder, input: Value, other: Value) -> Value:
     first, second = to_common_dtype(b, input, other)
     if not is_float(dtype_of(first)):
         return b.emit(op.floor_divide(first, second))
-    # As torch does: the quotient of what fmod leaves is whole but for rounding.
+    # As in torch: the quotient after subtracting fmod is integral but for rounding.
     rest, against = _rest(b, first, second)
     whole = div(b, sub(b, first, rest), second)
     whole = b.emit(op.round(b.emit(op.where(against, sub(b, whole, 1), whole))))
@@ -167,7 +167,7 @@ def remainder(b: NodeBuilder, input: Value, other: Value) -> Value:
     first, second = to_common_dtype(b, input, other)
     if not is_float(dtype_of(first)):
         return b.emit(op.floor_mod(first, second))
-    # TVM's remainder multiplies the divisor by a quotient, and is NaN where one is infinite.
+    # TVM's remainder multiplies the divisor by a quotient, and is NaN if one is infinite.
     rest, against = _rest(b, first, second)
     return b.emit(op.where(against, add(b, rest, second), rest))
 
@@ -204,7 +204,7 @@ def pow(b: NodeBuilder, input: Value, exponent: Value) -> Value:
         return result
     wide = is_float(dtype) and dtype not in HALF
     if wide and not is_tensor(exponent) and exponent in (0.5, -0.5):
-        # Torch takes these roots too, but not in half precision; they differ at -inf.
+        # Torch uses these roots too, but not in half precision; they differ at -inf.
         root = op.sqrt if exponent > 0 else op.rsqrt
         return b.emit(root(cast(b, input, dtype)))
     if not is_float(dtype):
@@ -250,7 +250,7 @@ def fmin(b: NodeBuilder, input: Value, other: Value) -> Value:
 def hypot(b: NodeBuilder, input: Value, other: Value) -> Value:
     first, second = (b.emit(op.abs(each)) for each in to_common_dtype(b, input, other))
     dtype = dtype_of(first)
-    # Of the ratio, since squares overflow; an infinity counts for more than NaN.
+    # Use the ratio, since squares overflow; infinity takes precedence over NaN.
     large, small = maximum(b, first, second), minimum(b, first, second)
     ratio = div(b, small, large)
     value = mul(b, large, b.emit(op.sqrt(add(b, mul(b, ratio, ratio), 1.0))))
@@ -307,7 +307,7 @@ def right_shift(b: NodeBuilder, input: Value, other: Value) -> Value:
 @rule(torch.logaddexp, "logaddexp", aten.logaddexp.default)
 def logaddexp(b: NodeBuilder, input: Value, other: Value) -> Value:
     first, second = to_common_dtype(b, input, other)
-    # TVM's own overflows where one is large.
+    # TVM's own overflows for large operands.
     apart = b.emit(op.negative(b.emit(op.abs(sub(b, first, second)))))
     value = add(b, maximum(b, first, second), b.emit(op.log(add(b, b.emit(op.exp(apart)), 1.0))))
     # Infinities of one sign have no difference.
@@ -339,12 +339,12 @@ def lerp(b: NodeBuilder, input: Value, end: Value, weight: Value) -> Value:
         half = scalar(0.5, dtype_of(weight))
         below = b.emit(op.less(b.emit(op.abs(weight)), half))
         return b.emit(op.where(below, near, far))
-    # Counted from the end that is nearer, as torch does.
+    # Computed from the nearer end, as torch does.
     return near if abs(weight) < 0.5 else sub(b, end, mul(b, span, 1 - weight))
 
 
 def _rest(b: NodeBuilder, first: Value, second: Value) -> tuple[Value, Value]:
-    """Return what ``fmod`` leaves, and where that is not zero and against the divisor's sign."""
+    """Return the result of ``fmod``, and where it is nonzero and against the divisor's sign."""
     rest = b.emit(op.mod(first, second))
     zero = scalar(0.0, dtype_of(rest))
     signs = (b.emit(op.less(each, zero)) for each in (rest, second))
@@ -363,9 +363,9 @@ def _scaled_sum(b: NodeBuilder, input: Value, other: Value, alpha: Any) -> Value
 
 
 def _extremum(b: NodeBuilder, input: Value, other: Value, find: Callable[..., Value]) -> Value:
-    """Return the larger or smaller elements, or NaN where either is, as torch does.
+    """Return the larger or smaller elements, or NaN where either is NaN, as torch does.
 
-    TVM's extrema of a and b are b where they do not compare, so NaN in the second operand stays.
+    TVM's extrema of a and b are b if they do not compare, so NaN in the second operand stays.
     """
     first, second = to_common_dtype(b, input, other)
     if is_scalar_constant(second):
@@ -377,7 +377,7 @@ def _extremum(b: NodeBuilder, input: Value, other: Value, find: Callable[..., Va
 
 
 def _but_for_nan(b: NodeBuilder, first: Value, second: Value, value: Value) -> Value:
-    """Return `value`, but where one tensor is NaN what the other is."""
+    """Return `value`, or the other operand where one is NaN."""
     if not is_float(dtype_of(first)):
         return value
     for each, other in ((first, second), (second, first)):

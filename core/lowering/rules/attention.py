@@ -1,4 +1,4 @@
-"""Scaled dot product attention, written out."""
+"""Scaled dot product attention in elementary operators."""
 
 from __future__ import annotations
 
@@ -51,21 +51,23 @@ def scaled_dot_product_attention(
     if is_causal:
         rows, columns = shape_of(scores)[-2:]
         attn_mask = _causal_mask(b, rows, columns)
-    masked: Any = attn_mask is not None and dtype_of(attn_mask) == "bool"
-    dtype = dtype_of(scores)
-    if masked:
-        scores = b.emit(op.where(attn_mask, scores, scalar(-math.inf, dtype)))
+    kept: Value = None
+    if attn_mask is not None and dtype_of(attn_mask) == "bool":
+        kept = attn_mask
+        scores = b.emit(op.where(kept, scores, scalar(-math.inf, dtype_of(scores))))
     elif attn_mask is not None:
         scores = add(b, scores, attn_mask)
+        lowest = scalar(-math.inf, dtype_of(scores))
+        kept = b.emit(op.logical_not(b.emit(op.equal(scores, lowest))))
     weights = softmax(b, scores, -1)
-    if masked:
-        # A row that is masked as a whole is 0 in torch, where softmax alone gives NaN.
-        weights = b.emit(op.where(attn_mask, weights, scalar(0, dtype)))
+    if kept is not None:
+        # A fully masked row is 0 in torch, where softmax alone gives NaN.
+        weights = b.emit(op.where(kept, weights, scalar(0, dtype_of(weights))))
     return matmul(b, weights, value)
 
 
 def _causal_mask(b: NodeBuilder, rows: Any, columns: Any) -> Value:
-    """Return which columns a row attends to: those up to its own."""
+    """Return the causal mask: each row attends to the columns up to its own."""
     if not is_size(rows) and not is_size(columns):
         return b.constant(torch.ones(rows, columns, dtype=torch.bool).tril())
     row = b.emit(op.expand_dims(b.emit(op.arange(0, rows, 1, "int64")), 1))

@@ -1,4 +1,4 @@
-"""Comparisons, logic, and choosing between values by them."""
+"""Comparisons, logic, and selection."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _comparison(relax_operator: Callable[..., Value]) -> Callable[..., Value]:
     def lower(b: NodeBuilder, input: Value, other: Value) -> Value:
         first, second = to_common_dtype(b, input, other)
         if dtype_of(first) == "bool":
-            # TVM compares no bools.
+            # TVM does not compare bools.
             first, second = cast(b, first, "int8"), cast(b, second, "int8")
         if relax_operator is op.not_equal:
             return differs(b, first, second)

@@ -16,7 +16,7 @@ aten = torch.ops.aten
 
 
 def convert(b: NodeBuilder, value: Value, dtype: torch.dtype) -> Value:
-    """Return `value` as torch converts it: to bool, whatever is not zero is true."""
+    """Return `value` converted as in torch: to bool, nonzero is true."""
     return truth(b, value) if dtype is torch.bool else cast(b, value, dtype_name(dtype))
 
 

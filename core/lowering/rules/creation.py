@@ -1,4 +1,4 @@
-"""Tensors that are made from numbers alone."""
+"""Creation of tensors from numbers."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def arange(
         )
     numbers = torch.arange(first, last, stride, dtype=dtype)
     if numbers.dtype.is_floating_point or stride < 0:
-        # The k-th number is start + k·step in torch; TVM adds up, and may stop one off. It counts
-        # the numbers of a negative step wrongly.
+        # The k-th number is start + k·step in torch; TVM accumulates, and may stop one off. It
+        # miscounts the numbers of a negative step.
         return b.constant(numbers)
     return b.emit(op.arange(first, last, stride, dtype_name(numbers.dtype)))
 
@@ -142,6 +142,6 @@ def _filled(b: NodeBuilder, shape: Sequence[int], value: Any, dtype: str) -> Val
     if is_tensor(value):
         return broadcast_to(b, cast(b, value, dtype), shape)
     if isinstance(value, float) and not math.isfinite(value):
-        # The legal form of `full` fails where it writes such a number down.
+        # The legalised `full` fails to write such a number.
         return broadcast_to(b, scalar(value, dtype), shape)
     return b.emit(op.full(list(shape), scalar(value, dtype), dtype))

@@ -73,4 +73,4 @@ def normalize(
     if p != 2:
         return div(b, input, maximum(b, vector_norm(b, input, p, axis, keepdim=True), eps))
     norm = b.emit(op.sqrt(b.emit(op.sum(b.emit(op.square(input)), axis, keepdims=True))))
-    return div(b, input, b.emit(op.maximum(norm, scalar(eps, dtype_of(input)))))
+    return div(b, input, maximum(b, norm, scalar(eps, dtype_of(input))))

@@ -1,4 +1,4 @@
-"""Dropout and other operators that do nothing outside training, and checks that compute nothing."""
+"""Dropout and other operators without effect at inference, and checks that compute nothing."""
 
 from __future__ import annotations
 

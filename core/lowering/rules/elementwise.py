@@ -1,4 +1,4 @@
-"""Functions of one value, element by element."""
+"""Unary elementwise functions."""
 
 from __future__ import annotations
 
@@ -45,22 +45,38 @@ _ON_FLOATS: dict[str, Callable[..., Value]] = {
     "tan": op.tan,
     "tanh": op.tanh,
 }
-"""Functions that torch computes in floating point, integers included."""
+"""Functions that torch computes in floating point, even for integers."""
+
+
+def _is_unsigned(value: Value) -> bool:
+    return dtype_of(value).startswith("uint")
+
+
+def _negative(value: Value) -> Value:
+    # TVM multiplies by -1, which no unsigned integer is.
+    if _is_unsigned(value):
+        return op.subtract(scalar(0, dtype_of(value)), value)
+    return op.negative(value)
+
+
+def _sign(value: Value) -> Value:
+    return op.minimum(value, scalar(1, dtype_of(value))) if _is_unsigned(value) else op.sign(value)
+
 
 _ON_ALL: dict[str, Callable[..., Value]] = {
     "abs": op.abs,
-    "neg": op.negative,
-    "sign": op.sign,
+    "neg": _negative,
+    "sign": _sign,
     "square": op.square,
 }
-"""Functions that keep the dtype, of integers too."""
+"""Functions that keep the dtype, even for integers."""
 
 _ROUNDING: dict[str, Callable[..., Value]] = {
     "ceil": op.ceil,
     "floor": op.floor,
     "trunc": op.trunc,
 }
-"""Functions that leave integers as they are."""
+"""Functions that leave integers unchanged."""
 
 _TESTS: dict[str, Callable[..., Value]] = {
     "isfinite": op.isfinite,
@@ -286,7 +302,7 @@ def bitwise_not(b: NodeBuilder, input: Value) -> Value:
 
 
 def truth(b: NodeBuilder, value: Value) -> Value:
-    """Return whether each element is not zero."""
+    """Return whether each element is nonzero."""
     if not is_tensor(value):
         return scalar(bool(value), "bool")
     if dtype_of(value) == "bool":

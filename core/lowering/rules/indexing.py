@@ -1,4 +1,4 @@
-"""Reading a part of a tensor: ``x[...]``, ``select``, ``gather`` and their kin."""
+"""Reading a part of a tensor: ``x[...]``, ``select``, ``gather`` and the like."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def one_hot(b: NodeBuilder, input: Value, num_classes: int = -1) -> Value:
 
 
 def take_one(b: NodeBuilder, input: Value, axis: int, index: int) -> Value:
-    """Return the elements at one place of `axis`, which goes away."""
+    """Return the elements at one position of `axis`, which is dropped."""
     extents = shape_of(input)
     place = _place(index, extents[axis])
     cut = _slice(b, input, {axis: slice(place, place + 1)})
@@ -212,12 +212,12 @@ def take_one(b: NodeBuilder, input: Value, axis: int, index: int) -> Value:
 
 
 def counted_from_front(b: NodeBuilder, index: Value, extent: int) -> Value:
-    """Return integer indices without the negative ones, which count from the end."""
+    """Return integer indices with negative ones, counted from the end, replaced."""
     return b.emit(op.floor_mod(index, scalar(extent, dtype_of(index))))
 
 
 def _index(b: NodeBuilder, input: Value, index: tuple[Any, ...]) -> Value:
-    """Index as torch does: numbers, slices and new axes first, tensors on what they leave."""
+    """Index as torch does: numbers, slices and new axes first, then tensors."""
     entries = _with_whole_axes(index, rank_of(input))
 
     # Step 1. Cut: a number is a slice of one.
@@ -250,7 +250,7 @@ def _index(b: NodeBuilder, input: Value, index: tuple[Any, ...]) -> Value:
 
 
 def _with_whole_axes(index: tuple[Any, ...], rank: int) -> list[Any]:
-    """Replace ``...``, and what is left out at the end, by whole axes."""
+    """Replace ``...``, and missing axes at the end, by whole axes."""
     used = sum(each is not None and each is not Ellipsis for each in index)
     whole = [slice(None)] * (rank - used)
     place = next((i for i, each in enumerate(index) if each is Ellipsis), len(index))
@@ -262,7 +262,7 @@ def _with_whole_axes(index: tuple[Any, ...], rank: int) -> list[Any]:
 
 
 def _slice(b: NodeBuilder, input: Value, slices: dict[int, slice]) -> Value:
-    """Cut each axis in `slices`, with torch's meaning of bounds that are negative or too large."""
+    """Slice each axis in `slices`; bounds that are negative or too large are as in torch."""
     axes, begin, end, strides = [], [], [], []
     for axis, bounds in slices.items():
         extent = shape_of(input)[axis]
@@ -279,7 +279,7 @@ def _slice(b: NodeBuilder, input: Value, slices: dict[int, slice]) -> Value:
 
 
 def _bounds(b: NodeBuilder, bounds: slice, extent: Any) -> tuple[Any, Any, int]:
-    """Return the first and the last place of a slice, and its step, all of them inside."""
+    """Return the first and the last position of a slice, clamped, and its step."""
     given = (bounds.start, bounds.stop, bounds.step)
     if _is_number(extent) and not any(map(is_size, given)):
         start, stop, step = bounds.indices(extent)
@@ -293,7 +293,7 @@ def _bounds(b: NodeBuilder, bounds: slice, extent: Any) -> tuple[Any, Any, int]:
 
 
 def _inside(b: NodeBuilder, place: Any, extent: Any) -> Any:
-    """Return `place` from the front, between 0 and `extent`, as torch does."""
+    """Return `place` counted from the front, clamped to 0 and `extent`, as torch does."""
     if same_sizes([place], [extent]):
         return extent
     place = b.dimensions.compute(max, (_place(place, extent), 0))
@@ -301,7 +301,7 @@ def _inside(b: NodeBuilder, place: Any, extent: Any) -> Any:
 
 
 def _place(index: Any, extent: Any) -> Any:
-    """Return `index` from the front."""
+    """Return `index` counted from the front."""
     negative = isinstance(index, int) and index < 0
     return simplified(extent + index) if negative else index
 
@@ -317,7 +317,7 @@ def _take_tensors(b: NodeBuilder, value: Value, tensors: dict[int, Value]) -> Va
         return b.emit(op.take(value, tensors[axes[0]], axes[0], mode="wrap"))
     rest = [axis for axis in range(rank_of(value)) if axis not in axes]
     moved = permute_to(b, value, [*axes, *rest])
-    # One index into the indexed axes laid end to end: R.index_tensor reads what is out of bounds.
+    # One index into the flattened indexed axes: R.index_tensor reads out of bounds.
     extents = [shape_of(value)[axis] for axis in axes]
     place: Value = None
     for index, extent in zip(tensors.values(), extents, strict=True):
@@ -327,7 +327,7 @@ def _take_tensors(b: NodeBuilder, value: Value, tensors: dict[int, Value]) -> Va
     taken = b.emit(op.take(flat, place, 0, mode="clip"))
     if axes != list(range(axes[0], axes[0] + len(axes))):
         return taken
-    # Neighbouring indices leave their axes where the first of them stood.
+    # Adjacent indices leave their axes at the position of the first.
     count = rank_of(taken) - len(rest)
     before = [count + index for index in range(axes[0])]
     after = [count + index for index in range(axes[0], len(rest))]

@@ -1,4 +1,4 @@
-"""Rules for tensors that become one: cat, stack and their kin."""
+"""Rules for tensors that become one: cat, stack and the like."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ aten = torch.ops.aten
 
 @exact(torch.cat, torch.concat, torch.concatenate, aten.cat.default)
 def cat(b: NodeBuilder, tensors: Sequence[Value], dim: int = 0) -> Value:
-    # torch skips the empty tensors of old, of shape (0,), but for their dtype.
+    # torch ignores legacy empty tensors, of shape (0,), except for their dtype.
     dtype = common_dtype(*tensors)
     kept = [value for value in tensors if shape_of(value) != (0,)] or list(tensors[:1])
     values = [cast(b, value, dtype) for value in kept]
@@ -55,7 +55,7 @@ def dstack(b: NodeBuilder, tensors: Sequence[Value]) -> Value:
 
 
 def _with_rank(b: NodeBuilder, value: Value, rank: int) -> Value:
-    """Return `value` with axes of 1 as ``torch.atleast_3d`` and its kin add them."""
+    """Return `value` with axes of 1 added as by ``torch.atleast_3d`` and the like."""
     shape = shape_of(value)
     if len(shape) >= rank:
         return value

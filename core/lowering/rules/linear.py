@@ -1,4 +1,4 @@
-"""Matrix products: ``Linear``, ``matmul`` and their kin."""
+"""Matrix products: ``Linear``, ``matmul`` and the like."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def bilinear(
     rows = shape_of(input1)[:-1]
     one = reshape_to(b, input1, [-1, first])
     other = reshape_to(b, input2, [-1, 1, second])
-    # A matrix of its own for each result, side by side.
+    # A separate matrix for each result, concatenated.
     sides = reshape_to(b, permute_to(b, weight, [1, 0, 2]), [first, results * second])
     products = reshape_to(b, matmul(b, one, sides), [-1, results, second])
     found = b.emit(op.sum(b.emit(op.multiply(products, other)), [2]))

@@ -1,4 +1,4 @@
-"""Losses: what a prediction is away from its target."""
+"""Loss functions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from lowerscope.core.lowering.rules.shape import unsqueeze
 aten = torch.ops.aten
 
 _REDUCTIONS = ("none", "mean", "sum")
-"""By ATen's numbers."""
+"""Reductions, indexed by ATen's numbers."""
 
 
 @rule(F.mse_loss)
@@ -150,7 +150,7 @@ def kl_div(
     if log_target:
         loss = mul(b, b.emit(op.exp(target)), sub(b, target, input))
     else:
-        # Where the target is 0, so is the loss.
+        # The loss is 0 where the target is.
         zero = scalar(0, dtype_of(target))
         positive = b.emit(op.greater(target, zero))
         bounded = b.emit(op.where(positive, target, scalar(1, dtype_of(target))))
@@ -230,7 +230,7 @@ def cross_entropy(
 def _even_loss(
     b: NodeBuilder, scores: Value, target: Value, axis: int, ignore_index: int, reduction: str
 ) -> Value:
-    """Return the loss for all classes as targets, added up."""
+    """Return the loss with all classes as targets, summed."""
     ignored = b.emit(op.equal(target, scalar(ignore_index, dtype_of(target))))
     counts = cast(b, b.emit(op.logical_not(ignored)), dtype_of(scores))
     loss = mul(b, b.emit(op.negative(sum(b, scores, axis))), counts)

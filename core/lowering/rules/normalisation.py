@@ -135,7 +135,7 @@ def layer_norm(
 ) -> Value:
     shape, dtype = tuple(normalized_shape), dtype_of(input)
     if dtype == "float64":
-        # TVM's own is for smaller ones.
+        # TVM's own operator supports only narrower dtypes.
         return _normalise(b, input, list(range(-len(shape), 0)), (weight, bias), eps)
     weight = b.constant(torch.ones(shape)) if weight is None else weight
     bias = b.constant(torch.zeros(shape)) if bias is None else bias

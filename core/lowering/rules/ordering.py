@@ -1,4 +1,4 @@
-"""Orders: sorting, the k largest, what lies in the middle, and where a value would stand."""
+"""Sorting and order statistics: sort, topk, median, quantile, searchsorted."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ def topk(
 ) -> Value:
     axis = axis_of(dim, rank_of(input))
     values, order = sort(b, input, axis, largest)
+    if not rank_of(input):
+        return values, order
     first = ([axis], [0], [k])
     return tuple(b.emit(op.strided_slice(each, *first)) for each in (values, order))
 
@@ -42,15 +44,17 @@ def topk(
 def argsort(
     b: NodeBuilder, input: Value, dim: int = -1, descending: bool = False, stable: bool = False
 ) -> Value:
+    if not rank_of(input):
+        return b.emit(op.zeros((), "int64"))
     axis = axis_of(dim, rank_of(input))
     dtype = dtype_of(input)
     if dtype not in ("float32", "float64", "int32", "int64"):
-        # TVM sorts no other numbers.
+        # TVM sorts no other dtypes.
         input = b.emit(op.astype(input, "float32" if is_float(dtype) else "int32"))
     if not is_float(dtype):
         return b.emit(op.argsort(input, axis, descending, "int64"))
     # NaN has no order in TVM, and is the largest in torch. So it is sorted as infinity first, and
-    # then, as both sorts keep the order of equals, to beyond the infinities.
+    # then moved beyond the infinities, as both sorts are stable.
     missing = is_nan(b, input)
     infinite = scalar(math.inf, dtype_of(input))
     order = b.emit(
@@ -66,29 +70,32 @@ def sort(
     b: NodeBuilder, input: Value, dim: int = -1, descending: bool = False, stable: bool = False
 ) -> Value:
     order = argsort(b, input, dim, descending)
+    if not rank_of(input):
+        return input, order
     return b.emit(op.gather_elements(input, order, axis_of(dim, rank_of(input)))), order
 
 
 @rule(torch.median, "median", aten.median.default, aten.median.dim)
 def median(b: NodeBuilder, input: Value, dim: int | None = None, keepdim: bool = False) -> Value:
-    value = b.emit(op.reshape(input, (-1,))) if dim is None else input
-    axis = axis_of(0 if dim is None else dim, rank_of(value))
+    whole = dim is None or not rank_of(input)
+    value = b.emit(op.reshape(input, (-1,))) if whole else input
+    axis = axis_of(dim or 0, rank_of(value))
     middle = (shape_of(value)[axis] - 1) // 2
     order = argsort(b, value, axis)
     if isinstance(middle, int):
         place = b.emit(op.strided_slice(order, [axis], [middle], [middle + 1]))
     else:
-        # A slice between two expressions has no extent that TVM can derive.
+        # TVM cannot derive the extent of a slice between two expressions.
         index = b.emit(op.arange(middle, middle + 1, 1, "int64"))
         place = b.emit(op.take(order, index, axis, mode="clip"))
     if is_float(dtype_of(value)):
-        # Where there is a NaN, the first one is the median.
+        # The first NaN, if any, is the median.
         missing = cast(b, is_nan(b, value), "int32")
         some = b.emit(op.max(missing, axis, keepdims=True))
         first = b.emit(op.argmax(missing, axis, keepdims=True))
         place = b.emit(op.where(truth(b, some), first, place))
     found = b.emit(op.gather_elements(value, place, axis))
-    if not keepdim:
+    if whole or not keepdim:
         found, place = (b.emit(op.squeeze(each, [axis])) for each in (found, place))
     return found if dim is None else (found, place)
 
@@ -96,6 +103,8 @@ def median(b: NodeBuilder, input: Value, dim: int | None = None, keepdim: bool =
 @rule(torch.kthvalue, "kthvalue", aten.kthvalue.default)
 def kthvalue(b: NodeBuilder, input: Value, k: int, dim: int = -1, keepdim: bool = False) -> Value:
     axis = axis_of(dim, rank_of(input))
+    if not rank_of(input):
+        return sort(b, input, axis)
     found = [b.emit(op.strided_slice(each, [axis], [k - 1], [k])) for each in sort(b, input, axis)]
     return tuple(found if keepdim else (b.emit(op.squeeze(each, [axis])) for each in found))
 
@@ -114,7 +123,7 @@ def quantile(
         raise Refused("its quantile is a tensor, or none between two neighbours of one axis")
     value = b.emit(op.reshape(input, (-1,))) if dim is None else input
     axis = axis_of(0 if dim is None else dim, rank_of(value))
-    # As torch does, in the dtype of the values.
+    # As in torch, in the dtype of the values.
     place = torch.tensor(q, dtype=getattr(torch, dtype_of(value))) * (shape_of(value)[axis] - 1)
     below, above = math.floor(place), math.ceil(place)
     ordered, _ = sort(b, value, axis)
@@ -144,7 +153,7 @@ def searchsorted(
     if rank_of(sequence) > 1:
         sequence = b.emit(op.expand_dims(sequence, rank_of(sequence) - 1))
     column = b.emit(op.expand_dims(values, rank_of(values)))
-    # Counted by what is not beyond: NaN stands behind all.
+    # Computed from the number of elements not beyond: NaN sorts last.
     beyond = op.greater if right or side == "right" else op.greater_equal
     before = b.emit(op.logical_not(b.emit(beyond(sequence, column))))
     return cast(b, sum(b, before, -1), "int32" if out_int32 else "int64")

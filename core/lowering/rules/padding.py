@@ -33,7 +33,7 @@ def pad_by(
     b: NodeBuilder, input: Value, pad: Sequence[int], mode: str, value: float | None
 ) -> Value:
     """Pad by the widths `pad`, a pair for each axis from the last to the first."""
-    # torch counts the axes from the last to the first, Relax from the first to the last.
+    # torch lists the axes from the last to the first, Relax from the first to the last.
     rank = rank_of(input)
     widths = [(0, 0)] * rank
     for index in range(len(pad) // 2):
@@ -44,7 +44,7 @@ def pad_by(
     if not any(grown):
         return cropped
     if dtype_of(cropped) == "bool":
-        # TVM pads no bools.
+        # TVM does not pad bools.
         numbers = b.emit(op.nn.pad(cast(b, cropped, "int8"), grown, mode, value_of_pads))
         return b.emit(op.astype(numbers, "bool"))
     return b.emit(op.nn.pad(cropped, grown, mode, value_of_pads))
@@ -56,7 +56,7 @@ def constant_pad(b: NodeBuilder, input: Value, pad: Sequence[int], value: float 
 
 
 def _crop(b: NodeBuilder, input: Value, widths: Sequence[tuple[int, int]]) -> Value:
-    """Take away what negative widths say."""
+    """Crop by the negative widths."""
     axes = [axis for axis, pair in enumerate(widths) if min(pair) < 0]
     if not axes:
         return input

@@ -166,7 +166,7 @@ def _each(value: Any, dimensions: int) -> list[Any]:
 def _divides(
     input: Value, kernel: Sequence[int], strides: Sequence[int], widths: Sequence[int]
 ) -> bool:
-    """Return whether the windows end where the input does, so that rounding up changes nothing."""
+    """Return whether the windows end at the input's end, so that rounding up has no effect."""
     extents = shape_of(input)[-len(kernel) :]
     return all(
         (extent + 2 * width - size) % stride == 0
@@ -198,7 +198,7 @@ def _enter_max(dimensions: int) -> None:
     def lower_with_indices(b: NodeBuilder, input: Value, *args: Any) -> Value:
         return lower(b, input, *args), Missing("TVM has no indices of a pooling")
 
-    # F.max_pool2d decides by its argument between two functions, and either may be traced.
+    # F.max_pool2d dispatches to one of two functions, and either may be traced.
     functions = {getattr(F, name), getattr(torch, name), getattr(F, f"_{name}")}
     rule(*functions, getattr(aten, name).default, name=name)(lower)
     rule(getattr(nn, f"MaxPool{dimensions}d"), name=name)(lower_module)

@@ -190,15 +190,31 @@ def argmin(b: NodeBuilder, input: Value, dim: int | None = None, keepdim: bool =
 
 @rule(torch.all, "all", aten.all.default, aten.all.dim, aten.all.dims)
 def all(b: NodeBuilder, input: Value, dim: Axes = None, keepdim: bool = False) -> Value:
-    values = b.emit(op.astype(truth(b, input), "int8"))
-    found = b.emit(op.min(values, axes_of(input, dim), keepdims=keepdim))
-    return b.emit(op.astype(found, "bool"))
+    return _of_truth(b, op.min, 1, input, dim, keepdim)
 
 
 @rule(torch.any, "any", aten.any.default, aten.any.dim, aten.any.dims)
 def any(b: NodeBuilder, input: Value, dim: Axes = None, keepdim: bool = False) -> Value:
-    values = b.emit(op.astype(truth(b, input), "int8"))
-    found = b.emit(op.max(values, axes_of(input, dim), keepdims=keepdim))
+    return _of_truth(b, op.max, 0, input, dim, keepdim)
+
+
+def _of_truth(
+    b: NodeBuilder,
+    reduce: Callable[..., Value],
+    nothing: int,
+    input: Value,
+    dim: Axes,
+    keepdim: bool,
+) -> Value:
+    """Return a reduction of truth values; `nothing` for empty ones."""
+    axes, shape = axes_of(input, dim), shape_of(input)
+    if 0 in [shape[axis] for axis in axes if isinstance(shape[axis], int)]:
+        # TVM's reduction of an empty axis is the least or largest integer, or is never written.
+        ones = [1 if axis in axes else extent for axis, extent in enumerate(shape)]
+        values = b.emit(op.full(ones, scalar(nothing, "int8"), "int8"))
+    else:
+        values = b.emit(op.astype(truth(b, input), "int8"))
+    found = b.emit(reduce(values, axes, keepdims=keepdim))
     return b.emit(op.astype(found, "bool"))
 
 
@@ -206,7 +222,7 @@ def any(b: NodeBuilder, input: Value, dim: Axes = None, keepdim: bool = False) -
 def logsumexp(b: NodeBuilder, input: Value, dim: Axes, keepdim: bool = False) -> Value:
     axes = axes_of(input, dim)
     largest = b.emit(op.max(input, axes, keepdims=True))
-    # Where all are infinite, the difference of infinities would be NaN.
+    # If all are infinite, the difference of infinities would be NaN.
     infinite = b.emit(op.equal(b.emit(op.abs(largest)), scalar(math.inf, dtype_of(largest))))
     largest = b.emit(op.where(infinite, scalar(0, dtype_of(largest)), largest))
     total = sum(b, b.emit(op.exp(sub(b, input, largest))), axes, keepdim)
@@ -285,16 +301,18 @@ def vector_norm(
 
 @rule(torch.cumsum, "cumsum", aten.cumsum.default)
 def cumsum(b: NodeBuilder, input: Value, dim: int, *, dtype: Any = None) -> Value:
-    return b.emit(op.cumsum(_summand(b, input, dtype), axis_of(dim, rank_of(input))))
+    value = _summand(b, input, dtype)
+    return b.emit(op.cumsum(value, axis_of(dim, rank_of(value)))) if rank_of(value) else value
 
 
 @rule(torch.cumprod, "cumprod", aten.cumprod.default)
 def cumprod(b: NodeBuilder, input: Value, dim: int, *, dtype: Any = None) -> Value:
-    return b.emit(op.cumprod(_summand(b, input, dtype), axis_of(dim, rank_of(input))))
+    value = _summand(b, input, dtype)
+    return b.emit(op.cumprod(value, axis_of(dim, rank_of(value)))) if rank_of(value) else value
 
 
 def axes_of(value: Value, dim: Axes) -> list[int]:
-    """Return the axes that `dim` names, from the front; all of them for none."""
+    """Return the axes named by `dim`, from the front; all of them for none."""
     rank = rank_of(value)
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return list(range(rank))
@@ -305,7 +323,7 @@ def axes_of(value: Value, dim: Axes) -> list[int]:
 
 
 def _summand(b: NodeBuilder, input: Value, dtype: Any) -> Value:
-    """Return what torch adds up: integers and bools as int64."""
+    """Return the summand as torch does: integers and bools as int64."""
     if dtype is not None:
         return cast(b, input, dtype_name(dtype))
     return input if is_float(dtype_of(input)) else cast(b, input, "int64")
@@ -314,6 +332,8 @@ def _summand(b: NodeBuilder, input: Value, dtype: Any) -> Value:
 def _argument(
     b: NodeBuilder, input: Value, dim: int | None, keepdim: bool, find: Callable[..., Value]
 ) -> Value:
+    if not rank_of(input):
+        return b.emit(op.zeros((), "int64"))
     axis = None if dim is None else axis_of(dim, rank_of(input))
     return cast(b, b.emit(find(input, axis, keepdim)), "int64")
 
@@ -326,8 +346,13 @@ def _extremum(
     reduce: Callable[..., Value],
     find: Callable[..., Value],
 ) -> Value:
+    if dtype_of(input) == "bool":
+        found = _extremum(b, cast(b, input, "int8"), dim, keepdim, reduce, find)
+        if dim is None:
+            return cast(b, found, "bool")
+        return cast(b, found[0], "bool"), found[1]
     if dim is None:
         return b.emit(reduce(input))
     axis = axis_of(dim, rank_of(input))
-    value = b.emit(reduce(input, axis, keepdims=keepdim))
+    value = b.emit(reduce(input, axis, keepdims=keepdim)) if rank_of(input) else input
     return value, _argument(b, input, dim, keepdim, find)

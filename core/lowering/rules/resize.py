@@ -94,7 +94,7 @@ def upsample_module(b: NodeBuilder, module: Any, input: Value) -> Value:
 
 _SAMPLES = ("bilinear", "nearest")
 _OUTSIDE = ("zeros", "border", "reflection")
-"""By ATen's numbers, as those before."""
+"""Padding modes, indexed by ATen's numbers, as above."""
 
 
 @rule(F.grid_sample)
@@ -108,7 +108,7 @@ def grid_sample(
 ) -> Value:
     if rank_of(input) != 4 or mode not in _SAMPLES:
         raise Refused(f"it samples a volume, or its mode is {mode}")
-    # TVM has the two coordinates apart, whatever its page says.
+    # TVM expects separate coordinate planes, despite its documentation.
     apart = permute_to(b, grid, [0, 3, 1, 2])
     corners = bool(align_corners)
     return b.emit(op.image.grid_sample(input, apart, mode, "NCHW", padding_mode, corners))

@@ -1,4 +1,4 @@
-"""What changes a tensor's shape and not its elements."""
+"""Operators that change a tensor's shape but not its elements."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ aten = torch.ops.aten
 
 
 _RESULTS = ("values", "indices")
-"""Names of the two members of what ``max``, ``topk``, ``sort`` and ``median`` return."""
+"""Names of the two members of the results of ``max``, ``topk``, ``sort`` and ``median``."""
 
 
 def flat(sizes: Sequence[Any]) -> list[Any]:
-    """Return sizes that were given one by one or as one sequence."""
+    """Return sizes given one by one or as one sequence, as a list."""
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         return [size_of(size) for size in sizes[0]]
     return [size_of(size) for size in sizes]
@@ -54,7 +54,7 @@ def _quotient(extents: Sequence[Any], known: Sequence[Any]) -> Any:
     """Return the product of `extents` divided by that of `known`; 0 for a division by 0."""
     left, divisors = list(extents), []
     for size in known:
-        # What stands on both sides goes, and so need not be proved to divide.
+        # Common factors cancel, and need not be proved to divide.
         places = (place for place, each in enumerate(left) if same_sizes([each], [size]))
         place = next(places, None)
         if place is None:

@@ -19,7 +19,7 @@ aten = torch.ops.aten
 
 @exact(F.pixel_shuffle, torch.pixel_shuffle, aten.pixel_shuffle.default)
 def pixel_shuffle(b: NodeBuilder, input: Value, upscale_factor: int) -> Value:
-    # Relax has this operator, but its legalisation calls what topi does not have.
+    # Relax has this operator, but its legalisation calls a function missing from topi.
     r = upscale_factor
     *batch, channels, height, width = shape_of(input)
     n = len(batch)

@@ -1,4 +1,4 @@
-"""What cuts one tensor into several."""
+"""Operators that split one tensor into several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing into a part of a tensor, as a new value."""
+"""Functional writes into a part of a tensor."""
 
 from __future__ import annotations
 
@@ -117,14 +117,14 @@ def scatter_reduce(
     if reduce == "mean":
         return _mean_of_written(b, input, axis, index, updates, include_self=include_self)
     if not include_self:
-        # What was there makes room for what changes nothing.
+        # Replace the existing elements by the neutral element.
         least = broadcast_to(b, _neutral(reduce, dtype_of(input)), shape_of(index))
         input = b.emit(op.scatter_elements(input, index, least, axis))
     return b.emit(op.scatter_elements(input, index, updates, axis, reduction=_REDUCTIONS[reduce]))
 
 
 def _neutral(reduce: str, dtype: str) -> Value:
-    """Return what changes nothing by a reduction."""
+    """Return the neutral element of a reduction."""
     if reduce in ("sum", "prod"):
         return scalar(int(reduce == "prod"), dtype)
     if is_float(dtype):
@@ -149,7 +149,7 @@ def _mean_of_written(
     ones, own = full(shape_of(index), 1), int(include_self)
     counts = added(full(shape_of(input), own), ones)
     start = input if include_self else full(shape_of(input), 0)
-    # Where nothing is written, the count is that of what was there.
+    # Unwritten elements have the count of the existing ones.
     means = div(b, added(start, updates), maximum(b, counts, 1))
     if include_self:
         return means
@@ -211,7 +211,7 @@ def as_large_as(b: NodeBuilder, source: Value, index: Value) -> Value:
 
 
 def _along(b: NodeBuilder, index: Value, axis: int, source: Value) -> Value:
-    """Return a vector of places along an axis as an index of the shape of `source`."""
+    """Return a vector of positions along an axis as an index of the shape of `source`."""
     extents = [1] * rank_of(source)
     extents[axis] = -1
     return broadcast_to(b, reshape_to(b, index, extents), shape_of(source))
@@ -220,7 +220,7 @@ def _along(b: NodeBuilder, index: Value, axis: int, source: Value) -> Value:
 def _put_along(
     b: NodeBuilder, input: Value, axis: int, index: Value, values: Value, accumulate: bool
 ) -> Value:
-    """Put what lies at each place of one axis, by a vector of places."""
+    """Write the elements at positions of one axis, given as a vector."""
     if dtype_of(index) == "bool":
         raise Refused("its index is a mask")
     extents = list(shape_of(input))
@@ -236,7 +236,7 @@ def _put_along(
 def _rows_put(
     b: NodeBuilder, input: Value, indices: Sequence[Value], update: Value, accumulate: bool
 ) -> Value:
-    """Put whole slices, at one index into the first axis."""
+    """Write whole slices, at one index into the first axis."""
     if len(indices) > 1:
         raise Refused("its indices leave axes out")
     place = counted_from_front(b, indices[0], shape_of(input)[0])
@@ -249,7 +249,7 @@ def _rows_put(
 
 
 def _put_where(b: NodeBuilder, input: Value, axis: int, mask: Value, values: Value) -> Value:
-    """Put the same where a mask of some axes is true: a number, or what lies at a place of it."""
+    """Write where a mask of some axes is true: a number, or the elements at the same positions."""
     rest = rank_of(input) - axis - rank_of(mask)
     if rank_of(values) > rest and any(each != 1 for each in shape_of(values)):
         raise Refused("how many values its mask takes depends on the data")

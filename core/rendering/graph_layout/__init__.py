@@ -1,1 +1,1 @@
-"""Where the boxes of a graph stand and how its edges run, from top to bottom."""
+"""Layout of a graph from top to bottom: places of boxes and routes of edges."""

@@ -1,8 +1,8 @@
-"""Layout of a graph from top to bottom: where its boxes and frames stand and how its edges run.
+"""Layered layout of a compound graph from top to bottom (Sugiyama).
 
-Every connected part of the graph is a scope, and so is the inside of every frame: `arranging` makes
-their layers and orders, and `placing` their coordinates. This module sets the parts side by side,
-and puts the ways of edges through all frames together.
+The phases are rank assignment, crossing reduction, horizontal coordinates, and routing; each runs
+on the clusters of `compound`. This module packs the connected components side by side, and joins
+the segments of edges that cross frames.
 """
 
 from __future__ import annotations
@@ -10,44 +10,50 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lowerscope.core.rendering.graph_layout.arranging import arranged
-from lowerscope.core.rendering.graph_layout.placing import NodeSize, Placed, Point, extend, placed
-from lowerscope.core.rendering.graph_layout.scopes import (
-    Enclosed,
-    EnclosedItem,
-    Scope,
-    connect,
-    frames_in,
-    parts_of,
-    scopes_of,
+from lowerscope.core.rendering.graph_layout.compound import (
+    Cluster,
+    LayoutItem,
+    components,
+    nest,
+    split_edges,
+    subgraphs,
 )
-
-__all__ = ["EdgePath", "Enclosed", "Layout", "NodeSize", "layout"]
+from lowerscope.core.rendering.graph_layout.order import order_cluster
+from lowerscope.core.rendering.graph_layout.rank import rank_cluster
+from lowerscope.core.rendering.graph_layout.route import (
+    NodeSize,
+    Point,
+    RoutedCluster,
+    extend,
+    route_cluster,
+)
 
 MARGIN = 24.0
 """Around the whole graph, in pixels."""
 
-PART_GAP = 48.0
-"""Between two parts of the graph that are not connected, in pixels."""
+COMPONENT_GAP = 48.0
+"""Between two connected components, in pixels."""
 
 _ALIKE = 1e-6
 
 Rectangle = tuple[float, float, float, float]
 """Left, top, width and height."""
 
+_Places = dict[Cluster, tuple[RoutedCluster, float, float]]
+
 
 @dataclass(frozen=True, slots=True)
 class EdgePath:
-    """How an edge runs.
+    """The route of an edge.
 
     Attributes
     ----------
     points
-        From the bottom edge of the source to the top edge of the target. No point stands above
-        the one before it. Slanted segments lie between two rows of boxes.
+        From the bottom edge of the source to the top edge of the target; y never decreases.
+        Slanted segments are between two layers of boxes.
     label_at
-        The left end of the edge's label, at half its height; ``None`` for an edge without a
-        label, and where another edge from the same source has a label as wide or wider.
+        The left end of the edge's label, at half its height; ``None`` for an edge without a label,
+        and where another edge from the same source has a label as wide or wider.
     """
 
     points: tuple[Point, ...]
@@ -56,16 +62,16 @@ class EdgePath:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where everything stands, in pixels; the top left corner of the whole is at 0, 0.
+    """Coordinates in pixels, from the top left corner of the whole.
 
     Attributes
     ----------
     corners
         The top left corner of each box, by id.
     edges
-        The path of each edge, in the order in which the edges were given.
+        The path of each edge, in the given order.
     frames
-        The frames, outer ones before those inside of them, in the order in which they were given.
+        The frames in the given order, outer ones first.
     width, height
         Of the whole, margins included.
     """
@@ -77,21 +83,17 @@ class Layout:
     height: float
 
 
-def _never() -> None:
-    """Take the place of a check for cancellation where nobody cancels."""
-
-
 def layout(
     nodes: Sequence[NodeSize],
     edges: Sequence[tuple[str, str, float]],
-    check: Callable[[], None] = _never,
-    items: Sequence[EnclosedItem] | None = None,
+    check: Callable[[], None] = lambda: None,
+    items: Sequence[LayoutItem] | None = None,
     bands: Sequence[int] | None = None,
 ) -> Layout:
     """Lay out a graph from top to bottom; equal graphs get equal layouts.
 
-    Edges that leave one node are taken to carry one value: they begin at one point, share one
-    line for as long as they run side by side, and have one label, beside that beginning.
+    Edges from one node carry one value: they form a hyperedge with one start, a common trunk, and
+    one label beside the start.
 
     Parameters
     ----------
@@ -99,125 +101,95 @@ def layout(
         The boxes; ids are unique.
     edges
         Source id, target id, and the width of the label in pixels, 0 for none. There is no cycle,
-        and none either if every frame is taken for one box.
+        not even with each frame contracted to one box.
     check
-        Called often; may raise to give up.
+        Called often; may raise to cancel.
     items
         The boxes by number, and the frames around some of them; ``None`` if there are no frames.
     bands
-        The band of each of `items`: all of a band stands below those of lower ones. Parts that are
-        not connected then stand in one picture.
+        The band of each of `items`, a rank constraint: each band is below the lower ones. Connected
+        components are then laid out together.
     """
     number = {node.id: index for index, node in enumerate(nodes)}
     assert len(number) == len(nodes), "two nodes have the same id"
     pairs = [(number[source], number[target]) for source, target, _ in edges]
-    labelled = _labelled(pairs, edges)
+    # The edge with the label of each source: the first one with the widest label.
+    labelled: dict[int, int] = {}
     widths = [0.0] * len(nodes)
-    for box, index in labelled.items():
-        widths[box] = edges[index][2]
+    for index, ((source, _), (_, _, width)) in enumerate(zip(pairs, edges, strict=True)):
+        if width > widths[source]:
+            labelled[source], widths[source] = index, width
     items = range(len(nodes)) if items is None else items
-    root, places = scopes_of(items)
-    ways = connect(pairs, places)
-    parts, moved = parts_of(root) if bands is None else ([root], [])
+    root, places = nest(items)
+    segments = split_edges(pairs, places)
+    parts, moved = components(root) if bands is None else ([root], [])
     constants = {index for index, node in enumerate(nodes) if node.constant}
-    drawn: list[Placed] = []
+    routed: list[RoutedCluster] = []
     for part in parts:
         check()
         if part.items:
-            drawn.append(placed(arranged(part, constants, check, bands), nodes, widths, check))
-    return _Joining(nodes, drawn).joined(pairs, ways, moved, labelled, items)
-
-
-def _labelled(
-    pairs: Sequence[tuple[int, int]], edges: Sequence[tuple[str, str, float]]
-) -> dict[int, int]:
-    """Return which edge carries the label of each source: the first with the widest one."""
-    chosen: dict[int, int] = {}
-    for index, ((source, _), (_, _, width)) in enumerate(zip(pairs, edges, strict=True)):
-        before = chosen.get(source)
-        if width > 0 and (before is None or width > edges[before][2]):
-            chosen[source] = index
-    return chosen
-
-
-class _Joining:
-    """Puts parts, which have coordinates of their own, into one picture."""
-
-    def __init__(self, nodes: Sequence[NodeSize], drawn: Sequence[Placed]) -> None:
-        self._nodes = nodes
-        self._corners: dict[str, Point] = {}
-        self._labels: dict[int, Point] = {}
-        # By the identity of the frame: two may be equal.
-        self._frames: dict[int, Rectangle] = {}
-        self._placed: dict[Scope, tuple[Placed, float, float]] = {}
-        area = sum((part.width + PART_GAP) * (part.height + PART_GAP) for part in drawn)
-        row_width = max([part.width for part in drawn] + [1.5 * area**0.5], default=0.0)
-        x, y, row_height, width = MARGIN, MARGIN, 0.0, 2 * MARGIN
-        for part in drawn:
-            if x > MARGIN and x - MARGIN + part.width > row_width:
-                x, y, row_height = MARGIN, y + row_height + PART_GAP, 0.0
-            self._put(part, x, y)
-            width = max(width, x + part.width + MARGIN)
-            row_height = max(row_height, part.height)
-            x += part.width + PART_GAP
-        self._width, self._height = width, y + row_height + MARGIN
-
-    def _put(self, part: Placed, x: float, y: float) -> None:
-        scope = part.arranged.scope
-        self._placed[scope] = (part, x, y)
-        for item, (left, top) in zip(scope.items, part.corners, strict=True):
+            layered = rank_cluster(part, constants, check, bands)
+            order_cluster(layered, check)
+            routed.append(route_cluster(layered, nodes, widths, check))
+    placed, width, height = _pack(routed)
+    corners: dict[str, Point] = {}
+    labels: dict[int, Point] = {}
+    # By identity: two frames may be equal.
+    frames: dict[int, Rectangle] = {}
+    for cluster, (inside, x, y) in placed.items():
+        for item, (left, top) in zip(cluster.items, inside.corners, strict=True):
             if isinstance(item, int):
-                self._corners[self._nodes[item].id] = (x + left, y + top)
-        for box, (left, top) in part.labels.items():
-            self._labels[box] = (x + left, y + top)
-        for vertex, frame in part.frames.items():
-            left, top = x + part.corners[vertex][0], y + part.corners[vertex][1]
-            inside = frame.arranged.scope
-            self._frames[id(inside.frame)] = (left, top, frame.width, frame.height)
-            self._put(frame, left, top)
+                corners[nodes[item].id] = (x + left, y + top)
+        for box, (left, top) in inside.labels.items():
+            labels[box] = (x + left, y + top)
+        frames[id(cluster.frame)] = (x, y, inside.width, inside.height)
+    paths: list[EdgePath] = []
+    for index, ((value, _), split) in enumerate(zip(pairs, segments, strict=True)):
+        points: list[Point] = []
+        for cluster, target in split:
+            if cluster.parent is None and moved:
+                cluster, target = moved[target]
+            inside, x, y = placed[cluster]
+            for left, top in inside.routes[value, target]:
+                _join(points, (x + left, y + top))
+        label = labels.get(value) if labelled.get(value) == index else None
+        paths.append(EdgePath(tuple(points), label))
+    return Layout(
+        corners=corners,
+        edges=tuple(paths),
+        frames=tuple(frames[id(frame)] for frame in subgraphs(items)),
+        width=width,
+        height=height,
+    )
 
-    def joined(
-        self,
-        pairs: Sequence[tuple[int, int]],
-        ways: Sequence[Sequence[tuple[Scope, int]]],
-        moved: Sequence[tuple[Scope, int]],
-        labelled: dict[int, int],
-        items: Sequence[EnclosedItem],
-    ) -> Layout:
-        """Return the whole.
 
-        Parameters
-        ----------
-        ways
-            The scopes that each edge runs through.
-        moved
-            Where each vertex of the whole graph is in its parts; empty if there is one part.
-        labelled
-            Which edge carries the label of each box's value.
-        """
-        frames = tuple(self._frames[id(frame)] for frame in frames_in(items))
-        paths: list[EdgePath] = []
-        for index, ((value, _), way) in enumerate(zip(pairs, ways, strict=True)):
-            points: list[Point] = []
-            for scope, target in way:
-                if scope.parent is None and moved:
-                    scope, target = moved[target]
-                part, x, y = self._placed[scope]
-                for left, top in part.pieces[value, target]:
-                    _join(points, (x + left, y + top))
-            label = self._labels.get(value) if labelled.get(value) == index else None
-            paths.append(EdgePath(tuple(points), label))
-        return Layout(
-            corners=self._corners,
-            edges=tuple(paths),
-            frames=frames,
-            width=self._width,
-            height=self._height,
-        )
+def _pack(routed: Sequence[RoutedCluster]) -> tuple[_Places, float, float]:
+    """Pack components in rows; return the place of each cluster, and width and height in all."""
+    placed: _Places = {}
+    area = sum((part.width + COMPONENT_GAP) * (part.height + COMPONENT_GAP) for part in routed)
+    row_width = max([part.width for part in routed] + [1.5 * area**0.5], default=0.0)
+    x, y, row_height, width = MARGIN, MARGIN, 0.0, 2 * MARGIN
+    for part in routed:
+        if x > MARGIN and x - MARGIN + part.width > row_width:
+            x, y, row_height = MARGIN, y + row_height + COMPONENT_GAP, 0.0
+        _place(part, x, y, placed)
+        width = max(width, x + part.width + MARGIN)
+        row_height = max(row_height, part.height)
+        x += part.width + COMPONENT_GAP
+    return placed, width, y + row_height + MARGIN
+
+
+def _place(part: RoutedCluster, x: float, y: float, placed: _Places) -> None:
+    """Add the places of a cluster and of those inside of it."""
+    # No closure: its reference to itself would keep all clusters for the garbage collector.
+    placed[part.layered.cluster] = (part, x, y)
+    for vertex, frame in part.frames.items():
+        left, top = part.corners[vertex]
+        _place(frame, x + left, y + top, placed)
 
 
 def _join(points: list[Point], point: Point) -> None:
-    """Append `point`, where parts of a way may meet that are not computed alike."""
+    """Append a point to a polyline; segments meet up to rounding errors."""
     if not points:
         points.append(point)
         return

@@ -1,1 +1,1 @@
-"""Graphs of boxes: what stands in them for FX and Relax, their groups, and their differences."""
+"""Graphs of boxes: texts for FX and Relax, groups, and differences."""

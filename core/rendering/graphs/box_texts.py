@@ -1,4 +1,4 @@
-"""What stands in the boxes of a graph, and what flows between them, before they have places."""
+"""Texts of the boxes of a graph, and the values that flow between them, before the layout."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BoxText:
-    """A box before it has a place; the fields are those of `core.records.graph.Box`."""
+    """A box before it has a place; the fields are those of `core.model.graph.Box`."""
 
     id: str
     title: str
@@ -17,10 +17,13 @@ class BoxText:
     strategy: str = ""
     members: tuple[str, ...] = ()
     origins: tuple[str, ...] | None = None
+    operator: str = ""
+    shape: tuple[int | str, ...] | None = None
+    dtype: str = ""
 
     @property
     def entities(self) -> tuple[str, ...]:
-        """What the box stands for, as `core.records.graph.Box.entities`."""
+        """Entities of the box, as `core.model.graph.Box.entities`."""
         return (self.id,) if self.origins is None else self.origins
 
 
@@ -35,7 +38,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """What is inside of a box that is looked into.
+    """Content of an expanded box.
 
     Attributes
     ----------
@@ -54,12 +57,12 @@ class Inside:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A graph in which some boxes have given way to what is inside of them.
+    """A graph in which some boxes are replaced by their contents.
 
     Attributes
     ----------
     boxes, flows
-        As they are left.
+        The remaining boxes and flows.
     around
         For each box, the id of the one that it is inside of, or ``""``.
     """
@@ -72,7 +75,7 @@ class Spread:
 def spread(
     boxes: Sequence[BoxText], flows: Sequence[Flow], insides: Mapping[str, Inside]
 ) -> Spread:
-    """Put what is inside of some boxes, by their ids, in their place."""
+    """Replace boxes by their contents, by their ids."""
     left: list[BoxText] = []
     around: list[str] = []
     for box in boxes:

@@ -1,17 +1,18 @@
-"""Graphs of boxes: from what they say to where they stand."""
+"""Graphs of boxes, from texts to a layout."""
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import replace
 
-from lowerscope.core.records.graph import CHEVRON, GROUPS, Box, Edge, GraphRecord, Region
-from lowerscope.core.rendering.graph_layout.collection import without_collection
-from lowerscope.core.rendering.graph_layout.layout import Enclosed, NodeSize, layout
-from lowerscope.core.rendering.graph_layout.metrics import TextMetrics, cut_to
-from lowerscope.core.rendering.graph_layout.scopes import EnclosedItem
-from lowerscope.core.rendering.graph_layout.stubs import Stubs, with_stubs
+from lowerscope.core.model.graph import CHEVRON, GROUPS, Box, Edge, GraphRecord, Region
+from lowerscope.core.model.text_metrics import TextMetrics, cut_to
+from lowerscope.core.rendering.graph_layout.compound import LayoutItem, Subgraph
+from lowerscope.core.rendering.graph_layout.layout import layout
+from lowerscope.core.rendering.graph_layout.route import NodeSize
 from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow
 from lowerscope.core.rendering.graphs.collapsing import (
     Collapsed,
@@ -29,9 +30,10 @@ from lowerscope.core.rendering.graphs.hierarchy import (
     groups_in,
     hierarchy,
 )
+from lowerscope.core.rendering.graphs.stubs import Stubs, with_stubs
 
 HEIGHT = 36.0
-"""Of every box, in pixels: two lines of text."""
+"""Height of every box, in pixels: two lines of text."""
 
 _LEAST_WIDTH = 136.0
 _WIDEST_SUBTITLE = 300.0
@@ -42,7 +44,19 @@ _STRATEGY = 32.0
 _BESIDE = 12.0
 
 
-@without_collection()
+@contextmanager
+def _garbage_collection_paused() -> Iterator[None]:
+    """Pause the cyclic garbage collector, which takes a quarter of the time of a large layout."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_garbage_collection_paused()
 def graph_record(
     boxes: Sequence[BoxText],
     flows: Sequence[Flow],
@@ -64,11 +78,11 @@ def graph_record(
     metrics
         Widths of text in the fonts of the graph.
     check
-        Called often; may raise to give up.
+        Called often; may raise to cancel.
     blocks
-        What stands above what, and what has a frame around it.
+        The vertical order of boxes, and the boxes with a frame.
     modules
-        What the boxes can be collapsed into.
+        The modules that boxes can be collapsed into.
     """
     boxes = [_cut(box, metrics) for box in boxes]
     if modules is None:
@@ -85,9 +99,10 @@ def graph_record(
         [_size(box, widths[box.id], stubs) for box in left.boxes],
         [(flow.source, flow.target, label_widths[flow.label]) for flow in stubs.flows],
         check,
-        [_enclosed(item, metrics) for item in left.items],
+        [_layout_item(item, metrics) for item in left.items],
         None if blocks is None else _bands_of(left, blocks),
     )
+    groups = dict(_groups_of(left.items))
     drawn = tuple(
         Box(
             id=box.id,
@@ -101,8 +116,12 @@ def graph_record(
             height=HEIGHT,
             members=box.members,
             origins=box.origins,
+            operator=box.operator,
+            shape=box.shape,
+            dtype=box.dtype,
+            group=groups[index],
         )
-        for box in left.boxes
+        for index, box in enumerate(left.boxes)
     )
     edges = tuple(
         Edge(
@@ -146,7 +165,7 @@ def graph_record(
 def _expanded(
     boxes: Sequence[BoxText], flows: Sequence[Flow], items: Sequence[Item], opening: Opening
 ) -> Set[str]:
-    """Return the ids of the groups that are looked into."""
+    """Return the ids of the expanded groups."""
     if opening.is_whole:
         return {group.id for group in groups_in(items)}
     if opening.expanded is None:
@@ -159,16 +178,16 @@ def _size(box: BoxText, width: float, stubs: Stubs) -> NodeSize:
     return NodeSize(box.id, width, HEIGHT, left, right, above, box.kind == "constant")
 
 
-def _enclosed(item: FrameItem, metrics: TextMetrics) -> EnclosedItem:
+def _layout_item(item: FrameItem, metrics: TextMetrics) -> LayoutItem:
     if isinstance(item, int):
         return item
-    inside = tuple(_enclosed(each, metrics) for each in item.items)
+    inside = tuple(_layout_item(each, metrics) for each in item.items)
     width = (
         min(metrics.quiet_width(item.title), _WIDEST_TITLE)
         + 2 * _BESIDE
         + (CHEVRON if item.id else 0.0)
     )
-    return Enclosed(width, inside, bar=bool(item.id))
+    return Subgraph(width, inside, bar=bool(item.id))
 
 
 def _frames_in(items: Sequence[FrameItem]) -> Iterator[Frame]:
@@ -179,8 +198,17 @@ def _frames_in(items: Sequence[FrameItem]) -> Iterator[Frame]:
             yield from _frames_in(item.items)
 
 
+def _groups_of(items: Sequence[FrameItem], group: str = "") -> Iterator[tuple[int, str]]:
+    """Yield each box by number, with the id or the title of the innermost frame around it."""
+    for item in items:
+        if isinstance(item, Frame):
+            yield from _groups_of(item.items, item.id or item.title)
+        else:
+            yield item, group
+
+
 def _bands_of(left: Collapsed, blocks: Blocks) -> list[int]:
-    """Return the band of each of the outermost items: all that is in one is in one band."""
+    """Return the band of each outermost item: all of an item is in one band."""
     band = {box: blocks.bands[whole] for whole, box in enumerate(left.of)}
 
     def first(item: FrameItem) -> int:

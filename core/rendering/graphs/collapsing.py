@@ -1,4 +1,4 @@
-"""A graph with some of its groups collapsed: one box in the place of all that is in a group."""
+"""A graph with some of its groups collapsed: each is one box."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FrameItem: TypeAlias = "int | Frame"
 
 @dataclass(frozen=True, slots=True)
 class Collapsed:
-    """What is left to draw.
+    """The rest of a graph after collapsing.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ def collapse(
     kinds
         The class of each module, by path.
     unit
-        What the boxes are, in the plural.
+        Noun for the boxes, in the plural.
     calls
         The boxes of the calls of fused functions, by the ids of the groups that these are.
     """
@@ -88,7 +88,7 @@ def collapse(
 
 @dataclass(slots=True)
 class _Left:
-    """The boxes that are left, gathered in order."""
+    """Builder of the remaining boxes, in order."""
 
     whole: Sequence[BoxText]
     expanded: Set[str]
@@ -119,7 +119,7 @@ class _Left:
 
     def _kind(self, group: Group) -> str:
         call = self.calls.get(group.id)
-        # What is called, without the constants beside it.
+        # The calls, without the constants beside them.
         return self.kinds.get(group.path, "") if call is None else call.subtitle.split(" · ")[0]
 
     def _group_box(self, group: Group) -> BoxText:
@@ -132,12 +132,13 @@ class _Left:
             title=group.title,
             subtitle=_named(self.kinds.get(group.path, ""), f"{len(inside)} {self.unit}"),
             kind="group",
+            operator=self.kinds.get(group.path, ""),
             strategy=strategies.pop() if len(strategies) == 1 else "",
             members=tuple(dict.fromkeys(each for box in inside for each in _held(box))),
         )
 
     def _inside(self, group: Group) -> Iterator[BoxText]:
-        """Yield what a module is made of: the call of a fused function counts as one."""
+        """Yield the contents of a module: the call of a fused function counts as one."""
         for item in group.items:
             if isinstance(item, int):
                 yield self.whole[item]
@@ -156,7 +157,7 @@ def _named(one: str, two: str) -> str:
 # Which level fits
 
 _READABLE = 0.5
-"""The zoom below which the words in a box can hardly be read."""
+"""The zoom below which the text in a box is illegible."""
 
 _ROW = 80.0
 _COLUMN = 180.0
@@ -169,12 +170,12 @@ def level_that_fits(
     items: Sequence[Item],
     fits: tuple[float, float],
 ) -> frozenset[str]:
-    """Return the ids of the groups to expand: all down to the depth at which all can be read.
+    """Return the ids of the groups to expand: all down to the depth at which all are legible.
 
     Parameters
     ----------
     fits
-        Width and height, in pixels, of what the picture is shown in.
+        Width and height, in pixels, of the view.
     """
     groups = list(groups_in(items))
     expanded: frozenset[str] = frozenset()
@@ -189,7 +190,7 @@ def level_that_fits(
 
 
 def _rough_size(left: Collapsed, frames: int) -> tuple[float, float]:
-    """Return about how wide and high the picture will be."""
+    """Return an estimate of the picture's width and height."""
     number = {box.id: index for index, box in enumerate(left.boxes)}
     row = [0] * len(left.boxes)
     targets: list[list[int]] = [[] for _ in left.boxes]

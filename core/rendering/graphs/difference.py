@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.records.difference import NodeDifference, Status
-from lowerscope.core.records.graph import GraphRecord
-from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
 from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow
 from lowerscope.core.rendering.graphs.boxes import graph_record
 from lowerscope.core.rendering.line_matching import matching_lines
@@ -16,15 +16,15 @@ from lowerscope.core.rendering.line_matching import matching_lines
 _CALL = re.compile(r"^(?:R\.(?:\w+\.)*|call_tir |call )(\w+?)\d*(?= |$)")
 
 _GONE = "old:"
-"""Before the id of a box that the new side does not have."""
+"""Prefix of the id of a box that the new side does not have."""
 
 
 @dataclass(frozen=True)
 class FunctionGraph:
-    """The boxes of a function in the order of its bindings, and what flows between them.
+    """The boxes of a function in the order of its bindings, and the flows between them.
 
-    ``nodes`` are names of what boxes come from, by their ids, where both sides come from the same:
-    then boxes of different nodes are not the same, whatever they look like.
+    ``nodes`` are the names of the origins of boxes, by their ids, where both sides have the same
+    origin: then boxes of different nodes are never matched.
     """
 
     boxes: Sequence[BoxText] = ()
@@ -40,20 +40,20 @@ def graph_difference(
 ) -> tuple[GraphRecord, tuple[NodeDifference, ...]]:
     """Draw both graphs as one, and list their nodes.
 
-    What is the same on both sides, or has become something else, is one box, with the id of the
-    new side; what is gone has its old id behind ``old:``. The strategy of a box is its status,
-    empty where nothing changed; its origins are those of both sides.
+    An unchanged or changed node is one box, with the id of the new side; a removed one has its old
+    id after ``old:``. The strategy of a box is its status, empty where nothing changed; its origins
+    are those of both sides.
 
     Parameters
     ----------
     metrics
         Widths of text in the fonts of the graph.
     check
-        Called often; may raise to give up.
+        Called often; may raise to cancel.
     """
     boxes: list[BoxText] = []
     nodes: list[NodeDifference] = []
-    # In one order for both sides, so that whatever flows goes on from earlier to later boxes.
+    # In one order for both sides, so that all flows lead from earlier to later boxes.
     merged: dict[str, str] = {}
     for one, other in _side_by_side(old, new):
         box, node = _joined(one, other)
@@ -71,7 +71,7 @@ def graph_difference(
 def _side_by_side(
     old: FunctionGraph, new: FunctionGraph
 ) -> list[tuple[BoxText | None, BoxText | None]]:
-    """Return what has become what, in the order of the program."""
+    """Return the matched boxes of both sides, in the order of the program."""
     types_old, types_new = _types(old), _types(new)
 
     def whole(box: BoxText, _types: Mapping[str, str]) -> str:
@@ -90,7 +90,7 @@ def _side_by_side(
         return f"{box.title}|{types.get(box.id, '')}"
 
     def origin(box: BoxText, types: Mapping[str, str]) -> str:
-        # Of what comes from no node, this says nothing.
+        # For boxes without origins, this says nothing.
         known = box.id in old.nodes or box.id in new.nodes
         return types.get(box.id, "") if known else f"{box.id}|{types is types_old}"
 
@@ -116,7 +116,7 @@ def _side_by_side(
 def _with_matches(
     pairs: list[tuple[int, int]], old: Sequence[str], new: Sequence[str]
 ) -> list[tuple[int, int]]:
-    """Return `pairs`, and between them the places where two lists are the same."""
+    """Return `pairs`, and between them the places where two lists are equal."""
     result: list[tuple[int, int]] = []
     i = j = 0
     for next_i, next_j in [*pairs, (len(old), len(new))]:
@@ -129,12 +129,12 @@ def _with_matches(
 
 
 def _types(graph: FunctionGraph) -> dict[str, str]:
-    """Return what flows from each box."""
+    """Return the type of the value of each box."""
     return {flow.source: flow.label for flow in graph.flows}
 
 
 def _joined(old: BoxText | None, new: BoxText | None) -> tuple[BoxText, NodeDifference]:
-    """Return the box of what has become what, and the entry of the list."""
+    """Return the box of a matched pair, and the entry of the list."""
     if old is None or new is None:
         there = new or old
         assert there is not None

@@ -1,4 +1,4 @@
-"""The groups that ``FuseOps`` makes, and what their parameters are where they are called."""
+"""The groups that ``FuseOps`` makes, and the arguments of their parameters at calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CALL_TIR = ir.Op.get("relax.call_tir")
 
 @dataclass(frozen=True)
 class FusedGroup:
-    """What ``FuseOps`` has put into a function.
+    """A group of bindings that ``FuseOps`` has put into a function.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class FusedGroup:
         The Relax function.
     origins
         The bindings of the lowered module that became those in it, by the ids of the latter;
-        ``None`` where it is in the module that is looked at itself.
+        ``None`` where it is in the displayed module itself.
     """
 
     name: str
@@ -57,7 +57,7 @@ def group_called(
     module
         The module of the binding.
     fused
-        The groups that TensorIR functions of these names were.
+        The original groups of TensorIR functions, by name.
     """
     callee = callee_of(value)
     if not isinstance(callee, ir.GlobalVar):
@@ -69,10 +69,10 @@ def group_called(
 
 
 def given_to(group: FusedGroup, value: Any) -> Mapping[Any, Any] | None:
-    """Return what the parameters of a group are where `value` calls it, or what it has become.
+    """Return the arguments of a group's parameters at `value`, its call or what that has become.
 
     ``FuseTIR`` takes the tensors of tuples one by one, in order. ``None`` where the arguments are
-    not those of the group any more, as where it is given the memory to write into.
+    no longer those of the group, such as where it gets the memory to write into.
     """
     params = list(group.function.params)
     if group.origins is None:

@@ -1,4 +1,4 @@
-"""The FX graph as a picture: one box a node, weights inside the boxes that use them."""
+"""The FX graph as a picture: one box per node, weights inside the boxes that use them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from lowerscope.core.records.graph import GraphRecord
+from lowerscope.core.model.formatting import shape_text
+from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.records.snapshot import FxNode
-from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
 from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow
 from lowerscope.core.rendering.graphs.boxes import graph_record
 from lowerscope.core.rendering.graphs.fx_labels import (
@@ -19,7 +20,7 @@ from lowerscope.core.rendering.graphs.fx_labels import (
     operator_name,
 )
 from lowerscope.core.rendering.graphs.hierarchy import FITTING, Modules, Opening
-from lowerscope.core.rendering.shapes import extents, short_dtypes, tensor_label
+from lowerscope.core.rendering.shapes import short_dtypes, tensor_label
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
@@ -43,10 +44,10 @@ def fx_graph(
 ) -> GraphRecord:
     """Lay out the graph of `graph_module`; the id of a box is that of its node.
 
-    Weights and scalars have no box: a ``get_attr`` node, and what asks for the shape of a value or
-    reckons with it, is named in the subtitles of the nodes that use it, and is a member of their
-    boxes. What is returned has a box in any case. What depends on nothing but constants is of the
-    kind ``constant``.
+    Weights and scalars have no box: a ``get_attr`` node, and a node that queries the shape of a
+    value or computes with it, is named in the subtitles of the nodes that use it, and is a member
+    of their boxes. Results always have a box. Nodes that depend on constants alone are of the kind
+    ``constant``.
 
     Parameters
     ----------
@@ -55,11 +56,11 @@ def fx_graph(
     nodes
         Its nodes, as `fx_nodes` made them.
     values
-        What each node's value is, by node name.
+        The value of each node, by node name.
     metrics
         Widths of text in the fonts of the graph.
     check
-        Called often; may raise to give up.
+        Called often; may raise to cancel.
     kinds
         The class of each of the model's modules, by dotted path.
     opening
@@ -78,8 +79,9 @@ def fx_graph(
         if node in folded:
             continue
         record = records[node.name]
-        # A call of a module is that module; a group is what calls it.
+        # The call of a module is that module; a group is its caller.
         inside = node.op == "call_module"
+        called = node.op.startswith("call_")
         paths.append(record.module.rpartition(".")[0] if inside else record.module)
         boxes.append(
             BoxText(
@@ -89,6 +91,9 @@ def fx_graph(
                 kind=_kind(node, node in constant),
                 strategy=record.strategy,
                 members=tuple(records[each.name].id for each in _inside(node, folded)),
+                operator=record.label.partition(" · ")[0] if called else "",
+                shape=record.shape,
+                dtype=record.dtype,
             )
         )
         flows.extend(
@@ -168,7 +173,7 @@ def _subtitle(
 def _described(
     node: Node, label: Label, graph_module: GraphModule, values: Values, folded: set[Node]
 ) -> str:
-    """Return what a node is, with its weights."""
+    """Return the label of a node, with its weights."""
     if node.op == "call_module":
         module = graph_module.get_submodule(str(node.target))
         shapes = [
@@ -190,7 +195,7 @@ def _with_weights(label: Label, shapes: Sequence[tuple[str, Iterable[object]]]) 
         return str(label)
     groups: list[tuple[list[str], str]] = []
     for name, shape in shapes:
-        written = extents(shape) or "scalar"
+        written = shape_text(shape)
         if groups and groups[-1][1] == written:
             groups[-1][0].append(_SHORT.get(name, name))
         else:

@@ -1,4 +1,4 @@
-"""What an FX node is, in a few words: ``Linear · 784 → 128``."""
+"""Short descriptions of FX nodes: ``Linear · 784 → 128``."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lowerscope.core.rendering.shapes import extents
+from lowerscope.core.model.formatting import shape_text
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
 
 class NodeValue(Protocol):
-    """What is known of a node's value: shape and dtype of a tensor, or a text in words."""
+    """Description of a node's value: shape and dtype of a tensor, or a text in words."""
 
     @property
     def shape(self) -> tuple[int | str, ...] | None: ...
@@ -28,16 +28,16 @@ Values = Mapping[str, NodeValue]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A node in a few words.
+    """Short description of a node.
 
     Attributes
     ----------
     name
         ``Conv2d``, ``matmul``.
     sizes
-        What its weights say already: ``3 → 64, 7×7``.
+        The part that its weights show already: ``3 → 64, 7×7``.
     options
-        What they do not say: ``stride 2``.
+        The rest: ``stride 2``.
     """
 
     name: str
@@ -51,13 +51,13 @@ class Label:
 
 
 def label_of(node: Node, graph_module: GraphModule, values: Values) -> Label:
-    """Say what `node` is."""
+    """Return the description of `node`."""
     if node.op == "call_module":
         return _module_label(graph_module.get_submodule(str(node.target)))
     if node.op == "get_attr":
         value = values.get(node.name)
         shape = value.shape if value is not None and value.shape is not None else ()
-        return Label("get_attr", options=extents(shape))
+        return Label("get_attr", options=shape_text(shape, ""))
     if node.op in ("call_function", "call_method"):
         name = operator_name(node.target)
         describe = _OPERATORS.get(name, _literals)
@@ -66,7 +66,7 @@ def label_of(node: Node, graph_module: GraphModule, values: Values) -> Label:
 
 
 def operator_name(target: Any) -> str:
-    """Return the bare name of what a ``call_function`` or ``call_method`` node calls."""
+    """Return the bare name of the callee of a ``call_function`` or ``call_method`` node."""
     if isinstance(target, str):
         return target
     schema = getattr(target, "_schema", None)
@@ -89,7 +89,7 @@ def _linear(name: str, module: Any) -> Label:
 
 
 def _conv(name: str, module: Any) -> Label:
-    sizes = f"{module.in_channels} → {module.out_channels}, {extents(module.kernel_size)}"
+    sizes = f"{module.in_channels} → {module.out_channels}, {shape_text(module.kernel_size)}"
     return Label(name, sizes, _strides(module.stride, module.dilation, module.groups))
 
 
@@ -98,7 +98,7 @@ def _channels(name: str, module: Any) -> Label:
 
 
 def _layer_norm(name: str, module: Any) -> Label:
-    return Label(name, options=extents(module.normalized_shape))
+    return Label(name, options=shape_text(module.normalized_shape, ""))
 
 
 def _group_norm(name: str, module: Any) -> Label:
@@ -111,11 +111,11 @@ def _embedding(name: str, module: Any) -> Label:
 
 def _pool(name: str, module: Any) -> Label:
     kernel = _spread(module.kernel_size, _dimensions(name))
-    return Label(name, options=f"{extents(kernel)}, stride {_one_or_all(module.stride)}")
+    return Label(name, options=f"{shape_text(kernel)}, stride {_one_or_all(module.stride)}")
 
 
 def _adaptive_pool(name: str, module: Any) -> Label:
-    return Label(name, options=extents(_spread(module.output_size, _dimensions(name))))
+    return Label(name, options=shape_text(_spread(module.output_size, _dimensions(name)), ""))
 
 
 def _dropout(name: str, module: Any) -> Label:
@@ -210,7 +210,7 @@ def _conv_call(name: str, node: Node, values: Values) -> Label:
         channels = f"{first} → {_times(second, groups)}"
     else:
         channels = f"{_times(second, groups)} → {first}"
-    return Label(name, f"{channels}, {extents(weight[2:])}", _strides(stride, dilation, groups))
+    return Label(name, f"{channels}, {shape_text(weight[2:])}", _strides(stride, dilation, groups))
 
 
 def _linear_call(name: str, node: Node, values: Values) -> Label:
@@ -234,13 +234,13 @@ def _batch_norm_call(name: str, node: Node, values: Values) -> Label:
 
 def _layer_norm_call(name: str, node: Node, values: Values) -> Label:
     shape = _argument(node, 1, "normalized_shape")
-    return Label(name, options=extents(shape) if isinstance(shape, (tuple, list)) else "")
+    return Label(name, options=shape_text(shape, "") if isinstance(shape, (tuple, list)) else "")
 
 
 def _embedding_call(name: str, node: Node, values: Values) -> Label:
     tables = [_shape_of(each, values) for each in node.args[:2]]
     table = next((shape for shape in tables if shape is not None and len(shape) == 2), None)
-    return Label(name, extents(table) if table is not None else "")
+    return Label(name, shape_text(table, "") if table is not None else "")
 
 
 def _pool_call(name: str, node: Node, values: Values) -> Label:
@@ -248,7 +248,7 @@ def _pool_call(name: str, node: Node, values: Values) -> Label:
     stride = _argument(node, 2, "stride") or kernel
     if kernel is None:
         return Label(name)
-    written = extents(_spread(kernel, _dimensions(name)))
+    written = shape_text(_spread(kernel, _dimensions(name)), "")
     return Label(name, options=f"{written}, stride {_one_or_all(stride)}")
 
 
@@ -308,7 +308,7 @@ def _one_or_all(value: Any) -> str:
     """Return ``2`` for 2, [2] and (2, 2), and ``2×1`` for (2, 1)."""
     if not isinstance(value, Sequence) or isinstance(value, str):
         return str(value)
-    return str(value[0]) if len(set(value)) == 1 else extents(value)
+    return str(value[0]) if len(set(value)) == 1 else shape_text(value, "")
 
 
 def _spread(value: Any, dimensions: int) -> tuple[Any, ...]:

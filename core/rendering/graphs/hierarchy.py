@@ -1,11 +1,11 @@
 """The modules of a graph as groups of its boxes, which can be collapsed into one box each.
 
-So can what is inside of the call of a fused function, where that is looked into.
+So can the contents of the call of a fused function, where that is expanded.
 
-A group is a run of boxes, in the order of the graph, that come from one module. As the order is
-one in which every box stands after those that it reads, a way that leaves a run never comes back
-to it: collapsed runs make no cycle, however they are nested. A module whose boxes have others
-between them, such as one that is called twice, therefore has several groups.
+A group is a run of boxes, in the order of the graph, that come from one module. As the order is one
+in which every box stands after those that it reads, a path that leaves a run never returns to it:
+collapsed runs make no cycle, however they are nested. A module whose boxes have others between
+them, such as one that is called twice, therefore has several groups.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
 
-from lowerscope.core.records.graph import FITS, WHOLE
+from lowerscope.core.model.graph import FITS, WHOLE
 from lowerscope.core.rendering.graphs.box_texts import BoxText
 
 
@@ -29,13 +29,13 @@ class Group:
         ``module:layer1``; where the module has several groups, the later ones end in ``#2``, ….
         Of a call, the id of its box.
     title
-        The path from the module that it is inside of, ``#2`` included; of a call, its name.
+        The path from its enclosing module, ``#2`` included; of a call, its name.
     path
         Dotted path of the module; of a call, its id.
     depth
-        How many groups it is inside of.
+        Number of enclosing groups.
     items
-        What is in it, in order: numbers of boxes, and groups.
+        Its contents, in order: numbers of boxes, and groups.
     """
 
     id: str
@@ -55,7 +55,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A data-flow block: what is in it has a frame, and cannot be collapsed."""
+    """A data-flow block, drawn as a frame that cannot be collapsed."""
 
     title: str
     items: tuple[Item, ...]
@@ -66,7 +66,7 @@ Item: TypeAlias = "int | Group | Block"
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Which boxes belong together, and what stands above what.
+    """Data-flow blocks of boxes, and their vertical order.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Blocks:
 class _Run:
     path: str
     items: list[int | _Run] = field(default_factory=list)
-    # The box of the call that these are inside of.
+    # The box of the call that contains these.
     call: BoxText | None = None
 
     def put(self, box: int, call: BoxText | None) -> None:
@@ -105,7 +105,7 @@ def hierarchy(
 ) -> tuple[Item, ...]:
     """Return the boxes of a graph, and its outermost groups and blocks, in order.
 
-    A module with a single box is no group, and neither is one that another group is all of.
+    A module with a single box is not a group, and neither is one whose only item is another group.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def hierarchy(
         The dotted path of the module of each box, in an order in which every box stands after
         those that it reads; empty for boxes outside of all modules.
     blocks
-        What stands above what; groups are then made within the blocks that have a title.
+        The vertical order of boxes; groups are then made within the blocks that have a title.
     calls
         The box of the call that a box is inside of, by the number of the latter.
     """
@@ -170,7 +170,7 @@ def _runs(
 def _groups(
     items: Sequence[int | _Run], depth: int, seen: dict[str, int], around: str = ""
 ) -> tuple[Item, ...]:
-    """Turn runs into groups, those within them after them, and leave out what groups nothing."""
+    """Turn runs into groups, recursively, and omit groups that group nothing."""
     result: list[Item] = []
     for item in items:
         if isinstance(item, int):
@@ -214,14 +214,14 @@ def groups_in(items: Sequence[Item]) -> Iterator[Group]:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Which modules are looked into, and which fused functions: of these, none to fit a size.
+    """The expanded modules and fused functions: of the latter, none to fit a size.
 
     Attributes
     ----------
     expanded
         Ids of groups; ``None`` for the level that fits.
     fits
-        Width and height, in pixels, of what the picture is shown in.
+        Width and height, in pixels, of the view.
     """
 
     expanded: tuple[str, ...] | None = None
@@ -229,12 +229,12 @@ class Opening:
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything is looked into, fused functions too."""
+        """Return whether everything is expanded, fused functions too."""
         return self.expanded is None and self.fits == WHOLE
 
 
 FITTING = Opening()
-"""The level that fits a pane of the window as it opens."""
+"""The level that fits a pane in a new window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ class Modules:
     opening
         Which are expanded.
     unit
-        What the boxes are, in the plural.
+        Noun for the boxes, in the plural.
     calls
         The box of the call of a fused function that a box is inside of, by the number of the
         latter.

@@ -1,4 +1,4 @@
-"""A part of a graph that is laid out: what is inside of a module, or around a node."""
+"""A part of a graph's layout: the inside of a module, or the neighbours of a node."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TypeVar
 
 import msgspec
 
-from lowerscope.core.records.graph import Box, Edge, GraphRecord, Port, Region
+from lowerscope.core.model.graph import Box, Edge, GraphRecord, Port, Region
 
 T = TypeVar("T", Box, Region, Port)
 
 _MARGIN = 24.0
-"""In pixels, around the boxes of a part: arrows and labels stand there."""
+"""Margin around the boxes of a part, for arrows and labels, in pixels."""
 
 
 def openings_to(name: str) -> tuple[str, ...]:
-    """Return the ids of a module and of those that it is in: what is expanded to see it."""
+    """Return the ids of the modules to expand to see one: itself and those around it."""
     parts = name.split(".")
     return tuple(f"module:{'.'.join(parts[: count + 1])}" for count in range(len(parts)))
 
@@ -33,7 +33,7 @@ def part_of(graph: GraphRecord, name: str) -> GraphRecord | None:
     Returns
     -------
     GraphRecord or None
-        ``None`` where the graph has nothing of that name.
+        ``None`` where the graph has no such module or node.
     """
     region = next((each for each in graph.regions if each.id == f"module:{name}"), None)
     if region is not None:

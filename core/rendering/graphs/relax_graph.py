@@ -1,4 +1,4 @@
-"""A Relax function as a picture: one box a binding, constants inside the boxes that use them."""
+"""A Relax function as a picture: one box per binding, constants inside the boxes that use them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 
 from tvm import IRModule, relax
 
+from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.passes.bindings import Matches
-from lowerscope.core.records.graph import GraphRecord
 from lowerscope.core.relax_bindings import (
     Bound,
     bound_in,
@@ -19,7 +20,6 @@ from lowerscope.core.relax_bindings import (
     entity_of,
     relax_functions,
 )
-from lowerscope.core.rendering.graph_layout.metrics import TextMetrics
 from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow, Inside, spread
 from lowerscope.core.rendering.graphs.boxes import graph_record
 from lowerscope.core.rendering.graphs.difference import FunctionGraph
@@ -29,6 +29,7 @@ from lowerscope.core.rendering.graphs.relax_labels import (
     call_text,
     constant_text,
     dtype_of,
+    shape_of,
     type_label,
     used_in,
 )
@@ -50,10 +51,10 @@ def relax_graph(
     """Lay out the data flow of a Relax function; the id of a box is that of its binding.
 
     The call of a group that ``FuseOps`` has made is the box of all that the group holds, of the
-    kind ``fused``, which can be looked into; so is the call of what ``FuseTIR`` makes of a group. A
-    binding that only names what is returned is the box of the result; otherwise that box is
-    ``relax:FUNCTION/return``. A branch is one box, with all that happens in it. Where there is
-    more than one block, or a binding outside of one, each data-flow block is a region.
+    kind ``fused``, which can be expanded; so is the call of the function that ``FuseTIR`` makes of
+    a group. A binding that only names the result is the box of the result; otherwise that box is
+    ``relax:FUNCTION/return``. A branch is one box, with all that happens in it. Where there is more
+    than one block, or a binding outside of one, each data-flow block is a region.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def relax_graph(
     metrics
         Widths of text in the fonts of the graph.
     check
-        Called often; may raise to give up.
+        Called often; may raise to cancel.
     function
         Name of the function; where there is none of this name, the first one is drawn.
     paths
@@ -72,9 +73,9 @@ def relax_graph(
     opening
         Which modules and calls are expanded.
     origins
-        What each binding of a module at a step came from; ``None`` for the lowered module.
+        The origins of each binding of a module at a step; ``None`` for the lowered module.
     fused
-        The groups that the TensorIR functions of these names were.
+        The original groups of TensorIR functions, by name.
     """
     functions = dict(relax_functions(module))
     if not functions:
@@ -104,7 +105,7 @@ def function_graph(module: IRModule, function: str, origins: Matches) -> Functio
 class _FunctionGraph:
     """The boxes and flows of one function, gathered in the order of its bindings.
 
-    That of a group is looked at where it is called: its parameters are what they are given there.
+    A group is processed at its call: its parameters stand for the arguments there.
     """
 
     def __init__(
@@ -122,7 +123,7 @@ class _FunctionGraph:
         self._given = given
         self._boxes: list[BoxText] = []
         self.flows: list[Flow] = []
-        # What each variable stands for: the box that makes its value, and the label of that.
+        # The value of each variable: the box that computes it, and its label.
         self._made_by: ChainMap[Any, tuple[str, str]] = ChainMap({})
         # The ids of parameters that have no box.
         self._weights: dict[Any, str] = {}
@@ -132,9 +133,10 @@ class _FunctionGraph:
         self._block_of = _blocks(function)
         # The number of its block, and whether that is a data-flow block, for a binding's box.
         self._blocks_of_boxes: dict[str, tuple[int, bool]] = {}
-        # What has no box of its own, by the box that it is in; for the last one, what is returned.
+        # Entities without a box of their own, by the box that they are in; for the last one,
+        # results.
         self._inside: dict[str, list[str]] = {}
-        # The groups that are called, with what their parameters are there, by box.
+        # The called groups, with the arguments of their parameters, by box.
         self._calls: dict[str, tuple[FusedGroup, Mapping[Any, Any]]] = {}
         returned_as: list[str] = []
         if caller is None:
@@ -165,7 +167,7 @@ class _FunctionGraph:
             self._inside.setdefault(result, []).extend(returned_as)
 
     def boxes(self, origins: Matches | None) -> list[BoxText]:
-        """Return all boxes with what is inside of them: see `relax_graph` for `origins`."""
+        """Return all boxes with their contents: see `relax_graph` for `origins`."""
         whole = [
             replace(box, members=(*self._inside.get(box.id, ()), *box.members))
             for box in self._boxes
@@ -189,7 +191,7 @@ class _FunctionGraph:
         calls = {box.id: box for box in whole if box.id in self._calls and box.id in wanted}
         insides = {each: self._inside_of(box, origins) for each, box in calls.items()}
         left = spread(whole, self.flows, insides)
-        # What is inside of a call is where the call is.
+        # The contents of a call are where the call is.
         places = [around or box.id for box, around in zip(left.boxes, left.around, strict=True)]
         modules = Modules(
             paths=[paths.get(each, "") for each in places],
@@ -202,7 +204,7 @@ class _FunctionGraph:
         return graph_record(left.boxes, left.flows, metrics, check, blocks, modules)
 
     def _inside_of(self, call: BoxText, origins: Matches | None) -> Inside:
-        """Return what is inside of the call of a group: of what became the call alone."""
+        """Return the contents of the call of a group, with the origins of that call alone."""
         group, given = self._calls[call.id]
         graph = _FunctionGraph(group.module, group.name, group.function, caller=self, given=given)
         names = {box.id: f"{call.id}/{box.id.rpartition('/')[2]}" for box in graph._boxes}
@@ -216,7 +218,7 @@ class _FunctionGraph:
             }
         boxes = [replace(box, id=names[box.id]) for box in graph.boxes(own)]
         if became is not None:
-            # Another name of what the call gives has no box of its own.
+            # Another name of the value of the call has no box of its own.
             drawn = {each for box in boxes for each in (*box.entities, *box.members)}
             rest = tuple(each for each in call.origins or () if each not in drawn)
             boxes[-1] = replace(boxes[-1], members=(*boxes[-1].members, *rest))
@@ -235,7 +237,7 @@ class _FunctionGraph:
         Parameters
         ----------
         places
-            For each box of the picture, the one of the function that it is, or is inside of.
+            For each box of the picture, the box of the function that it is, or that contains it.
         """
         blocks = {of for box in self._boxes if (of := self._blocks_of_boxes.get(box.id))}
         if len(blocks) < 2:
@@ -272,7 +274,16 @@ class _FunctionGraph:
     def _add_parameter(self, parameter: Any) -> None:
         entity = f"relax:{self._name}/{parameter.name}"
         written = type_label(parameter.ty)
-        self._boxes.append(BoxText(entity, parameter.name, written or "parameter", "input"))
+        self._boxes.append(
+            BoxText(
+                entity,
+                parameter.name,
+                written or "parameter",
+                "input",
+                shape=shape_of(parameter.ty),
+                dtype=dtype_of(parameter.ty),
+            )
+        )
         self._made_by[parameter] = (entity, written)
 
     def _add_binding(self, bound: Bound) -> None:
@@ -301,6 +312,9 @@ class _FunctionGraph:
                     *(each.id for each in members),
                     *(self._weights[each] for each in weights),
                 ),
+                operator=call_text(bound.binding, value),
+                shape=shape_of(variable.ty),
+                dtype=dtype_of(variable.ty),
             )
         )
         self._blocks_of_boxes[bound.id] = self._block_of[bound.binding]
@@ -314,7 +328,8 @@ class _FunctionGraph:
         written = type_label(returned.ty)
         name = returned.name if isinstance(returned, relax.Var) else ""
         subtitle = " · ".join(part for part in (name, written) if part)
-        self._boxes.append(BoxText(entity, "return", subtitle, "output"))
+        kind, shape = dtype_of(returned.ty), shape_of(returned.ty)
+        self._boxes.append(BoxText(entity, "return", subtitle, "output", shape=shape, dtype=kind))
         self._add_flows([each for each in used if each in self._made_by], entity)
 
     def _add_flows(self, sources: list[Any], target: str) -> None:
@@ -356,9 +371,9 @@ class _FunctionGraph:
 
 
 def _as_lowered(boxes: Sequence[BoxText], origins: Matches) -> list[BoxText]:
-    """Return boxes that stand for what became them, as the spans of texts do.
+    """Return boxes with the ids of their origins, as in the spans of texts.
 
-    Two calls of one group have each what became that call, and not what became the other one.
+    Two calls of one group each have the origins of that call alone.
     """
     at_home = {each for box in boxes for each in origins.get(box.id, ())}
     result: list[BoxText] = []

@@ -1,4 +1,4 @@
-"""What is written in the boxes of a Relax function, and beside the edges between them."""
+"""Texts in the boxes of a Relax function, and beside the edges between them."""
 
 from __future__ import annotations
 
@@ -24,16 +24,20 @@ def constant_text(constant: Any) -> str:
 
 def type_label(value_type: Any, with_dtype: bool = True) -> str:
     """Return ``1×784 f32`` for the type of a tensor with a known rank; empty for other types."""
+    return tensor_label(shape_of(value_type), dtype_of(value_type) if with_dtype else "")
+
+
+def shape_of(value_type: Any) -> tuple[int | str, ...] | None:
+    """Return the shape of a tensor with a known rank; ``None`` for other types."""
     shape = getattr(value_type, "shape", None)
     if not isinstance(value_type, relax.TensorType) or not isinstance(shape, relax.ShapeExpr):
-        return ""
-    extents = [_extent(extent) for extent in shape.values]
-    return tensor_label(extents, dtype_of(value_type) if with_dtype else "")
+        return None
+    return tuple(_extent(extent) for extent in shape.values)
 
 
-def _extent(extent: Any) -> str:
+def _extent(extent: Any) -> int | str:
     if isinstance(extent, tirx.IntImm):
-        return str(int(extent))
+        return int(extent)
     return _INT_LITERAL.sub(r"\1", str(extent)).replace(" ", "")
 
 
@@ -42,7 +46,7 @@ def dtype_of(value_type: Any) -> str:
 
 
 def call_text(binding: Any, value: Any) -> str:
-    """Say what a binding's value is: ``call_tir dense``, ``R.nn.relu``, ``tup[0]``."""
+    """Describe a binding's value: ``call_tir dense``, ``R.nn.relu``, ``tup[0]``."""
     if isinstance(binding, relax.MatchCast):
         return "match_cast"
     if isinstance(value, relax.If):

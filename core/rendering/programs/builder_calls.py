@@ -1,7 +1,7 @@
 """Relax expressions as Python code: operators by the functions of `tvm.relax.op`.
 
-Each text is run before it is taken, and must make exactly the expression that it stands for: so
-the shortest form that does can be chosen, and what has no short form gets a longer one.
+Each text is run before it is used, and must make exactly the expression that it stands for: so the
+shortest form that does is chosen, and other expressions get a longer one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lowerscope.core.rendering.programs.builder_types import TypeText, dtype_tex
 
 
 class CallText:
-    """Writes the values of bindings of one scope."""
+    """Formatter of the values of bindings of one scope."""
 
     def __init__(self, scope: BuilderScope, constants: ConstantText) -> None:
         self._scope = scope
@@ -111,7 +111,7 @@ class CallText:
             return
 
     def _short_argument(self, meant: Any) -> str:
-        """Return an argument as the functions of `relax.op` take it from people."""
+        """Return an argument in the short form that the functions of `relax.op` accept."""
         if isinstance(meant, relax.ShapeExpr):
             return self._types.extents(meant.values)
         if isinstance(meant, ir.Tuple):
@@ -121,7 +121,7 @@ class CallText:
         return self.value(meant)
 
     def _plain_call(self, call: Any, name: str) -> str:
-        """Return what the constructor of calls takes to make the call as it is."""
+        """Return the arguments of the constructor of calls that make exactly the call."""
         callee = f"tvm.ir.Op.get({quoted(name)})" if name else self.value(call.op)
         parts = [callee, self._list(call.args)]
         if call.attrs is not None:

@@ -14,10 +14,10 @@ from lowerscope.core.relax_constants import Elements, elements_of
 from lowerscope.core.rendering.programs.builder_scope import BuilderScope
 
 _OWN_DTYPES = frozenset("?bBhHiIlLqQefd")
-"""Characters of the dtypes that NumPy has by itself, and that its files keep."""
+"""Characters of NumPy's own dtypes, which its files preserve."""
 
 _OF_SAVEZ = ("file", "allow_pickle")
-"""Names that ``np.savez`` has for parameters of its own, so that no array may have them."""
+"""Names of parameters of ``np.savez``, which no array may have."""
 
 
 class ConstantText:
@@ -26,7 +26,7 @@ class ConstantText:
     Attributes
     ----------
     arrays
-        What the program reads, by name. Dtypes that NumPy does not have by itself, such as
+        The arrays that the program reads, by name. Dtypes that are not NumPy's own, such as
         bfloat16, are kept as unsigned integers of the same bits.
     lines
         The lines that make Relax constants of them.
@@ -34,7 +34,7 @@ class ConstantText:
     Parameters
     ----------
     scope
-        Where the constants are bound to names.
+        The scope in which the constants are named.
     wanted_name
         Returns the name that a constant should have, or an empty string.
     """
@@ -89,7 +89,7 @@ class ConstantText:
 
 
 def constants_in(function: Any) -> Iterator[Any]:
-    """Return the tensors that a Relax function has as constants, in the order of their use."""
+    """Yield the tensors that are constants of a Relax function, in the order of their use."""
     found: list[Any] = []
 
     def visit(expression: Any) -> None:

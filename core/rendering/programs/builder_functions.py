@@ -20,12 +20,12 @@ from lowerscope.core.rendering.programs.program_lines import ProgramLines
 
 
 class FreshNames:
-    """The names that a block builder gives to variables, as it numbers them.
+    """The names of variables of a block builder, as it numbers them.
 
     Parameters
     ----------
     taken
-        Names of functions that it has by then.
+        Names of functions that it has so far.
     coming
         Names of functions that it gets later, which no variable may take away.
     """
@@ -35,17 +35,17 @@ class FreshNames:
         self._coming = coming
 
     def hint(self, default: str, wanted: str) -> str:
-        """Return what to ask for so that a variable gets the name that is wanted.
+        """Return the name hint that gives a variable the wanted name.
 
         Parameters
         ----------
         default
-            What the builder starts from when nothing is asked for.
+            The builder's name hint by default.
 
         Returns
         -------
         str
-            Empty where nothing needs to be asked for, or the name is taken.
+            Empty where no hint is needed, or the name is taken.
         """
         if self._peek(default) == wanted or wanted in self._next or wanted in self._coming:
             self._take(default)
@@ -67,7 +67,7 @@ class FreshNames:
 
 
 class FunctionText:
-    """Writes one function.
+    """Writer of one function.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class FunctionText:
     fresh
         The names that the builder has given.
     lines
-        Where to write.
+        The lines to add to.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class FunctionText:
         return ", ".join(parts)
 
     def _widened(self, function: Any) -> bool:
-        """Return whether the function says less of what it returns than can be inferred."""
+        """Return whether the return type of the function is weaker than the inferred one."""
         inferred = relax.Function(
             function.params, function.body, None, function.is_pure, function.attrs
         )
@@ -251,28 +251,24 @@ def called_first(functions: Mapping[str, Any]) -> Sequence[str]:
     LowerscopeError
         If a function calls itself, by others or directly.
     """
-    order: list[str] = []
-    open_calls: list[str] = []
+    import networkx
 
-    def visit(name: str) -> None:
-        if name in order:
-            return
-        if name in open_calls:
-            raise LowerscopeError(
-                f"the builder program has no form for {name}, which calls itself",
-                where=f"relax:{name}",
-                todo="Look at the script instead",
-            )
-        open_calls.append(name)
-        for callee in called_by(functions[name]):
-            if callee in functions:
-                visit(callee)
-        open_calls.pop()
-        order.append(name)
-
-    for name in functions:
-        visit(name)
-    return order
+    calls = networkx.DiGraph()
+    calls.add_nodes_from(functions)
+    calls.add_edges_from(
+        (name, callee)
+        for name, function in functions.items()
+        for callee in called_by(function)
+        if callee in functions
+    )
+    if not networkx.is_directed_acyclic_graph(calls):
+        name = networkx.find_cycle(calls)[0][0]
+        raise LowerscopeError(
+            f"the builder program has no form for {name}, which calls itself",
+            where=f"relax:{name}",
+            todo="Look at the script instead",
+        )
+    return list(networkx.dfs_postorder_nodes(calls))
 
 
 def called_by(function: Any) -> Sequence[str]:

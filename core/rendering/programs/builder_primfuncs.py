@@ -1,4 +1,4 @@
-"""The TensorIR functions of a builder program: definitions in TVMScript, and what they import."""
+"""The TensorIR functions of a builder program: definitions in TVMScript, and their imports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import tvm_ffi
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.python_text import identifier
+from lowerscope.core.python_text import identifier, with_characters
 from lowerscope.core.rendering.programs.identifiers import Identifiers
 from lowerscope.core.rendering.programs.program_lines import ProgramLines
 
@@ -33,7 +33,7 @@ class PrimFuncs:
     functions
         By name.
     identifiers
-        What names are taken from.
+        The scope that names are taken from.
     """
 
     def __init__(self, functions: Mapping[str, Any], identifiers: Identifiers) -> None:
@@ -92,7 +92,7 @@ class PrimFuncs:
 
 
 def _script(name: str, function: Any, title: str) -> list[str]:
-    lines = str(function.script(name=title)).rstrip("\n").split("\n")
+    lines = with_characters(str(function.script(name=title))).rstrip("\n").split("\n")
     if any(line.startswith("# Metadata") for line in lines):
         raise LowerscopeError(
             f"the builder program has no form for the constants inside {name}",
@@ -103,7 +103,7 @@ def _script(name: str, function: Any, title: str) -> list[str]:
 
 
 def _refuse_twins(functions: Mapping[str, Any]) -> None:
-    """Refuse equal functions of two names: a block builder makes one of them."""
+    """Reject equal functions of two names: a block builder makes one of them."""
     seen: dict[int, str] = {}
     for name, function in functions.items():
         key = tvm_ffi.structural_hash(function)

@@ -1,4 +1,4 @@
-"""What a builder program calls things, and the proof that what it says is what is meant."""
+"""Names in a builder program, and the check that its code makes the intended objects."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ RESERVED = ("Path", "T", "bb", "build", "constants", "module", "np", "relax", "t
 
 
 class BuilderScope:
-    """The variables of a builder program that can be seen from one place, by their names.
+    """The variables of a builder program in one scope, by their names.
 
     Parameters
     ----------
     around
-        The scope around this one; its names stay seen, and taken.
+        The scope around this one, whose names stay visible, and taken.
     reserved
         Of the outermost: names that are taken, besides `RESERVED`.
     """
@@ -37,7 +37,7 @@ class BuilderScope:
             dict(around._values) if around else {"relax": relax, "tirx": tirx, "tvm": tvm}
         )
         self.symbols: list[Any] = []
-        # Infers the types that the builder of the program will infer.
+        # Infers the same types as the builder of the program.
         self._inferring = relax.BlockBuilder()
 
     def bind(self, value: Any, name: str) -> str:
@@ -56,7 +56,7 @@ class BuilderScope:
         return self._names[variable]
 
     def take_symbols(self) -> list[str]:
-        """Return the lines that define the extents which have been named since the last time."""
+        """Return the lines that define the extents named since the last call."""
         lines = [
             f'{self._names[symbol]} = tirx.Var({quoted(symbol.name)}, "{symbol.ty.dtype}")'
             for symbol in self.symbols
@@ -65,7 +65,7 @@ class BuilderScope:
         return lines
 
     def make(self, text: str) -> Any:
-        """Return what `text` makes, with its type, run with the names of this scope.
+        """Return the object that `text` makes, with its type, run with the names of this scope.
 
         The text is our own, made of identifiers and literals.
         """
@@ -73,7 +73,7 @@ class BuilderScope:
         return self._inferring.normalize(made) if isinstance(made, ir.Expr) else made
 
     def says(self, text: str, meant: Any) -> bool:
-        """Return whether `text`, run with the names of this scope, makes what is meant."""
+        """Return whether `text`, run with the names of this scope, makes the intended object."""
         try:
             made = self.make(text)
         except TVM_ERRORS:

@@ -41,7 +41,7 @@ class BuilderText:
         The program. Spans are ``tir:NAME`` for the definition of a TensorIR function,
         ``relax:FUNCTION`` and, in it, ``relax:FUNCTION/VARIABLE`` for what makes each binding.
     constants
-        What its function ``build(constants)`` takes, by name: the arrays to save in
+        The arguments of its function ``build(constants)``, by name: the arrays to save in
         `CONSTANTS_FILE` beside it, with ``np.savez``.
     imports, definitions
         Its parts, for a program of more than that: the lines that it imports what it needs by, and

@@ -19,7 +19,7 @@ from lowerscope.core.rendering.programs.expression_text import (
 
 
 class SymbolText(ExpressionText):
-    """Writes symbolic extents with the operators that `tvm.tirx` gives to its expressions."""
+    """Formatter of symbolic extents, with the operators of `tvm.tirx` expressions."""
 
     def other(self, expression: Any) -> Written:
         """Return a call of a function of `tvm.tirx`."""
@@ -41,7 +41,7 @@ class SymbolText(ExpressionText):
 
 
 class TypeText:
-    """Writes the types of one scope."""
+    """Formatter of the types of one scope."""
 
     def __init__(self, scope: BuilderScope) -> None:
         self._scope = scope

@@ -1,6 +1,6 @@
 """Expressions of TensorIR as Python text: the operators, with as few parentheses as Python needs.
 
-What the operands mean differs from program to program (arrays of NumPy, tensors of TE), so each
+The meaning of operands differs from program to program (arrays of NumPy, tensors of TE), so each
 has a class of its own over this one.
 """
 
@@ -24,10 +24,10 @@ SUM = 9
 PRODUCT = 10
 UNARY = 11
 ATOM = 12
-"""How tightly Python binds, from the conditional expression to names and calls."""
+"""Precedences of Python, from the conditional expression to names and calls."""
 
 Written = tuple[str, int]
-"""A text, and how tightly its outermost operator binds."""
+"""A text, and the precedence of its outermost operator."""
 
 _OPERATORS: dict[type, tuple[str, int]] = {
     tirx.Add: ("+", SUM),
@@ -50,7 +50,7 @@ _OPERATORS: dict[type, tuple[str, int]] = {
 
 
 class ExpressionText:
-    """Writes expressions; what is not an operator of Python is for a subclass to write.
+    """Formatter of expressions; subclasses write those that are not operators of Python.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class ExpressionText:
         self._name_of = name_of
 
     def text(self, expression: Any, context: int = IF) -> str:
-        """Return `expression` as text, in parentheses where it binds looser than `context`."""
+        """Return `expression` as text, in parentheses where its precedence is below `context`."""
         text, binds = self.written(expression)
         return text if binds >= context else f"({text})"
 
@@ -71,7 +71,7 @@ class ExpressionText:
         return ", ".join(self.text(each) for each in expressions)
 
     def written(self, expression: Any) -> Written:
-        """Return `expression` as text, and how tightly it binds."""
+        """Return `expression` as text, with its precedence."""
         if isinstance(expression, tirx.Var):
             return self._name_of(expression), ATOM
         if isinstance(expression, tirx.IntImm):
@@ -94,7 +94,7 @@ class ExpressionText:
         return str(value), ATOM if value >= 0 else UNARY
 
     def other(self, expression: Any) -> Written:
-        """Return what is written differently from program to program."""
+        """Return an expression that is written differently from program to program."""
         raise NotImplementedError
 
 

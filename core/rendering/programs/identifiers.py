@@ -1,4 +1,4 @@
-"""Names of what stands in a module, as names that a Python program may use."""
+"""Valid Python identifiers for the names in a module."""
 
 from __future__ import annotations
 

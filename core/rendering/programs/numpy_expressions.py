@@ -72,11 +72,11 @@ _UFUNCS = {
     "fabs": "abs",
     "pow": "power",
 }
-"""From operators of TensorIR to functions of NumPy that compute the same."""
+"""NumPy functions that compute the same as operators of TensorIR."""
 
 
 class NumpyExpressions(ExpressionText):
-    """Writes the expressions of one function.
+    """Formatter of the expressions of one function.
 
     Attributes
     ----------
@@ -120,13 +120,13 @@ class NumpyExpressions(ExpressionText):
         raise self.refusal(f"the dtype {dtype}")
 
     def stored(self, value: Any) -> str:
-        """Return a value that is stored: an array gives a literal its type."""
+        """Return a value to store: an array gives a literal its type."""
         if isinstance(value, tirx.FloatImm) and np.isfinite(value.value):
             return self._digits(value)
         return self.text(value)
 
     def refusal(self, what: str) -> LowerscopeError:
-        """Return the error for what has no form."""
+        """Return the error for an expression that has no form."""
         return LowerscopeError(
             f"loops of NumPy have no form for {what}",
             where=self._where,
@@ -134,7 +134,7 @@ class NumpyExpressions(ExpressionText):
         )
 
     def other(self, expression: Any) -> Written:
-        """Return what is no operator of Python, or is one with another meaning."""
+        """Return an expression that is not an operator of Python, or has another meaning there."""
         kind = type(expression)
         if kind in _WRITERS:
             return _WRITERS[kind](self, expression)

@@ -1,4 +1,4 @@
-"""The low-level NumPy of a Relax function, as the course writes it: what it allocates and calls.
+"""The low-level NumPy of a Relax function, as the course writes it: allocations and calls.
 
 A call by ``call_tir`` or ``call_dps_packed`` is ``np.empty`` and a call that is passed the new
 array last: destination passing. With the programs of the TensorIR functions, and the library's
@@ -35,12 +35,12 @@ def numpy_graph_text(
     module
         The module that the function is in.
     name_of_constant
-        Returns what a constant is called, or an empty string.
+        Returns the name of a constant, or an empty string.
 
     Raises
     ------
     LowerscopeError
-        If it calls operators that are not legalised, branches, or does what else has no form.
+        If it calls operators that are not legalised, branches, or has another part without a form.
     """
     return _Graph(module, name, name_of_constant).text()
 
@@ -86,7 +86,7 @@ class _Graph:
         return self._names[variable]
 
     def _symbols(self, variable: Any) -> None:
-        """Take symbolic extents from the shape of an array, where they are new."""
+        """Define symbolic extents from the shape of an array, where they are new."""
         shape = getattr(variable.ty, "shape", None)
         for axis, extent in enumerate(getattr(shape, "values", ())):
             if isinstance(extent, tirx.Var) and extent not in self._names:
@@ -108,12 +108,12 @@ class _Graph:
             self._symbols(binding.var)
 
     def _call(self, variable: Any, call: Any) -> None:
-        """Allocate what a call writes, and call it with that in the last place."""
+        """Allocate the output of a call, and pass it to the call as the last argument."""
         given = call.args[1]
         inputs = [self._value(each) for each in given.fields] if _is_tuple(given) else []
         if not _is_tuple(given):
             inputs = [f"*{self._value(given)}"]
-        # Symbols that the callee is told follow the arrays that it writes.
+        # Symbols that are passed to the callee follow the arrays that it writes.
         more = [self._expressions.text(each) for part in call.args[2:] for each in part.values]
         callee, remark = self._callee(call.args[0])
         types = list(call.ty_args)

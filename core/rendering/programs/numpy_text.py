@@ -50,8 +50,8 @@ def numpy_text(function: Any, name: str) -> TextRecord:
     Raises
     ------
     LowerscopeError
-        If the function does what loops of NumPy have no form for, such as the threads of a GPU
-        or a call of a function outside; it is named.
+        If the function has a part without a form in NumPy loops, such as the threads of a GPU or a
+        call of an external function; it is named.
     """
     return _Loops(function, name).text()
 
@@ -96,7 +96,7 @@ class _Loops:
 
     @contextmanager
     def _inner(self) -> Iterator[None]:
-        """Give the names that are taken inside back afterwards."""
+        """Release the names that are taken inside afterwards."""
         outer, self._scope = self._scope, self._scope.inner()
         yield
         self._scope = outer
@@ -110,7 +110,7 @@ class _Loops:
         raise self._expressions.refusal(f"the argument {name}, a pointer")
 
     def _symbols(self) -> None:
-        """Take symbolic extents from the shapes of the arrays."""
+        """Define symbolic extents from the shapes of the arrays."""
         for parameter in self._function.params:
             if not is_buffer_var(parameter):
                 continue
@@ -162,7 +162,7 @@ class _Loops:
     def _realize(self, realize: Any) -> None:
         block = realize.block
         if block not in self._ids:
-            # The block around everything is no part of the function.
+            # The root block is no part of the function.
             for entity, buffer in allocated_ids(self._name, self._function):
                 with self._lines.span(entity):
                     self._empty(buffer)
@@ -213,7 +213,7 @@ class _Loops:
         self._lines.add(f"{self._take(match.buffer)} = {whole}[{', '.join(parts)}]")
 
     def _init(self, block: Any) -> None:
-        """Write what TVM runs where every reduced axis is at its beginning."""
+        """Write the initialisation, which TVM runs where every reduced axis is at its beginning."""
         starts = [
             f"{self._names[axis.var]} == {self._expressions.text(axis.dom.min)}"
             for axis in block.iter_vars
@@ -268,7 +268,7 @@ class _Loops:
 
 
 def _import_order(module: str) -> tuple[bool, str]:
-    """Put the standard library first."""
+    """Return the sort key of an import: the standard library comes first."""
     return module != "math", module
 
 

@@ -1,4 +1,4 @@
-"""The lines of a program while it is written, with the entities that they show."""
+"""Builder of the lines of a program, with the entities that they show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lowerscope.core.records.snapshot import Span, TextRecord
 
 
 class ProgramLines:
-    """Lines with indents, and spans that open and close around what is added."""
+    """Lines with indents, and spans that enclose the lines added inside."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -18,7 +18,7 @@ class ProgramLines:
         self._depth = 0
 
     def __len__(self) -> int:
-        """Return how many lines there are."""
+        """Return the number of lines."""
         return len(self._lines)
 
     def add(self, *lines: str) -> None:
@@ -28,14 +28,14 @@ class ProgramLines:
 
     @contextmanager
     def indented(self, levels: int = 1) -> Iterator[None]:
-        """Indent what is added inside by so many levels."""
+        """Indent the lines that are added inside by a number of levels."""
         self._depth += levels
         yield
         self._depth -= levels
 
     @contextmanager
     def span(self, entity: str) -> Iterator[None]:
-        """Tie what is added inside to an entity; nothing for an empty one."""
+        """Tie the lines that are added inside to an entity; nothing for an empty one."""
         first = len(self._lines) + 1
         place = len(self._spans)
         yield
@@ -44,7 +44,7 @@ class ProgramLines:
             self._spans.insert(place, span)
 
     def uses(self, name: str) -> bool:
-        """Return whether a name of a module, such as ``tirx``, stands in the lines before a dot."""
+        """Return whether the lines use a module by its name, such as ``tirx``, before a dot."""
         use = re.compile(rf"\b{name}\.")
         return any(use.search(line) for line in self._lines)
 

@@ -20,7 +20,7 @@ from lowerscope.core.rendering.programs.expression_text import (
 )
 
 _NAMES = {"fabs": "abs", "pow": "power"}
-"""Operators that `tvm.tirx` has by another name."""
+"""Names of operators in `tvm.tirx` that differ from TensorIR's."""
 
 _FUNCTIONS: dict[type, str] = {
     tirx.Max: "te.max",
@@ -31,7 +31,7 @@ _FUNCTIONS: dict[type, str] = {
 }
 
 _PLAIN = ("float32", "int32", "int64")
-"""Dtypes that a number of Python takes on beside an expression of them; others it would widen."""
+"""Dtypes that a Python number takes on beside an expression of them; others it would widen."""
 
 _CHAINS: dict[type, str] = {tirx.And: "tirx.all", tirx.Or: "tirx.any"}
 
@@ -39,7 +39,7 @@ _MIRRORED: dict[type, str] = {tirx.LT: ">", tirx.LE: ">=", tirx.GT: "<", tirx.GE
 
 
 class TensorExpressions(ExpressionText):
-    """Writes the expressions of one function.
+    """Formatter of the expressions of one function.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class TensorExpressions(ExpressionText):
         self._where = where
 
     def refusal(self, what: str) -> LowerscopeError:
-        """Return the error for what no tensor expression makes."""
+        """Return the error for an expression that no tensor expression makes."""
         return LowerscopeError(
             f"there is no tensor expression for this function: {what}",
             where=self._where,
@@ -69,7 +69,7 @@ class TensorExpressions(ExpressionText):
         if kind in _CHAINS:
             return f"{_CHAINS[kind]}({self.arguments(_chain(expression))})", ATOM
         if kind in _MIRRORED and _is_literal(expression.a):
-            # TVM turns a comparison around that begins with a number, when it simplifies.
+            # TVM's simplification swaps the sides of a comparison that begins with a number.
             mirrored = _MIRRORED[kind]
             _, binds = super().written(expression)
             return self.infix(mirrored, binds, expression.b, expression.a)
@@ -81,7 +81,7 @@ class TensorExpressions(ExpressionText):
         return f"{before} {symbol} {self._operand(right, left, binds + 1)}", binds
 
     def other(self, expression: Any) -> Written:
-        """Return what is no operator of Python, or is one with another meaning."""
+        """Return an expression that is not an operator of Python, or has another meaning there."""
         kind = type(expression)
         if isinstance(expression, tirx.FloatImm):
             return f'tirx.const({_digits(expression)}, "{dtype_of(expression)}")', ATOM
@@ -128,7 +128,7 @@ class TensorExpressions(ExpressionText):
 
 
 def _chain(expression: Any) -> list[Any]:
-    """Return the parts of a condition, as TVM joins several of them: from the left."""
+    """Return the parts of a conjunction, as TVM nests several of them: from the left."""
     parts: list[Any] = []
     kind = type(expression)
     while type(expression) is kind:

@@ -1,7 +1,7 @@
 """The tensor expressions that make a TensorIR function, as the course writes them.
 
-They are found from the function itself: each of its blocks is what ``te.create_prim_func`` makes of
-one ``te.compute``. The program is run before it is returned, and must make the very function.
+They are derived from the function itself: each of its blocks is what ``te.create_prim_func`` makes
+of one ``te.compute``. The program is run before it is returned, and must make the very function.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _DEFINED: dict[str, tuple[str, ...]] = {
         ")",
     ),
 }
-"""Reducers that ``te`` has not; the last two keep NaN."""
+"""Reducers that ``te`` does not have; the last two propagate NaN."""
 
 _IMPLIED = {"s_tir": True, "tirx.noalias": True}
 """Attributes that ``te.create_prim_func`` gives, besides the name."""
@@ -87,7 +87,7 @@ def te_text(function: Any, name: str) -> TextRecord:
     Raises
     ------
     LowerscopeError
-        If no tensor expression makes exactly this function; it says why.
+        If no tensor expression makes exactly this function, with the reason.
     """
     program = _Program(function, name)
     record, title = program.text()
@@ -116,7 +116,7 @@ class _Program:
         self._stages = self._found()
 
     def text(self) -> tuple[TextRecord, str]:
-        """Return the program, and the name that it gives the function."""
+        """Return the program, and its name for the function."""
         written = {stage.store.buffer for stage in self._stages}
         parameters = list(self._function.params)
         for parameter in parameters:
@@ -197,7 +197,7 @@ class _Program:
                 lines.add(f"return {', '.join(self._names[each] for each in outputs)}")
 
     def _symbols(self, inputs: list[Any]) -> None:
-        """Take symbolic extents from the shapes of the tensors."""
+        """Define symbolic extents from the shapes of the tensors."""
         for each in inputs:
             if not is_buffer_var(each):
                 continue
@@ -262,7 +262,7 @@ class _Program:
 
     def _placeholders(self, inputs: list[Any]) -> list[str]:
         symbols: dict[Any, str] = {}
-        # A size that is an argument may be read by the extents of one before it.
+        # A size that is an argument may be read by the extents of an earlier one.
         sizes: list[str] = []
         lines: list[str] = []
         for each in inputs:
@@ -294,7 +294,7 @@ class _Program:
         return any(str(each.ty.dtype) == "int64" for each in extents)
 
     def _attributes(self) -> str:
-        """Return the calls that give the attributes which ``te.create_prim_func`` does not."""
+        """Return the calls that set the attributes which ``te.create_prim_func`` does not."""
         attrs = dict(self._function.attrs.items())
         symbol = attrs.pop("global_symbol", None)
         added = {key: value for key, value in attrs.items() if key not in _IMPLIED}
@@ -327,10 +327,10 @@ class _Program:
 
 
 def _reduction(value: Any) -> tuple[str, Any, Any]:
-    """Return the reducer of an assignment, what it has reduced so far, and what it adds.
+    """Return the reducer of an assignment, its accumulator, and its operand.
 
-    The reducer is empty for others. What only looks like one that keeps NaN makes another function,
-    and is refused at the end.
+    The reducer is empty for others. An assignment that only looks like one that propagates NaN
+    makes another function, and is rejected at the end.
     """
     if isinstance(value, tirx.Select) and isinstance(value.condition, tirx.Or):
         name = {tirx.GT: "largest", tirx.LT: "smallest"}.get(type(value.condition.a), "")

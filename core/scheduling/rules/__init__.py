@@ -1,1 +1,1 @@
-"""Rules that schedule a function by themselves, step by step, each step with its reason."""
+"""Rules that schedule a function automatically, step by step, each step with its reason."""

@@ -1,4 +1,4 @@
-"""How what a block reads lies in memory, beside what it writes."""
+"""Memory access patterns of the reads of a block, relative to its writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lowerscope.core.scheduling.sizes import known, mentions
 
 @dataclass(frozen=True)
 class Access:
-    """An element that is read, for the axes of the block that reads it.
+    """Access pattern of an element that is read, for the axes of the block that reads it.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Accesses:
-    """All that a block reads, and what it asks.
+    """All reads of a block, and the axes in its conditions.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Accesses:
     asked: tuple[bool, ...]
 
     def row(self, extents: Sequence[int | None]) -> int:
-        """Return how many of the last axes are one row in all that is read; 0 for none.
+        """Return the number of last axes that are one row in all that is read; 0 for none.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class Accesses:
 
 
 def accesses_of(block: Any) -> Accesses | None:
-    """Return what a block reads; ``None`` for one that does not store one element."""
+    """Return the reads of a block; ``None`` for one that does not store exactly one element."""
     store = block.body
     if not isinstance(store, tirx.BufferStore):
         return None
@@ -102,7 +102,7 @@ def accesses_of(block: Any) -> Accesses | None:
 
 
 def nodes_in(expression: Any) -> Iterator[Any]:
-    """Yield an expression and all that it is made of."""
+    """Yield an expression and its subexpressions."""
     yield expression
     if not isinstance(expression, tirx.Var):
         for inner in inner_expressions(expression):
@@ -110,7 +110,7 @@ def nodes_in(expression: Any) -> Iterator[Any]:
 
 
 def _steps(buffer: Any, indices: Any, axes: Sequence[Any]) -> list[Any]:
-    """Return how far the next value of each axis is; ``None`` where that is not the same."""
+    """Return the stride of each axis; ``None`` where it is not constant."""
     analyzer = sym.Analyzer()
     for axis in axes:
         analyzer.bind(axis.var, axis.dom)
@@ -118,7 +118,7 @@ def _steps(buffer: Any, indices: Any, axes: Sequence[Any]) -> list[Any]:
     stride: Any = 1
     strides: list[Any] = []
     for index, extent in zip(indices, buffer.shape, strict=True):
-        # As one number, what a reshape divides and multiplies by vanishes.
+        # As one number, the divisions and multiplications of a reshape cancel.
         offset = offset * extent + index
     for extent in reversed(buffer.shape):
         strides.insert(0, stride)
@@ -128,7 +128,7 @@ def _steps(buffer: Any, indices: Any, axes: Sequence[Any]) -> list[Any]:
     for axis in axes:
         step = _step(offset, axis.var)
         if step is None:
-            # Index by index, one that is read from memory is of no matter to the others.
+            # Index by index, one that is read from memory does not affect the others.
             each = [_step(index, axis.var) for index in indices]
             step = (
                 None

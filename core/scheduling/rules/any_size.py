@@ -1,4 +1,4 @@
-"""Sums of products along rows of any length: for extents that nothing divides, or nobody knows."""
+"""Sums of products along rows of any length: for indivisible or unknown extents."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from lowerscope.core.scheduling.rules.sharing import share_out
 from lowerscope.core.scheduling.rules.writing import Writing
 
 WORTH_THREADS = 1 << 18
-"""So many multiply-adds take as long as it takes to wake other threads, about."""
+"""Multiply-adds that take about as long as waking other threads."""
 
 _SHORT = 4
-"""Shorter rows are no vectors."""
+"""Minimum length of rows for vectors."""
 
 
 class AnySizeRule:
@@ -27,14 +27,14 @@ class AnySizeRule:
     name = "any size"
 
     def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Write the steps, and return what they were written to.
+        """Apply the steps of the rule, and return the history.
 
         ``None`` where the rule does not fit.
 
         Raises
         ------
         StepFailed
-            If TVM or a guard refuses one of the steps.
+            If TVM or a guard rejects one of the steps.
         """
         found = blocks_of(writing)
         names = [each.name for each in found]
@@ -78,7 +78,7 @@ class AnySizeRule:
 
 
 def _is_worth_threads(writing: Writing, loops: tuple[At, ...]) -> bool:
-    """Return whether there is enough to do, as far as it is known."""
+    """Return whether there is enough work for threads, as far as it is known."""
     extents = [writing.extent(each) for each in loops]
     return None in extents or math.prod(each or 1 for each in extents) >= WORTH_THREADS
 

@@ -30,14 +30,14 @@ class RuleFailed(Exception):
 
 
 class Rule(Protocol):
-    """A way to schedule functions of some kind."""
+    """A rule that schedules functions of some kind."""
 
     name: str
 
     def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Write the steps, and return what they were written to.
+        """Apply the steps of the rule, and return the history.
 
-        ``None`` where the rule does not fit; `StepFailed` if a step is refused.
+        ``None`` where the rule does not fit; `StepFailed` if a step is rejected.
         """
 
 
@@ -53,13 +53,13 @@ RULES: tuple[Rule, ...] = (
     RowWiseRule(),
     SharingRule(),
 )
-"""In the order in which they are tried."""
+"""Rules in the order in which they are tried."""
 
 
 def by_rule(
     function: tirx.PrimFunc, target: tvm.target.Target, seconds: float = RULE_SECONDS
 ) -> ByRule:
-    """Schedule a function by the first rule that fits it and is not refused a step.
+    """Schedule a function by the first rule that fits it and has no step rejected.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def written_by_rule(
     decisions: Mapping[str, int],
     seconds: float = RULE_SECONDS,
 ) -> tuple[str, Writing | None, str]:
-    """Do the same with other decisions than the usual ones.
+    """Schedule a function in the same way, with other decisions than the usual ones.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def written_by_rule(
     Returns
     -------
     tuple[str, Writing or None, str]
-        The rule, what it has written, and, where none fits, why not.
+        The rule, its history, and the reason where none fits.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Matrix products and convolutions: a tile of sums is kept in vector registers."""
+"""Matrix products and convolutions: a tile of sums is held in vector registers."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from lowerscope.core.scheduling.rules.tiling import WORTH_THREADS, Tile, bytes_o
 from lowerscope.core.scheduling.rules.writing import Writing
 
 _ORDERED = 4
-"""Of more axes, there are too many orders to try."""
+"""Number of axes beyond which there are too many orders to try."""
 
 _NEAR = 1 << 19
-"""So many bytes are in a core's own cache, and near."""
+"""Bytes that fit into the cache of a core."""
 
 
 class ContractionRule:
@@ -32,14 +32,14 @@ class ContractionRule:
     name = "contraction"
 
     def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Write the steps, and return what they were written to.
+        """Apply the steps of the rule, and return the history.
 
         ``None`` where the rule does not fit.
 
         Raises
         ------
         StepFailed
-            If TVM or a guard refuses one of the steps.
+            If TVM or a guard rejects one of the steps.
         """
         if contraction_of(writing) is None:
             return None
@@ -78,9 +78,9 @@ class ContractionRule:
 
 
 def _cut(writing: Writing, last: str, found: Contraction, tile: Tile) -> int:
-    """Cut the loops of the last block into tiles; return how many loops are around a tile."""
+    """Split the loops of the last block into tiles; return the number of loops around a tile."""
     sizes = {tile.vector: tile.width, **tile.cuts}
-    # From the inside, so that the places of the loops that are still to be split stay as they are.
+    # The innermost first, so that the places of the loops that are still to be split do not change.
     for axis in sorted(sizes, reverse=True):
         loop, factors = At(block=last, loop=axis), (None, sizes[axis])
         writing.do("split", _why_cut(axis, found, tile), loop=loop, factors=factors)
@@ -98,13 +98,13 @@ def _cut(writing: Writing, last: str, found: Contraction, tile: Tile) -> int:
     why = "tile by tile"
     if order == usual != sorted(order):
         why += ": what registers are filled with is too large for a cache, and used up first"
-    # What is stored side by side is stored last.
+    # Axes that are contiguous in the output come last.
     writing.do("reorder", why, loops=(*(outer[axis] for axis in order), *inner))
     return len(outer)
 
 
 def _ordered(writing: Writing, name: str, usual: list[int]) -> list[int]:
-    """Return axes in the usual order, or in another one that was decided for."""
+    """Return axes in the usual order, or in another one that was decided on."""
     if not 1 < len(usual) <= _ORDERED:
         return usual
     orders = list(itertools.permutations(usual))
@@ -121,7 +121,7 @@ def _why_cut(axis: int, found: Contraction, tile: Tile) -> str:
 
 
 def _outer_order(found: Contraction, tile: Tile) -> list[int]:
-    """Return the axes in the order of the loops around a tile, from outside in."""
+    """Return the axes in the order of the loops around a tile, the outermost first."""
     axes = list(range(len(found.spatial)))
     read = next(each for each in (0, 1) if found.is_read_by(each, tile.vector))
     if found.elements[read] * bytes_of(found.dtype) <= _NEAR:
@@ -131,7 +131,7 @@ def _outer_order(found: Contraction, tile: Tile) -> list[int]:
 
 
 def _order(writing: Writing, found: Contraction, tile: Tile, outer: int) -> None:
-    """Order the loops of the sums: over what is summed outside, over the tile inside."""
+    """Order the loops of the sums: reduction axes outside, tile axes inside."""
     block = found.block
 
     def loops(axes: range | list[int]) -> list[At]:
@@ -159,11 +159,11 @@ def _order(writing: Writing, found: Contraction, tile: Tile, outer: int) -> None
 
 
 def _store(writing: Writing, last: str, found: Contraction, tile: Tile, outer: int) -> None:
-    """Have what lies side by side stored at once."""
+    """Vectorize the stores of adjacent elements."""
     final = len(found.spatial) - 1
     loop: Reference = writing.loops(last)[-1]
     if tile.padded and tile.vector == final:
-        # Whether there is a place to store to is asked for each of the values.
+        # Each of the values is tested for whether it has a place to be stored to.
         return
     if tile.vector == final:
         if tile.vectors > 1:
@@ -183,7 +183,7 @@ def _share(
     machine: Machine,
     before: tuple[str, ...],
 ) -> None:
-    """Share the tiles and the blocks before out among threads, and begin the sums with zeros."""
+    """Distribute the tiles and the blocks before among threads, and initialise the sums to zero."""
     worth = int(found.work >= WORTH_THREADS)
     if machine.threads > 1 and writing.choose("threads", (0, 1), worth):
         outer -= max(0, share_out(writing, writing.loops(last)[:outer], machine) - 1)

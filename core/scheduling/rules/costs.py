@@ -1,4 +1,4 @@
-"""How much a statement costs, in arithmetic operations."""
+"""Estimated cost of a statement, in arithmetic operations."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from lowerscope.core.scheduling.block_guards import negated_in
 from lowerscope.core.scheduling.references import Place
 
 MAX_INLINED = 1000
-"""Nodes of an expression that may become of what is computed where it is read: a chain of values
-that are each read twice would double it with each of them."""
+"""Limit on the nodes of an expression after inlining: a chain of values that are each read twice
+would double it with each of them."""
 
 CHEAP = 12
-"""So many operations are computed again rather than stored and read."""
+"""Operations up to which a value is recomputed rather than stored and read."""
 
 _COSTLY = 20
-"""A call, such as that of an exponential function, costs as much as so many operations."""
+"""Cost of a call, such as that of an exponential function, in operations."""
 
 
 def operations(body: Any) -> int:
-    """Return how many operations a statement takes, about."""
+    """Return the estimated number of operations of a statement."""
     count = 0
 
     def visit(value: Any) -> None:
@@ -43,9 +43,9 @@ def operations(body: Any) -> int:
 
 
 def can_be_inlined(found: Sequence[Place], name: str) -> bool:
-    """Return whether the readers of a block may have its value in place of each load.
+    """Return whether a block can be inlined into its readers.
 
-    They are to stay short with it, and `block_guards.compute_inline` is to let it pass.
+    They must stay short with it, and `block_guards.compute_inline` must accept it.
 
     Parameters
     ----------

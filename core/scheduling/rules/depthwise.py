@@ -9,23 +9,23 @@ from lowerscope.core.scheduling.rules.writing import Writing
 
 
 class DepthwiseRule:
-    """Sums over windows of products, of which both factors are others for another channel.
+    """Sums over windows of products, both of whose factors differ from channel to channel.
 
-    What is read for a channel is of no use to another one, so that the vectors lie along the rows
-    of a channel, and no weights have to be laid out anew.
+    There is no reuse between channels, so the vectors lie along the rows of a channel, and no
+    weights need another layout.
     """
 
     name = "depthwise"
 
     def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Write the steps, and return what they were written to.
+        """Apply the steps of the rule, and return the history.
 
         ``None`` where the rule does not fit.
 
         Raises
         ------
         StepFailed
-            If TVM or a guard refuses one of the steps.
+            If TVM or a guard rejects one of the steps.
         """
         found = window_of(writing)
         if found is None or len(found.reads) != 2 or not found.is_window:
@@ -36,19 +36,19 @@ class DepthwiseRule:
 
 
 class RowsRule:
-    """Sums over windows of which no axis is for the lanes of a tile: a single filter, any batch."""
+    """Sums over windows without an axis for the lanes of a tile: a single filter, any batch."""
 
     name = "rows"
 
     def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Write the steps, and return what they were written to.
+        """Apply the steps of the rule, and return the history.
 
         ``None`` where the rule does not fit.
 
         Raises
         ------
         StepFailed
-            If TVM or a guard refuses one of the steps.
+            If TVM or a guard rejects one of the steps.
         """
         found = window_of(writing)
         if found is None or len(found.reads) != 2 or not found.is_window:

@@ -1,4 +1,4 @@
-"""Elementwise functions: vectors where values lie side by side, and threads."""
+"""Elementwise functions: vectors over adjacent values, and threads."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from lowerscope.core.scheduling.rules.sharing import WORTH_THREADS, share_out
 from lowerscope.core.scheduling.rules.writing import Writing
 
 _OFTEN = 4
-"""What is computed so many times, if it is not stored in between, and takes a call, is stored."""
+"""Number of evaluations from which a value with a call is stored instead of inlined."""
 
 
 class ElementwiseRule:
-    """Functions of which each element is computed by itself: broadcasts, copies, activations."""
+    """Functions that compute each element by itself: broadcasts, copies, activations."""
 
     name = "elementwise"
 
     def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Write the steps, and return what they were written to.
+        """Apply the steps of the rule, and return the history.
 
         ``None`` where the rule does not fit.
 
         Raises
         ------
         StepFailed
-            If TVM or a guard refuses one of the steps.
+            If TVM or a guard rejects one of the steps.
         """
         if not inline_producers(writing):
             return None
@@ -43,7 +43,7 @@ class ElementwiseRule:
 
 
 def inline_producers(writing: Writing, *, to_one: bool = False) -> bool:
-    """Have nothing stored in between; return whether each block computes each element by itself.
+    """Inline intermediate blocks; return whether all blocks are elementwise.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def inline_producers(writing: Writing, *, to_one: bool = False) -> bool:
     Raises
     ------
     StepFailed
-        If TVM or a guard refuses one of the steps.
+        If TVM or a guard rejects one of the steps.
     """
     found = blocks_of(writing)
     if not found or len({each.name for each in found}) < len(found):
@@ -84,7 +84,7 @@ def inline_producers(writing: Writing, *, to_one: bool = False) -> bool:
 
 
 def _is_costly(block: Any, reader: Any) -> bool:
-    """Return whether a block calls something, and has many readers for each of its elements."""
+    """Return whether a block has a call, and many readers for each of its elements."""
     if not isinstance(block.body, tirx.BufferStore):
         return False
     sizes = [
@@ -98,7 +98,7 @@ def _is_costly(block: Any, reader: Any) -> bool:
 
 
 def _keeps_flags(writing: Writing, block: Any) -> bool:
-    """Return whether a block reads or writes booleans that the function keeps in between."""
+    """Return whether a block reads or writes booleans in intermediate buffers."""
     given = function_of(writing.sch).params
     sources = [region.source for region in (*block.reads, *block.writes)]
     return any(
@@ -108,12 +108,12 @@ def _keeps_flags(writing: Writing, block: Any) -> bool:
 
 
 def write_elements(writing: Writing, block: str, machine: Machine) -> None:
-    """Write the steps for a block that computes each element by itself.
+    """Schedule an elementwise block.
 
     Raises
     ------
     StepFailed
-        If TVM or a guard refuses one of the steps.
+        If TVM or a guard rejects one of the steps.
     """
     loops = writing.loops(block)
     extents = [writing.extent(each) for each in loops]
@@ -127,7 +127,7 @@ def write_elements(writing: Writing, block: str, machine: Machine) -> None:
     if _keeps_flags(writing, stmt):
         width = 0
     if not width and axes == len(loops):
-        # The threads share the outermost loop out, and LLVM makes vectors of the others.
+        # The threads share the outermost loop, and LLVM vectorizes the others.
         axes -= 1
     if axes > 1:
         writing.do(
@@ -149,5 +149,5 @@ def write_elements(writing: Writing, block: str, machine: Machine) -> None:
     is_known = all(each is not None for each in extents)
     worth = math.prod(each or 1 for each in extents) >= (WORTH_THREADS if is_known else 1)
     if worth and machine.threads > 1 and outer:
-        # Last: the loops inside of those that are fused have other places then.
+        # Last: afterwards, the loops inside of the fused ones have other places.
         share_out(writing, outer, machine)

@@ -1,4 +1,4 @@
-"""One block behind a reduction, which can be cut into tiles of what is written."""
+"""A single block behind a reduction, which can be cut into tiles of the output."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lowerscope.core.scheduling.rules.writing import Writing
 
 
 def gather(writing: Writing, block: str, after: Sequence[str]) -> str:
-    """Have one block behind a reduction, and return its name.
+    """Leave one block behind a reduction, by inlining or a cache, and return its name.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def gather(writing: Writing, block: str, after: Sequence[str]) -> str:
     Raises
     ------
     StepFailed
-        If TVM or a guard refuses one of the steps.
+        If TVM or a guard rejects one of the steps.
     """
     if not after:
         writing.do(

@@ -1,4 +1,4 @@
-"""What a rule has to know of the processor that a target stands for."""
+"""Properties of a target's processor that rules need."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Machine:
     vector_bytes, registers
         Width of a vector register, and how many of them there are.
     threads
-        How many run side by side.
+        Number of threads that run in parallel.
     """
 
     vector_bytes: int
@@ -26,7 +26,7 @@ class Machine:
     threads: int
 
     def lanes(self, dtype: str) -> int:
-        """Return how many values of a dtype are in a vector register."""
+        """Return the number of values of a dtype in a vector register."""
         kind = tvm.DataType(dtype)
         return max(1, self.vector_bytes * 8 // max(8, int(kind.bits)))
 
@@ -35,7 +35,7 @@ _VECTORS = (("avx512f", 64, 32), ("avx", 32, 16), ("sve", 16, 32), ("neon", 16, 
 
 
 def machine_of(target: tvm.target.Target) -> Machine:
-    """Return the processor of an LLVM target, by the features that LLVM knows of it."""
+    """Return the processor of an LLVM target, by its features in LLVM."""
     has = tvm.get_global_func("target.llvm_cpu_has_feature")
     found = ((size, count) for feature, size, count in _VECTORS if has(feature, target))
     size, count = next(found, (16, 16))

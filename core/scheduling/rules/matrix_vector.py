@@ -9,23 +9,23 @@ from lowerscope.core.scheduling.rules.writing import Writing
 
 
 class MatrixVectorRule:
-    """Rows of a matrix times a vector, where the values of a row lie side by side.
+    """Rows of a matrix times a vector, where the values of a row are adjacent.
 
-    Where columns do, they are in the lanes of a contraction; so is a matrix that can be laid out
-    anew when the model is built.
+    Adjacent columns are in the lanes of a contraction; so is a matrix whose layout can be changed
+    when the model is built.
     """
 
     name = "matrix times vector"
 
     def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Write the steps, and return what they were written to.
+        """Apply the steps of the rule, and return the history.
 
         ``None`` where the rule does not fit.
 
         Raises
         ------
         StepFailed
-            If TVM or a guard refuses one of the steps.
+            If TVM or a guard rejects one of the steps.
         """
         found = contraction_of(writing)
         if found is None or not _has_rows(found):

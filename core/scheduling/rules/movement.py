@@ -1,4 +1,4 @@
-"""Functions that move data: paddings, parts put side by side, transposes."""
+"""Functions that move data: paddings, concatenations, transposes."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ round."""
 
 
 class MovementRule:
-    """Functions whose elements are moved in a way that vectors along the rows do not follow."""
+    """Data movement for which vectors along the rows do not fit."""
 
     name = "movement"
 
     def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Write the steps, and return what they were written to.
+        """Apply the steps of the rule, and return the history.
 
         ``None`` where the rule does not fit.
 
         Raises
         ------
         StepFailed
-            If TVM or a guard refuses one of the steps.
+            If TVM or a guard rejects one of the steps.
         """
         if not inline_producers(writing, to_one=True):
             return None
@@ -60,7 +60,7 @@ class MovementRule:
 
 
 def _share(writing: Writing, loops: tuple[At, ...], block: str, machine: Machine) -> bool:
-    """Share loops out if the block has enough to do; return whether it has."""
+    """Distribute loops among threads if the block has enough work; return whether it has."""
     work = math.prod(writing.extent(each) or 1 for each in writing.loops(block))
     if work < WORTH_THREADS or machine.threads < 2 or not loops:
         return False
@@ -88,7 +88,7 @@ def _pad(writing: Writing, block: str, machine: Machine) -> Writing:
 
 
 def _parts(stmt: Any) -> tuple[int, ...]:
-    """Return the lengths of the parts of a row, where conditions are on the place in it alone."""
+    """Return the lengths of the parts of a row whose conditions depend on the place in it alone."""
     row = stmt.iter_vars[-1]
     extent = known(row.dom.extent) or 0
     nodes = list(nodes_in(getattr(stmt.body, "value", row.var)))
@@ -122,7 +122,7 @@ def _partition(
 
 
 def _across(stmt: Any) -> int | None:
-    """Return the axis along which what is read lies side by side, if that is not the last one."""
+    """Return the axis along which the reads are contiguous, if it is not the last one."""
     accesses = accesses_of(stmt)
     last = len(stmt.iter_vars) - 1
     if accesses is None or accesses.asked[last]:
@@ -137,7 +137,7 @@ def _across(stmt: Any) -> int | None:
 
 
 def _side(extent: int | None) -> int:
-    """Return how many rows or columns of a tile there are; 0 where none fit."""
+    """Return the number of rows or columns of a tile; 0 where none fit."""
     if extent is None:
         return 0
     found = [each for each in range(_TILE // 2, _TILE + 1) if extent % each == 0]

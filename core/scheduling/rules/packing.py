@@ -1,4 +1,4 @@
-"""What is read for a tile: no copies, and what registers are filled with in a row."""
+"""Inputs of a tile: inlined copies, and layouts in the order in which registers are filled."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from lowerscope.core.scheduling.rules.tiling import Tile
 from lowerscope.core.scheduling.rules.writing import Writing
 
 PREPROC = "meta_schedule.layout_rewrite_preproc"
-"""The mark of a block that ``SplitLayoutRewritePreproc`` makes a function of its own."""
+"""Annotation of a block that ``SplitLayoutRewritePreproc`` makes a function of its own."""
 
 
 def leave_out_copies(writing: Writing) -> None:
-    """Inline the blocks before the sums that do nothing but copy, such as a padding of none."""
+    """Inline the blocks before the sums that only copy, such as a padding of zero width."""
     found = blocks_of(writing)
     for place in found[:-1]:
         if all(is_spatial(each.stmt) for each in found[: found.index(place) + 1]):
@@ -57,7 +57,7 @@ def registers(count: int) -> str:
 
 
 def pad(writing: Writing, found: Contraction, tile: Tile) -> tuple[Contraction, str]:
-    """Lengthen the vector axis to whole tiles; return what there is then, and what fills them."""
+    """Pad the vector axis to whole tiles; return the contraction then, and the padding block."""
     known = set(writing.blocks())
     sizes = [1] * (len(found.spatial) + len(found.reduced))
     sizes[tile.vector] = tile.width
@@ -76,13 +76,12 @@ def pad(writing: Writing, found: Contraction, tile: Tile) -> tuple[Contraction, 
 def pack(
     writing: Writing, found: Contraction, tile: Tile, machine: Machine, *, filled: str, free: bool
 ) -> None:
-    """Lay out anew what registers are filled with, in the order in which they are filled.
+    """Change the layout of the registers' input to the order in which they are filled.
 
     Parameters
     ----------
     filled
-        The block that has filled it up for whole tiles: its result is what is laid out; empty for
-        none.
+        The block that pads it to whole tiles, whose result gets the layout; empty for none.
     free
         Whether that can be done when the model is built.
     """
@@ -121,7 +120,7 @@ def pack(
 
 
 def lay_out_sums(writing: Writing, found: Contraction, tile: Tile) -> None:
-    """Lay out the sums as registers are: the lanes side by side."""
+    """Change the layout of the sums to that of registers: the lanes are adjacent."""
     axes = [f"i{each}" for each in range(len(found.spatial))]
     left = axes[tile.vector]
     outer = [f"{each} // {tile.width}" if each == left else each for each in axes]

@@ -1,4 +1,4 @@
-"""Poolings: the largest value of a window, or its mean."""
+"""Poolings: the maximum of a window, or its mean."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lowerscope.core.scheduling.rules.windows import Window, window_of
 from lowerscope.core.scheduling.rules.writing import Writing
 
 _PLANES = 8
-"""So many planes are reduced at once."""
+"""Number of planes that are reduced at once."""
 
 
 class PoolingRule:
@@ -20,14 +20,14 @@ class PoolingRule:
     name = "pooling"
 
     def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Write the steps, and return what they were written to.
+        """Apply the steps of the rule, and return the history.
 
         ``None`` where the rule does not fit.
 
         Raises
         ------
         StepFailed
-            If TVM or a guard refuses one of the steps.
+            If TVM or a guard rejects one of the steps.
         """
         found = window_of(writing)
         if found is None or len(found.reads) != 1 or not found.is_window:
@@ -38,7 +38,7 @@ class PoolingRule:
 
 
 def _write_planes(writing: Writing, found: Window, machine: Machine) -> bool:
-    """Write the steps for whole planes, several of them in the lanes; return whether any fit."""
+    """Schedule whole planes, several of them in the lanes; return whether any fit."""
     extent = found.spatial[-3] if len(found.spatial) > 2 else None
     # More planes would be too far apart for the cache.
     most = min(machine.lanes(found.dtype), _PLANES)

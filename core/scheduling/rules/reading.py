@@ -1,4 +1,4 @@
-"""What rules read of a function: its blocks in order, and the one that sums products."""
+"""Analysis for rules: the blocks of a function in order, and its contraction."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ SPATIAL, REDUCTION = 0, 2
 """Kinds of axes, as TVM numbers them."""
 
 LAYOUT_FREE = "layout_free_buffers"
-"""The attribute with the numbers of the arguments that are constants: see
+"""Attribute with the numbers of the arguments that are constants: see
 ``AttachAttrLayoutFreeBuffers``."""
 
 
 @dataclass(frozen=True)
 class Contraction:
-    """A block that sums the products of two buffers, with what comes before and after it.
+    """A block that sums the products of two buffers, with the blocks before and after it.
 
     Attributes
     ----------
     block
         Its name.
     spatial, reduced
-        Extents of its axes; the spatial ones are the indices of what it writes, in order.
+        Extents of its axes; the spatial ones are the indices of its output, in order.
     reads
         For each of the two buffers that it reads, for each of its indices, the numbers of the axes
         that stand in it.
@@ -42,14 +42,14 @@ class Contraction:
     elements
         How many elements each of the two has.
     free
-        Whether each of the two is an argument that may be laid out anew when the model is built:
-        a constant.
+        Whether each of the two is an argument whose layout may change when the model is built: a
+        constant.
     dtype
-        Of what is summed.
+        Dtype of the summands.
     before, after
         Names of the other blocks.
     finishing
-        How many operations are done with a complete sum, about.
+        Estimated number of operations on a complete sum.
     """
 
     block: str
@@ -65,25 +65,25 @@ class Contraction:
     finishing: int
 
     def is_read_by(self, read: int, axis: int) -> bool:
-        """Return whether a buffer is another element for another value of an axis."""
+        """Return whether the element of a buffer changes with an axis."""
         return any(axis in each for each in self.reads[read])
 
     def times_read(self, read: int, axis: int) -> int:
-        """Return in how many indices of a buffer an axis stands."""
+        """Return the number of indices of a buffer in which an axis occurs."""
         return sum(axis in each for each in self.reads[read])
 
     @property
     def is_plain(self) -> bool:
-        """Whether all indices of the two buffers are axes by themselves, as in a product."""
+        """Return whether all indices of the two buffers are plain axes, as in a matrix product."""
         return all(axis >= 0 for plain in self.plain for axis in plain)
 
     @property
     def work(self) -> int:
-        """How many products are summed."""
+        """Number of products that are summed."""
         return math.prod((*self.spatial, *self.reduced))
 
     def uses(self, read: int) -> float:
-        """Return how often an element of a buffer is multiplied, on average."""
+        """Return the mean number of multiplications of an element of a buffer."""
         return self.work / self.elements[read]
 
 
@@ -98,7 +98,7 @@ def is_spatial(block: SBlock) -> bool:
 
 
 def contraction_of(writing: Writing) -> Contraction | None:
-    """Return the only block of a function that sums, if it sums products of two buffers."""
+    """Return the only reduction block of a function, if it sums products of two buffers."""
     found = blocks_of(writing)
     sums = [each for each in found if not is_spatial(each.stmt)]
     if len(sums) != 1 or len({each.name for each in found}) < len(found):

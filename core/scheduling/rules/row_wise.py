@@ -1,4 +1,4 @@
-"""Reductions, and what is done with their results, row by row: softmax, norms, sums, argmax."""
+"""Row-wise reductions, and elementwise uses of their results: softmax, norms, sums, argmax."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ PARTITION = "pragma_loop_partition_hint"
 
 
 class RowWiseRule:
-    """Reductions along rows, with what comes before and after them."""
+    """Reductions along rows, with the blocks before and after them."""
 
     name = "row by row"
 
     def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Write the steps, and return what they were written to.
+        """Apply the steps of the rule, and return the history.
 
         ``None`` where the rule does not fit.
 
         Raises
         ------
         StepFailed
-            If TVM or a guard refuses one of the steps.
+            If TVM or a guard rejects one of the steps.
         """
         return row_by_row(writing, machine)
 
 
 def row_by_row(writing: Writing, machine: Machine) -> Writing | None:
-    """Write the steps for a function that reduces; ``None`` where none of its blocks does.
+    """Schedule a function with a reduction; ``None`` where it has none.
 
     Raises
     ------
     StepFailed
-        If TVM or a guard refuses one of the steps.
+        If TVM or a guard rejects one of the steps.
     """
     before = stages_of(writing)
     if not any(each.reduces for each in before):
@@ -52,7 +52,7 @@ def row_by_row(writing: Writing, machine: Machine) -> Writing | None:
     parts: list[str] = []
     for number, stage in enumerate(stages):
         if stage.reduces and stage.near >= stage.spatial:
-            # With a condition for what is left over, TVM lets a single block begin apart.
+            # With a condition for the remainder, TVM lets a single block begin apart.
             last = not any(each.reduces for each in stages[number + 1 :])
             if None in stage.extents[stage.spatial :] and not last:
                 continue
@@ -71,9 +71,9 @@ def row_by_row(writing: Writing, machine: Machine) -> Writing | None:
 
 
 def _rows(writing: Writing, stages: tuple[Stage, ...]) -> int:
-    """Return how many axes, from the outside, are the same in all stages; 0 for none.
+    """Return the number of outer axes that are the same in all stages; 0 for none.
 
-    What a stage reads of another one is then of the same row.
+    A stage then reads the same row of other stages.
     """
     if any(each.reduces and 0 <= each.near < each.spatial for each in stages):
         return 0
@@ -89,7 +89,7 @@ def _rows(writing: Writing, stages: tuple[Stage, ...]) -> int:
 
 
 def _along(place: Place, rows: int, written: list[object]) -> bool:
-    """Return whether a block uses what is computed in the function row by row."""
+    """Return whether a block uses intermediate results row by row."""
     axes = place.stmt.iter_vars[:rows]
     for region in (*place.stmt.reads, *place.stmt.writes):
         if not any(region.source.same_as(each) for each in written):
@@ -105,9 +105,9 @@ def _along(place: Place, rows: int, written: list[object]) -> bool:
 
 
 def _lanes(extent: int | None, most: int) -> int:
-    """Return how many lanes a loop has: a power of two, that divides it unless there are too few.
+    """Return the number of lanes of a loop: a power of two, a divisor unless that is too small.
 
-    TVM computes one by one what has a condition, as what is left over has.
+    TVM does not vectorize code with a condition, as a remainder has.
     """
     lanes = most
     while extent is not None and lanes >= _LEAST and extent % lanes:
@@ -121,13 +121,13 @@ def _lanes(extent: int | None, most: int) -> int:
 
 
 _LEAST = 4
-"""Fewer lanes are not worth it."""
+"""Minimum number of lanes."""
 
 
 def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str, ...]:
-    """Reduce in as many parts as a register has lanes, and these at last.
+    """Reduce in as many parts as a register has lanes, and then these.
 
-    Returns the name of the block of the parts, if they have to begin apart.
+    Returns the name of the block of the parts, if they need separate initialisation.
     """
     loop: Reference = At(block=stage.name, loop=stage.near)
     extent = stage.extents[stage.near]
@@ -154,7 +154,7 @@ def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str
     made = writing.do(
         "rfactor",
         "each lane has a result of its own, and these are reduced at last",
-        # Of a number of values that is not known, there may be fewer than lanes: see below.
+        # With an unknown number of values, there may be fewer than lanes: see below.
         forced=extent is None,
         loop=lane,
         factor_axis=stage.spatial,
@@ -170,13 +170,14 @@ def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str
         writing.do("unroll", why, loop=writing.loops(parts)[-1])
     else:
         _vectorize(writing, parts, extent, lanes, stage.spatial)
-    # Values that are left over make a condition. If their number is not known, there may be fewer
-    # than lanes, and lanes without any have to begin as well; otherwise the first values do it.
+    # Remaining values make a condition. If their number is not known, there may be fewer than
+    # lanes, and lanes without any need an initial value as well; otherwise the first values provide
+    # it.
     return () if extent is not None and extent % lanes else (parts,)
 
 
 def _begin(writing: Writing, parts: str) -> None:
-    """Give the parts their first value before the loops of the reduction."""
+    """Initialise the parts before the loops of the reduction."""
     block = writing.block(At(block=parts))
     first = min(
         loop.loop
@@ -194,7 +195,7 @@ def _begin(writing: Writing, parts: str) -> None:
 
 
 def _place(writing: Writing, parts: str) -> int:
-    """Return which loop of a block of parts is that over the lanes, which its first axis is."""
+    """Return the loop over the lanes of a block of parts, which its first axis is."""
     lane = writing.inner(parts, 0, 0)
     assert lane is not None, "there are two lanes at least"
     assert lane.loop is not None
@@ -203,7 +204,7 @@ def _place(writing: Writing, parts: str) -> int:
 
 def _vectorize(writing: Writing, block: str, extent: int | None, lanes: int, first: int) -> None:
     loops = writing.loops(block)
-    # TVM forgets what is asked of a loop when it narrows its variable, as it does known ones.
+    # TVM loses annotations of a loop when it narrows its variable, as it does known ones.
     if extent is None and len(loops) - 2 >= first:
         writing.do(
             "annotate",
@@ -216,10 +217,10 @@ def _vectorize(writing: Writing, block: str, extent: int | None, lanes: int, fir
 
 
 def _fill_lanes(writing: Writing, stage: Stage, rows: int, machine: Machine) -> None:
-    """Compute neighbours of one stage, in one row, side by side in the lanes of a register."""
+    """Compute adjacent elements of one stage, in one row, in the lanes of a register."""
     near = stage.near if rows <= stage.near < stage.spatial else stage.spatial - 1
     if near < 0 or stage.counts:
-        # TVM makes no vectors of a search.
+        # TVM does not vectorize a search.
         return
     extent = stage.extents[near]
     lanes = _lanes(extent, machine.lanes(stage.dtype))
@@ -245,7 +246,7 @@ def _fill_lanes(writing: Writing, stage: Stage, rows: int, machine: Machine) -> 
 
 
 _COLUMNS = 4
-"""So many registers of results are reduced at once, where the rows are not what lies beside."""
+"""Registers of results that are reduced at once, where the rows are not contiguous."""
 
 
 def _merge(writing: Writing, rows: int) -> None:
@@ -266,7 +267,7 @@ def _merge(writing: Writing, rows: int) -> None:
 
 
 def _share(writing: Writing, stages: tuple[Stage, ...], rows: int, machine: Machine) -> None:
-    """Share the rows out among the threads."""
+    """Distribute the rows among the threads."""
     sizes = stages[0].extents[:rows]
     values = sum(_values(each) for each in stages)
     name = writing.blocks()[0]
@@ -278,17 +279,17 @@ def _values(stage: Stage) -> int:
 
 
 _MANY = 1 << 10
-"""What an extent that is not known is taken for."""
+"""Assumed value of an unknown extent."""
 
 
 def _share_stage(writing: Writing, stage: Stage, machine: Machine) -> None:
     outer = stage.near if 0 <= stage.near < stage.spatial else stage.spatial
     blocks = writing.blocks()
-    # Where it was taken apart, the block of its parts is called after it.
+    # Where it was decomposed, the block of its parts is named after it.
     parts = (each for each in blocks if each.startswith(stage.name))
     name = stage.name if stage.name in blocks else next(parts)
     loops = writing.loops(name)[: outer + (stage.near == outer)]
-    # A loop of which the last part is done apart cannot be fused.
+    # A loop whose last part was split off cannot be fused.
     loops = tuple(each for each in loops if not writing.block(each).annotations)
     sizes = stage.extents[: len(loops)]
     _share_loops(writing, loops, sizes, _values(stage), machine)

@@ -16,38 +16,38 @@ from lowerscope.core.scheduling.rules.writing import Writing
 from lowerscope.core.scheduling.sizes import known
 
 _WORTH_THREADS = 1 << 15
-"""So many steps of a reduction take as long as it takes to wake other threads, about."""
+"""Reduction steps that take about as long as waking other threads."""
 
 _STACK = 1024
-"""From so many bytes on, TVM takes what is local from a pool, and LLVM keeps it in memory."""
+"""Bytes from which on TVM takes local buffers from a pool, and LLVM keeps them in memory."""
 
 _MOST_VECTORS = 4
-"""Registers that a row may take: the tile has several rows, and each has its own."""
+"""Maximum registers of a row: the tile has several rows, each with its own."""
 
 _SPARE = 4
-"""Registers that are left for what is read."""
+"""Registers that are reserved for reads."""
 
 _BODY = 512
-"""So many steps are written out one after the other, before the code is too long for its cache."""
+"""Maximum unrolled steps, before the code exceeds its cache."""
 
 _BODIES = 64, 256, 512, 1024
-"""Other numbers of them that are worth a try."""
+"""Other numbers of unrolled steps that are worth a try."""
 
 _PLANE = 1 << 14
-"""Bytes of a padded plane that stays in the first cache beside what is read and written."""
+"""Bytes of a padded plane that stays in the first-level cache beside the reads and writes."""
 
 _PLANES = 1 << 13, 32
-"""Bytes and number of planes that are padded one after the other: what is stored and read again at
-once, in vectors that are not the stored ones, would wait for the store."""
+"""Bytes and number of planes that are padded in succession: reading a store at once, in other
+vectors than the stored ones, would wait for the store."""
 
 
 def write_rows(writing: Writing, found: Window, machine: Machine) -> Writing:
-    """Write the steps: vectors along the rows of what is written, several rows at once.
+    """Schedule vectors along the rows of the output, several rows at once.
 
     Raises
     ------
     StepFailed
-        If TVM or a guard refuses one of the steps.
+        If TVM or a guard rejects one of the steps.
     """
     last = gather(writing, found.block, found.after)
     for block in found.before:
@@ -96,20 +96,20 @@ def write_rows(writing: Writing, found: Window, machine: Machine) -> Writing:
 
 
 def _width(writing: Writing, found: Window, lanes: int) -> int:
-    """Return how many values of a row are computed together; 0 for one at a time."""
+    """Return the number of values of a row that are computed together; 0 for one at a time."""
     extent = found.spatial[-1]
     usual = row_width(extent, lanes)
     if found.is_strided and usual > lanes // 2 and (extent or 0) > lanes:
-        # LLVM takes long rows apart by shuffles, which is better than value by value.
+        # LLVM splits long rows by shuffles, which is better than value by value.
         usual = 0
     return writing.choose("values of a row at once", (0, *_widths(extent, lanes)), usual)
 
 
 def row_width(extent: int | None, lanes: int) -> int:
-    """Return how many values of a row are computed together; 0 where no number is a good one.
+    """Return the number of values of a row that are computed together; 0 where none is good.
 
-    Of the divisors, the one that leaves the fewest lanes empty: LLVM makes one register of a
-    vector of 14 values, and four of one of 56.
+    It is the divisor that leaves the fewest lanes empty: LLVM makes one register of a vector of 14
+    values, and four of one of 56.
     """
     widths = _widths(extent, lanes)
     return max(widths, key=lambda each: (each / (-(-each // lanes) * lanes), each), default=0)
@@ -126,7 +126,7 @@ def _widths(extent: int | None, lanes: int) -> list[int]:
 
 
 def _filters(writing: Writing, found: Window) -> int:
-    """Return how many filters of a group are computed together; 1 where each has its own input."""
+    """Return the number of filters of a group computed together; 1 where each has its own input."""
     channel = len(found.spatial) - 3
     if channel < 0 or len(found.reduced) < 3 or found.reduced[0] == 1:
         return 1
@@ -143,10 +143,10 @@ def _filters(writing: Writing, found: Window) -> int:
 
 
 def _rows(writing: Writing, found: Window, width: int, filters: int, machine: Machine) -> int:
-    """Return how many rows are computed together: what is read for one is read for the others."""
+    """Return the number of rows that are computed together, and share their reads."""
     extent = found.spatial[-2] if len(found.spatial) > 1 else None
     if extent is None or filters > 1:
-        # Of several filters and several rows, LLVM leaves the sums in memory: half as fast.
+        # With several filters and several rows, LLVM leaves the sums in memory: half as fast.
         return 1
     each = -(-width // machine.lanes(found.dtype))
     size = _bytes(found.dtype)
@@ -174,7 +174,7 @@ def _bytes(dtype: str) -> int:
 
 
 def _cut_planes(writing: Writing, last: str, found: Window) -> None:
-    """Cut the loop over planes, so that several are padded one after the other."""
+    """Split the loop over planes, so that several are padded in succession."""
     sizes = [_plane(writing, block) for block in found.pads]
     extent = found.spatial[-3] if len(found.spatial) > 2 else None
     if not sizes or extent is None or any(each is None for each in sizes):
@@ -193,7 +193,7 @@ def _cut_planes(writing: Writing, last: str, found: Window) -> None:
 
 
 def _cut(writing: Writing, last: str, found: Window, width: int, rows: int) -> int:
-    """Cut the loops of the last block into rows; return how many loops are around them."""
+    """Split the loops of the last block into rows; return the number of loops around them."""
     count = len(writing.loops(last))
     if not width:
         return count
@@ -223,7 +223,7 @@ def _cut_rows(writing: Writing, last: str, at: int, rows: int, cut: bool) -> Non
 
 
 def _cut_filters(writing: Writing, last: str, found: Window, filters: int, depth: int) -> int:
-    """Take several filters into the tile; return how many loops are around it."""
+    """Add several filters to the tile; return the number of loops around it."""
     at = len(found.spatial) - 3
     writing.do(
         "split",
@@ -240,7 +240,7 @@ def _cut_filters(writing: Writing, last: str, found: Window, filters: int, depth
 
 
 def _pad_at(writing: Writing, found: Window, last: str, depth: int) -> int:
-    """Pad what a tile or a plane needs; return how many loops are around that."""
+    """Pad the input of a tile or a plane; return the number of loops around that."""
     sizes = [_plane(writing, block) for block in found.pads]
     is_plane = len(found.spatial) > 2 and all(each and each <= _PLANE for each in sizes)
     rank = len(found.spatial)
@@ -305,14 +305,14 @@ def _store(writing: Writing, last: str, width: int, depth: int) -> None:
 
 
 def _share(writing: Writing, found: Window, last: str, most: int, machine: Machine) -> int:
-    """Share the loops around the tiles out; return how many loops there are less."""
+    """Distribute the loops around the tiles among threads; return how many were fused away."""
     if not uses_threads(writing, found, machine):
         return 0
     return max(0, share_out(writing, writing.loops(last)[:most], machine) - 1)
 
 
 def uses_threads(writing: Writing, found: Window, machine: Machine) -> bool:
-    """Return whether several threads share it: if there is enough to do, as far as it is known."""
+    """Return whether several threads are used: there is enough work, as far as it is known."""
     if machine.threads < 2:
         return False
     work = math.prod(each or 1 for each in (*found.spatial, *found.reduced))
@@ -321,7 +321,7 @@ def uses_threads(writing: Writing, found: Window, machine: Machine) -> bool:
 
 
 def _fill(writing: Writing, block: str, around: int, lanes: int) -> None:
-    """Fill what is padded and copy the inside, so that no element is asked where it is."""
+    """Fill the padding and copy the inside, so that no element is tested for its place."""
     if len(writing.loops(block)) == around:
         return
     try:
@@ -332,7 +332,7 @@ def _fill(writing: Writing, block: str, around: int, lanes: int) -> None:
             loop=At(block=block, loop=around),
         )
     except StepFailed:
-        # TVM does not where a tile overlaps the next one: each element is asked then.
+        # TVM does not where a tile overlaps the next one: each element is tested then.
         return
     inner = writing.loops(block)[-1]
     if row_width(writing.extent(inner), lanes) == writing.extent(inner):

@@ -1,4 +1,4 @@
-"""What threads can do side by side is shared out among them."""
+"""Distribution of parallel work among threads."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from lowerscope.core.scheduling.rules.reading import blocks_of
 from lowerscope.core.scheduling.rules.writing import Writing
 
 WORTH_THREADS = 1 << 15
-"""So many values take as long as it takes to wake other threads, about."""
+"""Values that take about as long as waking other threads."""
 
 SHARES = 8
-"""So many shares for each thread, so that none has to wait long for another one."""
+"""Shares for each thread, so that none waits long for another one."""
 
 
 class SharingRule:
-    """Every other function: what threads can do side by side is shared out among them."""
+    """Parallel loops of every other function, distributed among threads."""
 
     name = "threads"
 
     def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Write the steps, and return what they were written to.
+        """Apply the steps of the rule, and return the history.
 
         ``None`` where the rule does not fit.
 
         Raises
         ------
         StepFailed
-            If TVM or a guard refuses one of the steps.
+            If TVM or a guard rejects one of the steps.
         """
         found = blocks_of(writing)
         names = [each.name for each in found]
@@ -44,7 +44,7 @@ class SharingRule:
                 and (loop := writing.inner(place.name, axis, 0)) is not None
             ]
             sizes = [writing.extent(each) for each in loops]
-            # Loops from the outside in that only elements of what is written hang on.
+            # Outer loops on which only output elements depend.
             outer = [loop for loop, own in zip(loops, spatial, strict=False) if loop == own]
             if len(loops) < 1 or not outer or any(size is None for size in sizes):
                 continue
@@ -55,14 +55,14 @@ class SharingRule:
 
 
 def share_out(writing: Writing, loops: tuple[At, ...], machine: Machine) -> int:
-    """Fuse as many of some loops, from the outside, as it takes for each thread to have a share.
+    """Fuse as many loops, the outermost first, as each thread needs for a share.
 
-    Returns how many were fused, or are done by threads; 0 for none.
+    Returns the number of fused or parallel loops; 0 for none.
     """
     count, shares, known = 0, 1, True
     while count < len(loops) and shares < SHARES * machine.threads:
         extent = writing.extent(loops[count])
-        # One that may be anything does not count: it may be one.
+        # An unknown extent does not count: it may be one.
         shares, known = shares * (extent or 1), known and extent is not None
         count += 1
     if shares < 2 and known:

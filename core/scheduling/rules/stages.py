@@ -1,4 +1,4 @@
-"""What is left of a function once what costs nothing is computed where it is read: its stages."""
+"""Stages of a function: its blocks once cheap ones are inlined."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from lowerscope.core.scheduling.sizes import known, mentions
 
 @dataclass(frozen=True)
 class Stage:
-    """A block that writes something that later ones read, or the result.
+    """A block that writes a result, or input of later blocks.
 
     Attributes
     ----------
     name
         Of the block.
     extents
-        Of its axes, those of a reduction last; ``None`` for what is not known.
+        Of its axes, those of a reduction last; ``None`` for an unknown one.
     spatial
-        How many of them are no reduction's.
+        Number of spatial axes.
     near
-        The axis along which what it reads lies side by side; -1 for none.
+        The axis along which its reads are contiguous; -1 for none.
     dtype
-        Of what it computes with.
+        Dtype of its computation.
     counts
-        Whether it writes places beside values, as the search for the largest does.
+        Whether it writes indices beside values, as argmax does.
     """
 
     name: str
@@ -47,12 +47,12 @@ class Stage:
 
     @property
     def reduces(self) -> bool:
-        """Whether it is a reduction."""
+        """Return whether the stage is a reduction."""
         return self.spatial < len(self.extents)
 
 
 def stages_of(writing: Writing) -> tuple[Stage, ...]:
-    """Return the stages of a function as it is; none if a block is not one that can be read."""
+    """Return the present stages of a function; none if a block cannot be analysed."""
     found = blocks_of(writing)
     made = tuple(_stage(each, len(writing.loops(each.name))) for each in found)
     names = {each.name for each in found}
@@ -77,7 +77,7 @@ def _stage(place: Place, loops: int) -> Stage | None:
 
 
 def _dtype(block: Any) -> str:
-    """Return the widest of the dtypes that are read and written, but for counters."""
+    """Return the widest of the dtypes that are read and written, except those of counters."""
     regions = [*block.reads, *block.writes]
     dtypes = [str(each.source.dtype) for each in regions]
     counted = [each for each in dtypes if not each.startswith(("int64", "bool"))] or dtypes
@@ -85,14 +85,14 @@ def _dtype(block: Any) -> str:
 
 
 def _near(block: Any, axes: Sequence[Any]) -> int:
-    """Return the axis that the last index of what is read goes along one by one; -1 for none."""
+    """Return the axis along which the last index of the reads is contiguous; -1 for none."""
     written = [each.source for each in block.writes]
     reads = [each for each in block.reads if not any(each.source.same_as(w) for w in written)]
     used = [sum(_axes_in(each, axes)) for each in reads]
     if not reads or not max(used):
         regions = list(block.writes)
     else:
-        # What most axes stand in is read most.
+        # The buffer with the most axes is read most.
         regions = [each for each, count in zip(reads, used, strict=True) if count == max(used)]
     analyzer = Analyzer()
     for axis in axes:
@@ -129,12 +129,12 @@ def _one_by_one(region: Any, axes: Sequence[Any], analyzer: Any) -> int:
 
 
 def inline_cheap(writing: Writing) -> None:
-    """Compute where it is read what costs little, or is read once.
+    """Inline blocks that are cheap, or are read once.
 
     Raises
     ------
     StepFailed
-        If TVM or a guard refuses it.
+        If TVM or a guard rejects it.
     """
     given = function_of(writing.sch).params
     for name in writing.blocks():

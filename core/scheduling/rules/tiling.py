@@ -1,4 +1,4 @@
-"""Tiles of sums: which axis is in the lanes of a register, and how many registers there are."""
+"""Tiles of sums: the axis in the lanes of a register, and the number of registers."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from lowerscope.core.scheduling.rules.machine import Machine
 from lowerscope.core.scheduling.rules.reading import Contraction
 
 WORTH_THREADS = 1 << 18
-"""So many multiply-adds take as long as it takes to wake other threads, about."""
+"""Multiply-adds that take about as long as waking other threads."""
 
 STACK = 1024
-"""From so many bytes on, TVM takes what is local from a pool, and LLVM keeps it in memory."""
+"""Bytes from which on TVM takes local buffers from a pool, and LLVM keeps them in memory."""
 
 SPARE = 3
-"""Registers that are left for what is multiplied."""
+"""Registers that are reserved for the factors."""
 
 LATENCY = 8
-"""So many sums have to be under way for a processor to begin two of them in each cycle."""
+"""Sums in flight for a processor to begin two of them in each cycle."""
 
 TILES = 24
-"""So many of the tiles that are thought to be the best are worth a try."""
+"""Number of tiles, the best by estimate, that are worth a try."""
 
 REUSE = 8
-"""What is laid out anew at each run is worth that if each element is multiplied so often."""
+"""Multiplications of each element from which on a change of layout at each run is worth it."""
 
 _LAYING_OUT = 4
-"""To lay a value out anew takes as long as so many vectors of products, about."""
+"""Cost of changing the layout of a value, in vectors of products."""
 
 
 Choose = Callable[[str, Sequence[int], int], int]
@@ -51,14 +51,14 @@ class Tile:
     vector
         The spatial axis that is in the lanes of a register.
     lanes, vectors
-        How many values are in a register, and how many registers lie along that axis.
+        Number of values in a register, and number of registers along that axis.
     cuts
-        How many values of other axes are in the tile, where that is more than one.
+        Number of values of other axes in the tile, where that is more than one.
     packed
-        The buffer that is read to which the lanes are far apart, or that can be laid out anew when
-        the model is built; -1 for none.
+        The buffer that is read with the lanes far apart, or whose layout can change when the model
+        is built; -1 for none.
     padded
-        Whether the vector axis is made as long as a whole number of tiles is.
+        Whether the vector axis is padded to a whole number of tiles.
     """
 
     vector: int
@@ -70,18 +70,18 @@ class Tile:
 
     @property
     def width(self) -> int:
-        """How many values of the vector axis are in the tile."""
+        """Number of values of the vector axis in the tile."""
         return self.lanes * self.vectors
 
     @property
     def registers(self) -> int:
-        """How many registers the sums are in."""
+        """Number of registers of the sums."""
         return self.vectors * math.prod(self.cuts.values())
 
 
 @dataclass(frozen=True)
 class _Lanes:
-    """An axis that can be in the lanes: how many there are, and the buffer that is laid out."""
+    """An axis that can be in the lanes: their number, and the buffer whose layout changes."""
 
     axis: int
     lanes: int
@@ -96,13 +96,14 @@ def tile_of(found: Contraction, machine: Machine, choose: Choose = _usual) -> Ti
     Parameters
     ----------
     choose
-        May decide for another one of those that are thought to be the best.
+        May decide on another one of those with the best estimates.
     """
     ranked: list[tuple[tuple[float, int, int], Tile]] = []
     for lanes in _lanes(found, machine):
         for tile in _tiles(found, lanes, machine):
             worth = _worth(found, tile, lanes, machine)
-            # Of the same worth, what is stored in the order of the lanes, and the smaller buffer.
+            # Of the same worth, the one that is stored in the order of the lanes, and the smaller
+            # buffer.
             rank = (round(worth, 6), lanes.axis, -found.elements[lanes.read])
             ranked.append((rank, tile))
     if not ranked:
@@ -112,7 +113,7 @@ def tile_of(found: Contraction, machine: Machine, choose: Choose = _usual) -> Ti
 
 
 def bytes_of(dtype: str) -> int:
-    """Return how many bytes a value is in."""
+    """Return the size of a value, in bytes."""
     return max(1, int(tvm.DataType(dtype).bits) // 8)
 
 
@@ -156,7 +157,7 @@ def _tiles(found: Contraction, lanes: _Lanes, machine: Machine) -> Iterator[Tile
 
 
 def _reused(found: Contraction, lanes: _Lanes) -> list[int]:
-    """Return axes for all values of which what is read for the lanes is read once, two at most."""
+    """Return up to two axes that reuse the reads of the lanes for all their values."""
     return [
         axis
         for axis in reversed(range(len(found.spatial)))
@@ -165,13 +166,13 @@ def _reused(found: Contraction, lanes: _Lanes) -> list[int]:
 
 
 def _worth(found: Contraction, tile: Tile, lanes: _Lanes, machine: Machine) -> float:
-    """Return which share of the fastest way a tile can come to, about.
+    """Return the estimated efficiency of a tile, as a share of the fastest possible one.
 
-    In a cycle, a processor begins as many multiply-adds as it reads registers. What is more than a
-    whole number of tiles is computed for nothing, and threads that have no tile wait.
+    In a cycle, a processor begins as many multiply-adds as it reads registers. Work beyond a whole
+    number of tiles is wasted, and threads without a tile wait.
     """
     sums, values = tile.registers, tile.registers // tile.vectors
-    # Fewer reads for each sum are better even where there is time for them.
+    # Fewer reads for each sum are better even where they are hidden.
     worth = sums / max(sums, tile.vectors + values, LATENCY) - 0.1 * (tile.vectors + values) / sums
     tiles = 1
     for axis, extent in enumerate(found.spatial):
@@ -179,23 +180,23 @@ def _worth(found: Contraction, tile: Tile, lanes: _Lanes, machine: Machine) -> f
         count = math.ceil(extent / size)
         worth *= extent / (count * size)
         tiles *= count
-    # Rows beside each other read the same columns, and rows below each other do not.
+    # Adjacent rows read the same columns; rows below one another do not.
     reused = _reused(found, lanes)
     if len(reused) > 1 and reused[1] in tile.cuts:
         worth -= 0.02
     if tile.vector != len(found.spatial) - 1:
-        # The lanes are not stored side by side.
+        # The lanes are not stored contiguously.
         worth -= 0.2
     worth *= tile.lanes / machine.lanes(found.dtype)
     if found.finishing > CHEAP:
-        # What is done with a sum is done in as many lanes as lie side by side in the result.
+        # Operations on a complete sum use as many lanes as are contiguous in the result.
         final = len(found.spatial) - 1
         beside = tile.lanes if tile.vector == final else tile.cuts.get(final, 1)
         summing = math.prod(found.reduced) / tile.lanes
         finishing = found.finishing / tile.lanes
         worth *= (summing + finishing) / (summing + found.finishing / beside)
     if tile.packed >= 0 and not found.free[tile.packed]:
-        # To lay an element out takes as long as a few of its products for each lane.
+        # Changing the layout of an element takes as long as a few of its products for each lane.
         worth /= 1 + _LAYING_OUT * tile.lanes / found.uses(tile.packed)
     if found.work >= WORTH_THREADS:
         worth *= tiles / (math.ceil(tiles / machine.threads) * machine.threads)

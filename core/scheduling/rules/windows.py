@@ -1,4 +1,4 @@
-"""Reductions over a window of what is read: depthwise convolutions, poolings and others."""
+"""Reductions over a window of the input: depthwise convolutions, poolings and others."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from lowerscope.core.scheduling.sizes import known, mentions
 
 @dataclass(frozen=True)
 class Window:
-    """A block that reduces a window of what it reads, with what comes before and after it.
+    """A block that reduces a window of its input, with the blocks before and after it.
 
     Attributes
     ----------
     block
         Its name.
     spatial
-        Extents of the axes of what it writes, in order; ``None`` for one that is symbolic.
+        Extents of the axes of its output, in order; ``None`` for one that is symbolic.
     reduced
         Extents of the axes that are reduced.
     reads
         For each buffer that it reads, for each of its indices, the numbers of the axes in it.
     is_strided
-        Whether neighbours in a row are read from places that are no neighbours.
+        Whether adjacent outputs in a row read elements that are not adjacent.
     dtype
-        Of what is written.
+        Dtype of the output.
     pads
         Names of the blocks before it that pad what it reads.
     before, after
@@ -51,7 +51,7 @@ class Window:
 
     @property
     def is_window(self) -> bool:
-        """Whether an index of what is read moves with what is written, and with the window."""
+        """Return whether an index of the reads moves with the output, and with the window."""
         count = len(self.spatial)
         return any(
             any(axis < count for axis in each) and any(axis >= count for axis in each)
@@ -60,12 +60,12 @@ class Window:
         )
 
     def is_shared(self, axis: int) -> bool:
-        """Return whether all that is read is another element for another value of an axis."""
+        """Return whether all reads change with an axis."""
         return all(any(axis in each for each in read) for read in self.reads)
 
 
 def window_of(writing: Writing) -> Window | None:
-    """Return the only block of a function that reduces, if what comes after goes along with it."""
+    """Return the only reduction block of a function, if the later blocks are elementwise in it."""
     found = blocks_of(writing)
     names = [each.name for each in found]
     sums = [each for each in found if not is_spatial(each.stmt)]
@@ -128,7 +128,7 @@ def _is_at(indices: Any, axes: list[Any]) -> bool:
 
 
 def _goes_along(place: Place, reduced: Any, rank: int) -> bool:
-    """Return whether a block does something with each element of what was reduced by itself."""
+    """Return whether a block uses each reduced element by itself."""
     block: Any = place.stmt
     if len(block.iter_vars) != rank or not isinstance(block.body, tirx.BufferStore):
         return False
@@ -145,7 +145,7 @@ def _goes_along(place: Place, reduced: Any, rank: int) -> bool:
 
 
 def is_pad(block: Any) -> bool:
-    """Return whether a block copies what is inside of some bounds, and has a number outside."""
+    """Return whether a block copies within some bounds, and writes a constant outside."""
     value = getattr(block.body, "value", None)
     if value is None or operator_name(value) != "if_then_else":
         return False

@@ -1,4 +1,4 @@
-"""A history of primitives that a rule writes, applied as it goes."""
+"""Recorder of the primitives that a rule applies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class OutOfTime(Exception):
 
 @dataclass(frozen=True)
 class Choice:
-    """A number that a rule has taken, of several that would do."""
+    """A number that a rule has chosen among several candidates."""
 
     name: str
     offered: tuple[int, ...]
@@ -49,15 +49,15 @@ class Writing:
     Parameters
     ----------
     function
-        With nothing done to it.
+        The function, unscheduled.
     target
-        What it is scheduled for.
+        The target.
     decisions
-        What is taken of the choices of a rule, by their names, in place of what it would take.
+        Values for the choices of a rule, by their names, in place of the usual ones.
     Attributes
     ----------
     choices
-        That the rule has had so far.
+        The choices of the rule so far.
     """
 
     def __init__(
@@ -75,13 +75,12 @@ class Writing:
         self._outputs: dict[str | At, tuple[Output, ...]] = dict(first_outputs(self.sch))
 
     def again(self, decisions: Mapping[str, int], deadline: float) -> Writing:
-        """Return a history of none, for another rule.
+        """Return an empty history, for another rule.
 
         Parameters
         ----------
         deadline
-            When that rule has to be done, as `time.thread_time` counts: methods raise `OutOfTime`
-            afterwards.
+            Deadline of that rule, by `time.thread_time`: methods raise `OutOfTime` afterwards.
         """
         made = copy(self)
         made.sch = self.sch.copy()
@@ -96,7 +95,7 @@ class Writing:
             raise OutOfTime
 
     def choose(self, name: str, offered: Sequence[int], usual: int) -> int:
-        """Return what a rule takes of several numbers that would do: the usual one, or as decided.
+        """Return the rule's choice among several numbers: the usual one, or as decided.
 
         Parameters
         ----------
@@ -111,19 +110,19 @@ class Writing:
     def do(
         self, name: str, why: str, *, forced: bool = False, **arguments: Argument
     ) -> tuple[Made, ...]:
-        """Apply a primitive, and return names for what it gives back.
+        """Apply a primitive, and return references to its results.
 
         Parameters
         ----------
         why
-            The comment of the step; empty where the step before has said it.
+            The comment of the step; empty where that of the step before applies.
         forced
-            Apply it although it is unsafe by itself: a later step mends that.
+            Apply it although it is unsafe by itself: a later step makes up for it.
 
         Raises
         ------
         StepFailed
-            If TVM or a guard refuses it.
+            If TVM or a guard rejects it.
         """
         self.check()
         block = arguments.get("block") if name == "compute_inline" else None
@@ -138,7 +137,7 @@ class Writing:
         return tuple(Made(step=step, output=index) for index in range(len(applied.outputs)))
 
     def outputs(self, made: Sequence[Made]) -> tuple[Output, ...]:
-        """Return what stands behind names that `do` has returned."""
+        """Return the outputs behind references that `do` has returned."""
         return tuple(self._outputs[each.step][each.output] for each in made)
 
     def blocks(self) -> tuple[str, ...]:
@@ -147,21 +146,21 @@ class Writing:
         return tuple(each.name for each in places(function_of(self.sch))[1:] if each.is_block)
 
     def block(self, reference: Reference) -> Any:
-        """Return the block that a reference names, as it is now."""
+        """Return the present block that a reference names."""
         self.check()
         return self.sch.get(resolve(self.sch, reference, self._outputs, None))
 
     def can_inline(self, block: str) -> bool:
-        """Return whether what reads a block stays short with its value in it."""
+        """Return whether the readers of a block stay short with its value inlined."""
         return can_be_inlined(places(function_of(self.sch)), block)
 
     def loops(self, block: str) -> tuple[At, ...]:
-        """Return the loops around a block as they are now, from outside in."""
+        """Return the present loops around a block, the outermost first."""
         count = len(self.sch.get_loops(self.sch.get_sblock(block)))
         return tuple(At(block=block, loop=place) for place in range(count))
 
     def extent(self, loop: Reference) -> int | None:
-        """Return how often a loop runs; ``None`` where that is not known."""
+        """Return the extent of a loop; ``None`` where it is not known."""
         return known(self.sch.get(resolve(self.sch, loop, self._outputs, None)).extent)
 
     def inner(self, block: str, axis: int, below: int) -> At | None:

@@ -29,7 +29,6 @@ class Window:
         self.client = EngineClient(
             "engine",
             command=command or (sys.executable, str(PRACTICE_FILE), "engine"),
-            methods=practice.METHODS,
         )
         self.results: dict[int, Any] = {}
         self.problems: dict[int, Problem] = {}
@@ -57,7 +56,7 @@ class Window:
         def tell(text: str, fraction: float | None) -> None:
             self.told.setdefault(request, []).append(text)
 
-        request = self.client.request(method, params, take, fail, tell)
+        request = self.client.request(practice.query(method, params), take, fail, tell)
         assert request not in self.problems  # never before the caller knows the id
         return request
 

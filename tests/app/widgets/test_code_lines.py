@@ -6,14 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowerscope.app.widgets.code.lines import (
-    LineSet,
-    Match,
-    Span,
-    Spans,
-    compile_pattern,
-    find_all,
-)
+from lowerscope.app.widgets.code.find import compile_pattern, find_all
+from lowerscope.app.widgets.code.marks import LineSet, Match, Span, Spans
 
 
 def test_innermost_is_the_smallest_span() -> None:

@@ -1,8 +1,7 @@
 """The graph canvas as it is used: by mouse and by keyboard."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QWheelEvent
 from PySide6.QtTest import QTest
@@ -11,13 +10,8 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
 from lowerscope.app.theme_colours import DARK, LIGHT
-from lowerscope.app.widgets.canvas.graph_canvas import (
-    CanvasEdge,
-    CanvasGraph,
-    CanvasNode,
-    CanvasRegion,
-    GraphCanvas,
-)
+from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
+from lowerscope.core.model.graph import Box, Edge, GraphRecord, Region
 
 NONE = Qt.KeyboardModifier.NoModifier
 CONTROL = Qt.KeyboardModifier.ControlModifier
@@ -25,19 +19,19 @@ SHIFT = Qt.KeyboardModifier.ShiftModifier
 LEFT = Qt.MouseButton.LeftButton
 
 
-def chain(count: int) -> CanvasGraph:
+def chain(count: int) -> GraphRecord:
     """Nodes below one another, and one more beside the second."""
     nodes = [
-        CanvasNode(f"n{i}", f"node{i}", "ReLU", "TE", "call", "te", 24, 24 + 80 * i, 180, 36)
+        Box(f"n{i}", f"node{i}", "ReLU", "call", "te", 24, 24 + 80 * i, 180, 36)
         for i in range(count)
     ]
-    nodes.append(CanvasNode("side", "side", "", "", "constant", "", 240, 104, 120, 36))
+    nodes.append(Box("side", "side", "", "constant", "", 240, 104, 120, 36))
     edges = [
-        CanvasEdge(f"n{i}", f"n{i + 1}", "1×8", ((114, 60 + 80 * i), (114, 104 + 80 * i)))
+        Edge(f"n{i}", f"n{i + 1}", "1×8", ((114, 60 + 80 * i), (114, 104 + 80 * i)))
         for i in range(count - 1)
     ]
-    edges.append(CanvasEdge("n0", "side", "1×8", ((114, 60), (300, 104))))
-    return CanvasGraph(tuple(nodes), tuple(edges), 384, 80 * count + 24)
+    edges.append(Edge("n0", "side", "1×8", ((114, 60), (300, 104))))
+    return GraphRecord(tuple(nodes), tuple(edges), 384, 80 * count + 24)
 
 
 @pytest.fixture
@@ -247,7 +241,7 @@ def test_legend_names_what_is_there(canvas: GraphCanvas) -> None:
 def test_empty_graph_says_so(canvas: GraphCanvas) -> None:
     canvas.set_empty("No graph", "Open a model.")
     assert not canvas.empty.isVisible()
-    canvas.set_graph(CanvasGraph())
+    canvas.set_graph(GraphRecord())
     assert canvas.empty.isVisible()
     assert canvas.empty.accessibleName() == "No graph"
     assert not canvas.zoom_control.isVisible()
@@ -255,8 +249,8 @@ def test_empty_graph_says_so(canvas: GraphCanvas) -> None:
 
 
 def test_long_words_stay_in_their_node(canvas: GraphCanvas) -> None:
-    long = CanvasNode("n", "a" * 80, "b" * 90, "LIB", "call", "library", 0, 0, 120, 36)
-    canvas.set_graph(CanvasGraph((long,), (), 300, 60))
+    long = Box("n", "a" * 80, "b" * 90, "call", "library", 0, 0, 120, 36)
+    canvas.set_graph(GraphRecord((long,), (), 300, 60))
     picture = canvas.viewport().grab().toImage()
     rect = canvas.node_rect("n").toAlignedRect()
     panel = theme.current().panel
@@ -272,7 +266,7 @@ def test_every_scale_can_be_painted(canvas: GraphCanvas, zoom: float) -> None:
 
 
 def test_a_region_is_a_frame_around_its_nodes(canvas: GraphCanvas) -> None:
-    region = CanvasRegion("dataflow 1", 12, 90, 204, 80)
+    region = Region("dataflow 1", 12, 90, 204, 80)
     canvas.set_graph(replace(chain(20), regions=(region,)))
     corner = canvas.node_rect("n1").topLeft().toPoint() - QPoint(12, 14)
     for scheme, colours in (("light", LIGHT), ("dark", DARK)):

@@ -1,8 +1,7 @@
 """Finding one's way in a graph: search, overview, cards, labels, colours, and large graphs."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import QPoint, QRectF, Qt
 from PySide6.QtGui import QColor
 from PySide6.QtTest import QTest
@@ -10,37 +9,33 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.canvas.graph_canvas import (
-    CanvasEdge,
-    CanvasGraph,
-    CanvasNode,
-    GraphCanvas,
-)
+from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.widgets.hover_card import CardText
+from lowerscope.core.model.graph import Box, Edge, GraphRecord
 
 NONE = Qt.KeyboardModifier.NoModifier
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 LEFT = Qt.MouseButton.LeftButton
 
 
-def ladder(count: int) -> CanvasGraph:
+def ladder(count: int) -> GraphRecord:
     """Nodes below one another: convolutions, and every third a relu."""
     kinds = [("relu", "ReLU") if i % 3 == 2 else ("conv", "Conv2d") for i in range(count)]
     nodes = tuple(
-        CanvasNode(
-            f"n{i}", f"{name}{i}", subtitle, "TE", "call" if i else "input", "te",
+        Box(
+            f"n{i}", f"{name}{i}", subtitle, "call" if i else "input", "te",
             24, 24 + 80 * i, 180, 36,
         )
         for i, (name, subtitle) in enumerate(kinds)
     )  # fmt: skip
     edges = tuple(
-        CanvasEdge(
+        Edge(
             f"n{i}", f"n{i + 1}", f"1×{i}", ((114, 60 + 80 * i), (114, 104 + 80 * i)),
             (121, 82 + 80 * i),
         )
         for i in range(count - 1)
     )  # fmt: skip
-    return CanvasGraph(nodes, edges, 264, 80 * count + 24)
+    return GraphRecord(nodes, edges, 264, 80 * count + 24)
 
 
 @pytest.fixture
@@ -135,10 +130,8 @@ def test_nothing_found_and_no_pattern_say_so(qtbot: QtBot, canvas: GraphCanvas) 
 
 
 def test_members_of_a_group_are_found(canvas: GraphCanvas) -> None:
-    group = CanvasNode(
-        "m", "layer1", "Sequential", "", "group", "", 24, 24, 180, 36, ("layer1_0_conv1",)
-    )
-    canvas.set_graph(CanvasGraph((group,), (), 264, 90))
+    group = Box("m", "layer1", "Sequential", "group", "", 24, 24, 180, 36, ("fx:layer1_0_conv1",))
+    canvas.set_graph(GraphRecord((group,), (), 264, 90))
     canvas.open_find()
     canvas.search.bar.field.setText("0_conv")
     assert canvas.search.found == ["m"]
@@ -356,12 +349,12 @@ def test_titles_can_be_read_where_all_of_a_graph_is_seen(qtbot: QtBot, canvas: G
 def test_what_is_seen_stays_in_its_place_from_step_to_step(canvas: GraphCanvas) -> None:
     before = {name: canvas.node_rect(name) for name in ("n0", "n1")}
     graph = canvas.graph()
-    moved = tuple(replace(node, x=node.x + 300, y=node.y + 500) for node in graph.nodes)
+    moved = tuple(replace(node, x=node.x + 300, y=node.y + 500) for node in graph.boxes)
     edges = tuple(
         replace(edge, points=tuple((x + 300, y + 500) for x, y in edge.points), label_at=None)
         for edge in graph.edges
     )
     canvas.set_graph(
-        CanvasGraph(moved, edges, graph.width + 600, graph.height + 500), keep_view=True
+        GraphRecord(moved, edges, graph.width + 600, graph.height + 500), keep_view=True
     )
     assert {name: canvas.node_rect(name) for name in before} == before

@@ -1,50 +1,43 @@
 """Groups, frames and ports of a graph, by mouse and by keyboard."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from PySide6.QtCore import QPoint, QRectF, Qt
 from PySide6.QtGui import QColor, QImage
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.canvas.graph_canvas import (
-    CanvasEdge,
-    CanvasGraph,
-    CanvasNode,
-    CanvasPort,
-    CanvasRegion,
-    GraphCanvas,
-)
+from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.widgets.canvas.index import chevron, title_bar
+from lowerscope.core.model.graph import Box, Edge, GraphRecord, Port, Region
 
 NONE = Qt.KeyboardModifier.NoModifier
 LEFT = Qt.MouseButton.LeftButton
 GROUP = "module:layer1"
 
 
-def node(name: str, y: float, role: str = "call", x: float = 60) -> CanvasNode:
+def node(name: str, y: float, role: str = "call", x: float = 60) -> Box:
     members = ("layer1_conv", "layer1_relu") if role == "group" else ()
-    return CanvasNode(name, name, "Conv2d", "TE", role, "te", x, y, 180, 36, members)
+    return Box(name, name, "Conv2d", role, "te", x, y, 180, 36, members)
 
 
-def edge(source: str, target: str, y: float) -> CanvasEdge:
-    return CanvasEdge(source, target, "1×8", ((150, y), (150, y + 44)))
+def edge(source: str, target: str, y: float) -> Edge:
+    return Edge(source, target, "1×8", ((150, y), (150, y + 44)))
 
 
-COLLAPSED = CanvasGraph(
-    nodes=(node("x", 24), node(GROUP, 104, "group"), node("out", 184)),
+COLLAPSED = GraphRecord(
+    boxes=(node("x", 24), node(GROUP, 104, "group"), node("out", 184)),
     edges=(edge("x", GROUP, 60), edge(GROUP, "out", 140)),
     width=300,
     height=250,
 )
-EXPANDED = CanvasGraph(
-    nodes=(node("x", 24), node("conv", 144), node("relu", 224), node("out", 324)),
+EXPANDED = GraphRecord(
+    boxes=(node("x", 24), node("conv", 144), node("relu", 224), node("out", 324)),
     edges=(edge("x", "conv", 60), edge("conv", "relu", 180), edge("relu", "out", 260)),
     width=300,
     height=390,
-    regions=(CanvasRegion("layer1", 48, 112, 204, 160, GROUP),),
+    regions=(Region("layer1", 48, 112, 204, 160, GROUP),),
 )
 
 
@@ -171,8 +164,8 @@ def test_boxes_come_out_of_the_group_and_end_in_their_places(
 
 def test_a_large_graph_is_there_at_once(qtbot: QtBot, canvas: GraphCanvas) -> None:
     many = tuple(node(f"n{i}", 24 + 60 * i) for i in range(2100))
-    canvas.set_graph(CanvasGraph(many, (), 300, 130_000))
-    canvas.set_graph(CanvasGraph(many[:2050], (), 300, 126_000), keep_view=True)
+    canvas.set_graph(GraphRecord(many, (), 300, 130_000))
+    canvas.set_graph(GraphRecord(many[:2050], (), 300, 126_000), keep_view=True)
     assert not canvas.is_moving()
 
 
@@ -195,12 +188,12 @@ def test_a_frame_has_its_title_at_the_top_and_is_clicked_there(
 
 
 def test_the_title_of_a_wide_frame_stays_in_view(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    wide = CanvasGraph(
-        nodes=(node("x", 24, x=20), node("conv", 144, x=900)),
+    wide = GraphRecord(
+        boxes=(node("x", 24, x=20), node("conv", 144, x=900)),
         edges=(),
         width=1200,
         height=300,
-        regions=(CanvasRegion("layer1", 8, 112, 1100, 90, GROUP),),
+        regions=(Region("layer1", 8, 112, 1100, 90, GROUP),),
     )
     canvas.set_graph(wide)
     canvas.horizontalScrollBar().setValue(500)
@@ -215,14 +208,14 @@ def test_the_title_of_a_wide_frame_stays_in_view(qtbot: QtBot, canvas: GraphCanv
     assert len(words) > 4
 
 
-def with_ports() -> CanvasGraph:
+def with_ports() -> GraphRecord:
     """A source whose value is read far below, twice."""
     names = ("mask", "a", "b", "c")
-    ports = [CanvasPort("mask", ("b", "c"), "mask", "out", 120, 64, 60, 16)]
+    ports = [Port("mask", ("b", "c"), "mask", "out", 120, 64, 60, 16)]
     for name, y in (("b", 184), ("c", 264)):
-        ports.append(CanvasPort(name, ("mask",), "mask", "in", 120, y - 20, 60, 16))
-    return CanvasGraph(
-        nodes=tuple(node(name, 24 + 80 * i) for i, name in enumerate(names)),
+        ports.append(Port(name, ("mask",), "mask", "in", 120, y - 20, 60, 16))
+    return GraphRecord(
+        boxes=tuple(node(name, 24 + 80 * i) for i, name in enumerate(names)),
         edges=(),
         width=300,
         height=330,
@@ -274,8 +267,8 @@ def test_the_keyboard_walks_through_ports(qtbot: QtBot, canvas: GraphCanvas) -> 
 
 
 def test_up_leads_back_the_way_that_one_came(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    graph = CanvasGraph(
-        nodes=(node("l", 24, x=20), node("r", 24, x=220), node("sum", 104)),
+    graph = GraphRecord(
+        boxes=(node("l", 24, x=20), node("r", 24, x=220), node("sum", 104)),
         edges=(edge("l", "sum", 60), edge("r", "sum", 60)),
         width=420,
         height=180,

@@ -13,8 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
 from lowerscope.app.theme_colours import DARK, LIGHT, Theme
-from lowerscope.app.widgets.heat_map import HeatMap
-from lowerscope.app.widgets.heat_piece import HeatPiece, HeatScale
+from lowerscope.app.widgets.charts.heat_map import HeatMap, HeatPiece, HeatScale
 from lowerscope.app.widgets.value_grid import ValueGrid
 
 ROWS, COLUMNS = 6, 8
@@ -46,32 +45,31 @@ def colour_at(widget: HeatMap, row: int, column: int) -> QColor:
 
 @pytest.mark.parametrize("look", [LIGHT, DARK])
 def test_colours_part_at_zero_and_what_is_not_finite_has_its_own(look: Theme) -> None:
-    colours = [QColor(each) for each in SCALE.colours(look)]
-    ground = QColor(look.ground)
-    assert colours[SCALE.step(0.0)] == ground
+    ground = QColor(look.ground).getRgb()[:3]
 
-    def distance(one: QColor, other: QColor) -> float:
-        pairs = zip(one.getRgbF()[:3], other.getRgbF()[:3], strict=True)
-        return math.hypot(*(a - b for a, b in pairs))
+    def colours(scale: HeatScale, *values: float) -> list[tuple[int, ...]]:
+        return [tuple(each) for each in scale.colours(values, look).tolist()]
 
+    assert colours(SCALE, 0.0) == [ground]
     # The further from zero, the further from its colour, and each side in a way of its own.
     for values in ((5.0, 15.0, 30.0), (-5.0, -15.0, -30.0)):
-        gone = [distance(colours[SCALE.step(value)], ground) for value in values]
+        gone = [math.dist(each, ground) for each in colours(SCALE, *values)]
         assert gone == sorted(gone)
-    assert distance(colours[SCALE.step(30.0)], colours[SCALE.step(-30.0)]) > 0.5
-    assert SCALE.step(math.nan) == SCALE.step(math.inf) == 0
-    assert SCALE.step(99.0) == SCALE.step(30.0)
+    assert math.dist(*colours(SCALE, 30.0, -30.0)) > 128
+    wrong = QColor(look.wrong).getRgb()[:3]
+    assert colours(SCALE, math.nan, math.inf, -math.inf) == [wrong] * 3
+    assert colours(SCALE, 99.0) == colours(SCALE, 30.0)
     # The other scale gets lighter all the way: it can be read without colours.
-    plain = [QColor(each) for each in HeatScale(0.0, 1.0).colours(look)][1:]
-    grey = [0.2126 * c.redF() + 0.7152 * c.greenF() + 0.0722 * c.blueF() for c in plain]
-    assert all(before <= after + 1e-3 for before, after in itertools.pairwise(grey))
+    plain = colours(HeatScale(0.0, 1.0), *(step / 254 for step in range(255)))
+    grey = [0.2126 * red + 0.7152 * green + 0.0722 * blue for red, green, blue in plain]
+    assert all(before <= after + 0.5 for before, after in itertools.pairwise(grey))
 
 
 def test_an_element_has_the_colour_of_its_value_where_it_stands(heat_map: HeatMap) -> None:
-    colours = SCALE.colours(theme.current())
     for row, column in ((0, 7), (3, 2), (5, 4)):
         value = VALUES[row * COLUMNS + column]
-        assert colour_at(heat_map, row, column).rgb() == colours[SCALE.step(value)]
+        colour = SCALE.colours([value], theme.current())[0].tolist()
+        assert colour_at(heat_map, row, column).getRgb()[:3] == tuple(colour)
         assert heat_map.element_at(heat_map.element_rect(row, column).center()) == (row, column)
     assert heat_map.element_at(QPointF(2, 2)) is None
 
@@ -181,3 +179,9 @@ def test_the_grid_shows_the_values_around_an_element(qtbot: QtBot) -> None:
     # At the corner, there are as many.
     grid.set_place(0, 0)
     assert set(grid.shown()) == {(row, column) for row in range(3) for column in range(3)}
+
+
+def test_values_of_any_size_have_a_colour() -> None:
+    scale = HeatScale(-1e308, 1e308, diverging=True)
+    low, middle, high = scale.colours([-1e308, 0.0, 1e308], LIGHT).tolist()
+    assert low != middle != high

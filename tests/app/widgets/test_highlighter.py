@@ -5,7 +5,7 @@ from PySide6.QtWidgets import QPlainTextDocumentLayout
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.theme_colours import DARK, LIGHT, Theme
-from lowerscope.app.widgets.code.highlighter import Highlighter, OpenQuotes
+from lowerscope.app.widgets.code.painting import Highlighter, OpenQuotes
 
 
 def coloured(text: str, language: str, theme: Theme = LIGHT) -> list[list[tuple[str, str]]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import theme
-from lowerscope.app.widgets.roofline import Mark, Roofline, Roofs
-from lowerscope.app.widgets.time_bars import Bar, TimeBars
+from lowerscope.app.widgets.charts.bars import Bar, Bars
+from lowerscope.app.widgets.charts.roofline import Mark, Roofline, Roofs
 
 ROOFS = Roofs(gflops=200.0, memory=20.0, caches=100.0)
 
@@ -24,14 +23,23 @@ def roofline(qtbot: QtBot) -> Roofline:
 
 def test_places_are_on_logarithmic_scales(qtbot: QtBot) -> None:
     plot = roofline(qtbot)
-    plot.set_plot(ROOFS, (Mark("here", 2.0, 30.0, "here"),))
-    once, tenfold = plot.place_of(1.0, 10.0), plot.place_of(10.0, 100.0)
-    more = plot.place_of(100.0, 1000.0)
+    marks = [Mark("m", 10.0**power, 10.0**power, "here") for power in range(3)]
+    plot.set_plot(ROOFS, marks)
+    limits = 3
+    once, tenfold, more = (plot.place_of(limits + number) for number in range(3))
     assert more.x() - tenfold.x() == pytest.approx(tenfold.x() - once.x())
     assert tenfold.y() - more.y() == pytest.approx(once.y() - tenfold.y())
     # The corner of memory and arithmetic is inside.
-    corner = plot.place_of(200.0 / 20.0, 200.0)
-    assert plot.rect().contains(corner.toPoint())
+    assert plot.rect().contains(plot.place_of(1).toPoint())
+
+
+def test_marks_are_read_by_keys(qtbot: QtBot) -> None:
+    plot = roofline(qtbot)
+    plot.set_plot(ROOFS, (Mark("here", 2.0, 30.0, "here"),))
+    qtbot.keyClick(plot, Qt.Key.Key_Right)
+    assert plot.accessibleDescription().startswith("peak 200 GFLOP/s. ")
+    qtbot.keyClick(plot, Qt.Key.Key_End)
+    assert plot.accessibleDescription().startswith("here: 30 GFLOP/s at 2 FLOP per byte. ")
 
 
 def test_it_says_what_it_draws(qtbot: QtBot) -> None:
@@ -55,7 +63,7 @@ def test_marks_have_a_form_and_a_colour_each(qtbot: QtBot, scheme: str) -> None:
     for role, colour in roles.items():
         mark = Mark("m", 2.0, 30.0, role)
         plot.set_plot(ROOFS, (mark,))
-        at = plot.place_of(mark.intensity, mark.gflops)
+        at = plot.place_of(3)
         picture = plot.grab().toImage()
         around = {
             picture.pixelColor(round(at.x() + dx), round(at.y() + dy)).name()
@@ -67,32 +75,17 @@ def test_marks_have_a_form_and_a_colour_each(qtbot: QtBot, scheme: str) -> None:
 
 
 def test_bars_are_as_long_as_their_times(qtbot: QtBot) -> None:
-    bars = TimeBars("Times")
+    bars = Bars("Times")
     qtbot.addWidget(bars)
     bars.resize(400, 100)
-    bars.set_bars((Bar("unscheduled", 8.0, "8 ms"), Bar("torch", 2.0, "2 ms", "other")))
+    bars.set_bars((Bar("unscheduled", (8.0,), "8 ms"), Bar("torch", (2.0,), "2 ms", "other")))
     bars.show()
-    first, second = bars.bar_rect(0), bars.bar_rect(1)
-    assert math.isclose(first.width() / second.width(), 4.0)
     assert bars.accessibleDescription() == "unscheduled: 8 ms; torch: 2 ms"
-    grey = theme.current().neutral
     picture = bars.grab().toImage()
-    assert picture.pixelColor(second.center().toPoint()).name() == grey
-
-
-def test_a_spread_stands_across_the_end_of_its_bar(qtbot: QtBot) -> None:
-    bars = TimeBars("Times")
-    qtbot.addWidget(bars)
-    bars.resize(400, 100)
-    bars.set_bars(
-        (Bar("TVM", 8.0, "8 ms", spread=(7.0, 9.0)), Bar("torch", 2.0, "2 ms", spread=(1.0, 90.0)))
-    )
-    bars.show()
-    end, spread = bars.bar_rect(0).right(), bars.spread_rect(0)
-    assert spread.left() < end < spread.right()
-    assert math.isclose(end - spread.left(), spread.right() - end)
-    # One that is out of all proportion is cut off, and leaves the bars their room.
-    far = bars.spread_rect(1)
-    assert far.right() > end
-    assert far.right() < bars.width() - 40
-    assert bars.bar_rect(0).width() > bars.width() / 3
+    pixels = [
+        picture.pixelColor(x, y).name()
+        for x in range(picture.width())
+        for y in range(picture.height())
+    ]
+    ours, torch = pixels.count(theme.current().accent), pixels.count(theme.current().neutral)
+    assert ours / torch == pytest.approx(4, rel=0.05)

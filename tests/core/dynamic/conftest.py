@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from lowerscope.core.dimensions import parse_dimension, parse_sizes, with_sizes
+from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Override, Recipe, Source, Strategy
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.sources.input_option import parse_input
@@ -54,6 +54,6 @@ def run(pipeline: Pipeline) -> Callable[..., RunRecord]:
                 Override(pattern=pattern, strategy=each) for pattern, each in overrides.items()
             ),
         )
-        return pipeline.run(changed, Silent())
+        return pipeline.answer(RunQuery(changed))
 
     return run

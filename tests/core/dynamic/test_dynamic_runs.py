@@ -16,6 +16,7 @@ from lowerscope.core.cli import main
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.export.folder import export
+from lowerscope.core.model.queries import RunQuery, TextQuery
 from lowerscope.core.passes.presets import find_pipeline, with_pipeline
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
@@ -23,6 +24,7 @@ from lowerscope.core.recipe import Dimension, Recipe, Source, Strategy
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.snapshot import View
 from lowerscope.core.sources.input_option import parse_input
+from lowerscope.core.tracing.tracing import NamedInputs, trace
 
 Run = Callable[..., RunRecord]
 RecipeOf = Callable[..., Recipe]
@@ -208,14 +210,14 @@ def test_texts_and_exports_are_real_for_symbolic_modules(
     text = (tmp_path / "module.py").read_text(encoding="utf-8")
     assert tvm_ffi.structural_equal(tvm.script.from_source(text), module)
     # Each checks by itself that what it has written makes the function again.
-    assert pipeline.text(recipe, "builder", "", Silent()).text
+    assert pipeline.answer(TextQuery(recipe, "", "builder")).text
     for variable, function in module.functions_items():
         name = str(variable.name_hint)
         if not isinstance(function, tvm.tirx.PrimFunc) or name == "arange":
             continue
         views: tuple[View, ...] = ("numpy", "te")
         for view in views:
-            assert pipeline.text(recipe, view, name, Silent()).text
+            assert pipeline.answer(TextQuery(recipe, name, view)).text
 
 
 def test_an_exported_program_takes_names_within_its_range(
@@ -233,10 +235,10 @@ def test_an_exported_program_takes_names_within_its_range(
         inputs=(parse_input("input=n,4:float32"),),
         dimensions=(Dimension(name="n", high=16, sizes=(1, 7, 16)),),
     )
-    check(pipeline.run(recipe, Silent()))
+    check(pipeline.answer(RunQuery(recipe)))
     with pytest.raises(LowerscopeError, match="torch needs 1 <= n <= 16"):
-        pipeline.run(
-            msgspec.structs.replace(recipe, dimensions=(Dimension(name="n", high=64),)), Silent()
+        pipeline.answer(
+            RunQuery(msgspec.structs.replace(recipe, dimensions=(Dimension(name="n", high=64),)))
         )
 
 
@@ -247,5 +249,25 @@ def test_progress_names_the_size(pipeline: Pipeline, recipe_of: RecipeOf) -> Non
         def report(self, text: str) -> None:
             said.append(text)
 
-    pipeline.run(recipe_of("Mlp", *CASES["Mlp"]), Recorded())
+    pipeline.answer(RunQuery(recipe_of("Mlp", *CASES["Mlp"])), Recorded())
     assert "Running at batch = 7" in said
+
+
+@pytest.mark.parametrize(
+    ("cut", "needs"),
+    [
+        (lambda x: x[::2, 1::3], "(1 + n) // 2 != 1"),
+        (lambda x: x[1:, 4], "3 <= n and n <= 16"),
+    ],
+)
+def test_a_guard_of_export_is_said_by_the_name(
+    cut: Callable[[torch.Tensor], torch.Tensor], needs: str
+) -> None:
+    class Cut(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return cut(x)
+
+    named = NamedInputs((("n", 5),), {"n": (2, 16)})
+    with pytest.raises(LowerscopeError) as caught:
+        trace(Cut(), (torch.randn(7, 5),), "export", named=named)
+    assert caught.value.problem.what == f"n cannot be any size from 2 to 16: torch needs {needs}"

@@ -14,16 +14,17 @@ import stat
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Mapping
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
-from lowerscope.core.engine.jobs import Call, Context
-from lowerscope.core.engine.methods import MethodType
+from lowerscope.core.engine.jobs import Context
 from lowerscope.core.engine.protocol import Reply, encode_frame, to_raw
 from lowerscope.core.engine.server import serve
 from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.model.queries import LaneName, Query
 
 
 class Nothing(msgspec.Struct, frozen=True):
@@ -220,39 +221,73 @@ def _pipe_to_window() -> int:
     raise AssertionError
 
 
-METHODS: Mapping[str, MethodType] = {
-    "echo": MethodType(Text, str, "light", "echoing"),
-    "heavy_echo": MethodType(Text, str, "heavy", "echoing"),
-    "big": MethodType(Count, bytes, "heavy", "counting"),
-    "wrong_type": MethodType(Nothing, int, "heavy", "answering"),
-    "report": MethodType(Count, int, "heavy", "counting"),
-    "wait": MethodType(Text, str, "heavy", "waiting"),
-    "wait_light": MethodType(Text, str, "light", "waiting"),
-    "swallow": MethodType(Nothing, str, "heavy", "waiting"),
-    "spin": MethodType(Nothing, str, "heavy", "spinning"),
-    "hold_lock": MethodType(Nothing, None, "heavy", "matching"),
-    "abort": MethodType(Nothing, None, "heavy", "aborting"),
-    "segfault": MethodType(Nothing, None, "heavy", "reading a string"),
-    "leave": MethodType(Count, None, "heavy", "leaving"),
-    "call_exit": MethodType(Nothing, None, "heavy", "leaving"),
-    "err": MethodType(Text, None, "heavy", "erring"),
-    "fail": MethodType(Text, None, "heavy", "failing"),
-    "err_oddly": MethodType(Text, None, "light", "erring"),
-    "answer_oddly": MethodType(Text, Problem, "light", "answering"),
-    "answer_with_an_odd_problem": MethodType(Text, None, "light", "erring"),
-    "say": MethodType(Text, None, "heavy", "talking"),
-    "flood": MethodType(Count, None, "heavy", "talking"),
-    "utter": MethodType(Text, None, "heavy", "talking"),
-    "die_in_reply": MethodType(Nothing, str, "heavy", "answering"),
-    "stop_in_reply": MethodType(Nothing, str, "heavy", "answering"),
-    "start_sleeper": MethodType(Nothing, int, "light", "starting a process"),
-    "start_session": MethodType(Nothing, int, "light", "starting a process"),
-    "start_fork": MethodType(Nothing, int, "light", "starting a process"),
-    "whereabouts": MethodType(Nothing, Whereabouts, "heavy", "looking around"),
+def _kind(
+    name: str, fields: type[msgspec.Struct], answer: Any, lane: LaneName, doing: str
+) -> type[Query[Any]]:
+    """Return a class of queries with the fields of another."""
+    parts = {
+        "__annotations__": fields.__annotations__,
+        "__module__": __name__,
+        "lane": lane,
+        "doing": doing,
+    }
+    return types.new_class(
+        name, (Query[answer],), {"frozen": True}, lambda body: body.update(parts)
+    )
+
+
+KINDS: Mapping[str, type[Query[Any]]] = {
+    "echo": _kind("echo", Text, str, "light", "echoing"),
+    "heavy_echo": _kind("heavy_echo", Text, str, "heavy", "echoing"),
+    "big": _kind("big", Count, bytes, "heavy", "counting"),
+    "wrong_type": _kind("wrong_type", Nothing, int, "heavy", "answering"),
+    "report": _kind("report", Count, int, "heavy", "counting"),
+    "wait": _kind("wait", Text, str, "heavy", "waiting"),
+    "wait_light": _kind("wait_light", Text, str, "light", "waiting"),
+    "swallow": _kind("swallow", Nothing, str, "heavy", "waiting"),
+    "spin": _kind("spin", Nothing, str, "heavy", "spinning"),
+    "hold_lock": _kind("hold_lock", Nothing, None, "heavy", "matching"),
+    "abort": _kind("abort", Nothing, None, "heavy", "aborting"),
+    "segfault": _kind("segfault", Nothing, None, "heavy", "reading a string"),
+    "leave": _kind("leave", Count, None, "heavy", "leaving"),
+    "call_exit": _kind("call_exit", Nothing, None, "heavy", "leaving"),
+    "err": _kind("err", Text, None, "heavy", "erring"),
+    "fail": _kind("fail", Text, None, "heavy", "failing"),
+    "err_oddly": _kind("err_oddly", Text, None, "light", "erring"),
+    "answer_oddly": _kind("answer_oddly", Text, Problem, "light", "answering"),
+    "answer_with_an_odd_problem": _kind(
+        "answer_with_an_odd_problem", Text, None, "light", "erring"
+    ),
+    "say": _kind("say", Text, None, "heavy", "talking"),
+    "flood": _kind("flood", Count, None, "heavy", "talking"),
+    "utter": _kind("utter", Text, None, "heavy", "talking"),
+    "die_in_reply": _kind("die_in_reply", Nothing, str, "heavy", "answering"),
+    "stop_in_reply": _kind("stop_in_reply", Nothing, str, "heavy", "answering"),
+    "start_sleeper": _kind("start_sleeper", Nothing, int, "light", "starting a process"),
+    "start_session": _kind("start_session", Nothing, int, "light", "starting a process"),
+    "start_fork": _kind("start_fork", Nothing, int, "light", "starting a process"),
+    "whereabouts": _kind("whereabouts", Nothing, Whereabouts, "heavy", "looking around"),
 }
 
 
-def _warm(manner: str) -> Mapping[str, Call]:
+def query(name: str, fields: msgspec.Struct) -> Query[Any]:
+    """Return a query by its name."""
+    return KINDS[name](*msgspec.structs.astuple(fields))
+
+
+class Practice:
+    """Answers queries by the functions of this module."""
+
+    def answer(self, query: Query[Any], context: Context) -> Any:
+        return {**globals(), "heavy_echo": echo, "wait_light": wait}[type(query).__name__](
+            query, context
+        )
+
+    def is_cached(self, query: Query[Any], context: Context) -> bool:
+        raise AssertionError
+
+
+def _warm(manner: str) -> Practice:
     match manner:
         case "missing":
             import no_such_package  # noqa: F401
@@ -262,11 +297,12 @@ def _warm(manner: str) -> Mapping[str, Call]:
             threading.Event().wait()
         case "chat":
             os.write(_pipe_to_window(), b"Welcome!\n")
-    functions = {name: globals()[name] for name in METHODS if name in globals()}
-    return {**functions, "heavy_echo": echo, "wait_light": wait}
+    return Practice()
 
 
 if __name__ == "__main__":
     role, manner = sys.argv[1], " ".join(sys.argv[2:])
     assert role in ("engine", "worker")
-    serve(role, METHODS, lambda: _warm(manner))
+    for kind in KINDS.values():
+        kind.runs_on = role
+    serve(role, lambda: _warm(manner))

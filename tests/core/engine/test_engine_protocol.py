@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowerscope.core.encoding import UNREADABLE
-from lowerscope.core.engine.methods import METHODS
 from lowerscope.core.engine.protocol import (
     FRAME_LIMIT,
     MAGIC,
@@ -34,9 +33,17 @@ from lowerscope.core.engine.protocol import (
     encode_frame,
     to_raw,
 )
-from lowerscope.core.engine.run_params import RunParams
 from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import (
+    QUERIES,
+    DifferenceQuery,
+    RunQuery,
+    TextQuery,
+    answer_type,
+)
 from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.records.difference import Side
+from lowerscope.core.records.steps import Moment
 
 IDS = st.integers(min_value=0, max_value=2**53)
 VALUES = st.recursive(
@@ -136,9 +143,9 @@ def test_random_bytes_are_no_result_of_any_method() -> None:
     random = Random(0)
     for _ in range(500):
         data = random.randbytes(random.randint(0, 60))
-        for method in METHODS.values():
+        for kind in QUERIES.values():
             with contextlib.suppress(*UNREADABLE):
-                msgspec.msgpack.decode(data, type=method.result)
+                msgspec.msgpack.decode(data, type=answer_type(kind))
 
 
 def test_a_frame_of_another_direction_is_an_error() -> None:
@@ -166,16 +173,22 @@ def test_messages_that_are_not_fetched_stay() -> None:
 
 def test_requests_to_the_child() -> None:
     recipe = Recipe(source=Source(spec="sample:fashion_mlp"), seed=3)
-    request = Request(7, "run", to_raw(RunParams(recipe=recipe)))
+    request = Request(7, "RunQuery", to_raw(RunQuery(recipe)))
     arrived, cancel = FrameReader(TO_CHILD).feed(encode_frame(request) + encode_frame(Cancel(7)))
     assert isinstance(arrived, Request)
-    params = msgspec.msgpack.decode(arrived.params, type=METHODS["run"].params)
-    assert params == RunParams(recipe=recipe)
+    params = msgspec.msgpack.decode(arrived.query, type=QUERIES[arrived.name])
+    assert params == RunQuery(recipe)
     assert cancel == Cancel(7)
 
 
 def test_only_the_worker_runs_code() -> None:
-    assert METHODS["run"].roles == ("worker",)
+    recipe = Recipe(source=Source(spec="sample:fashion_mlp"))
+    assert RunQuery(recipe).child == "worker"
+    for view in ("bytecode", "llvm", "asm"):
+        assert TextQuery(recipe, "main", view).child == "worker"
+    built = Side(recipe=recipe, moment=Moment(clock="build", index=1))
+    assert DifferenceQuery(Side(recipe=recipe), built).child == "worker"
+    assert DifferenceQuery(Side(recipe=recipe), Side(recipe=recipe)).child == "engine"
 
 
 def test_the_protocol_and_the_server_import_neither_torch_nor_tvm() -> None:

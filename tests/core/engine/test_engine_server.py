@@ -21,6 +21,8 @@ from lowerscope.core.engine.protocol import (
     Ready,
     Reply,
 )
+from lowerscope.core.model.queries import RunQuery
+from lowerscope.core.recipe import Recipe, Source
 from tests.core.engine import practice_child as practice
 from tests.core.engine.practice_driving import PRACTICE_FILE, TIMEOUT, Child
 
@@ -57,7 +59,7 @@ def test_greets_before_it_is_warm_and_takes_requests_meanwhile() -> None:
         child.ask(1, "no_such_method")
         answer = child.answer()
         assert isinstance(answer, Failure)
-        assert "no method 'no_such_method'" in answer.problem.what
+        assert "no query 'no_such_method'" in answer.problem.what
     finally:
         child.close()
 
@@ -200,7 +202,7 @@ def test_parameters_of_another_type_are_refused(child: Child) -> None:
     child.ask(1, "echo", practice.Count(3))
     answer = child.answer()
     assert isinstance(answer, Failure)
-    assert "parameters of echo" in answer.problem.what
+    assert "internal error: echo: " in answer.problem.what
 
 
 def test_whatever_prints_prints_to_the_log(child: Child) -> None:
@@ -229,7 +231,7 @@ def test_a_result_that_is_too_large_is_a_failure(child: Child) -> None:
     child.ask(1, "big", practice.Count(300_000_000))
     answer = child.answer()
     assert isinstance(answer, Failure)
-    assert "286 MB" in answer.problem.what
+    assert "300 MB" in answer.problem.what
 
 
 def test_a_crash_leaves_a_trace_in_the_log_and_no_process(child: Child) -> None:
@@ -330,10 +332,10 @@ def test_the_engine_of_the_product_does_not_run_code() -> None:
     child = Child(sys.executable, "-P", "-m", "lowerscope.core.engine.server", "--role", "engine")
     try:
         assert child.next() == Hello(VERSION, child.process.pid, "engine")
-        child.ask(1, "run")
+        child.ask(1, "RunQuery", RunQuery(Recipe(source=Source(spec="sample:fashion_mlp"))))
         answer = child.next()
         assert isinstance(answer, Failure)
-        assert "no method 'run'" in answer.problem.what
+        assert "RunQuery is for the worker" in answer.problem.what
     finally:
         child.close()
 

@@ -11,8 +11,8 @@ from tvm import relax
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.running import to_tvm
+from lowerscope.core.model.queries import BuildStepsQuery, TextQuery
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.steps import Moment
 
@@ -29,7 +29,7 @@ def functions_of(module: tvm.IRModule) -> dict[str, object]:
 
 
 def test_all_passes_of_the_build_are_listed(pipeline: Pipeline) -> None:
-    steps = pipeline.build_steps(MLP, Silent())
+    steps = pipeline.answer(BuildStepsQuery(MLP))
     assert len(steps) >= 79
     assert [each.number for each in steps] == list(range(1, len(steps) + 1))
     names = [each.name for each in steps]
@@ -45,7 +45,7 @@ def test_all_passes_of_the_build_are_listed(pipeline: Pipeline) -> None:
 
 
 def test_what_is_listed_as_changed_is_what_differs(pipeline: Pipeline) -> None:
-    steps, build = pipeline.build_steps(MLP, Silent()), pipeline.stages(MLP).recorded
+    steps, build = pipeline.answer(BuildStepsQuery(MLP)), pipeline.stages(MLP).recorded
     for each, run in zip(steps, build.runs, strict=True):
         assert run.after is not None
         before, after = functions_of(run.before), functions_of(run.after)
@@ -75,13 +75,13 @@ def test_the_recorded_executable_computes_what_torch_does(pipeline: Pipeline) ->
 
 
 def test_each_function_can_be_read_after_each_pass(pipeline: Pipeline) -> None:
-    steps = pipeline.build_steps(MLP, Silent())
+    steps = pipeline.answer(BuildStepsQuery(MLP))
 
     def text(name: str, index: int) -> str:
         moment = Moment(clock="build", index=index)
-        return pipeline.text(MLP, "script", name, Silent(), moment).text
+        return pipeline.answer(TextQuery(MLP, name, "script", moment)).text
 
-    lowered = pipeline.text(MLP, "script", "dense", Silent()).text
+    lowered = pipeline.answer(TextQuery(MLP, "dense", "script")).text
     assert text("dense", 0) == lowered
     number = {each.name: each.number for each in steps}
     assert "T.sblock" in text("dense", number["s_tir.ConvertBlocksToOpaque"])

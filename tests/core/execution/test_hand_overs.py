@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.cli import main
+from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.run import HandOver
 
@@ -56,7 +56,7 @@ def reference(x):
 def test_what_torch_did_with_the_memory_is_told(tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM)
-    record = Pipeline().run(Recipe(source=Source(spec=str(path))), Silent())
+    record = Pipeline().answer(RunQuery(Recipe(source=Source(spec=str(path)))))
     assert record.verdict == "match"
     found = {each.function: each.hand_over for each in record.calls}
     whole = 2 * 4 * 4

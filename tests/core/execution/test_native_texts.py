@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.queries import BuildStepsQuery, TextQuery
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.snapshot import TextRecord, View
 from lowerscope.core.records.steps import Moment
@@ -79,7 +79,7 @@ def sample(name: str, target: str = "llvm") -> Recipe:
 
 
 def text_of(pipeline: Pipeline, recipe: Recipe, view: View, name: str) -> TextRecord:
-    return pipeline.text(recipe, view, name, Silent())
+    return pipeline.answer(TextQuery(recipe, name, view))
 
 
 def lines_of(record: TextRecord, entity: str) -> list[str]:
@@ -225,10 +225,10 @@ def test_library_functions_and_lowered_operators_have_lines_in_the_bytecode(
 
 
 def test_loops_keep_their_ids_while_they_are_lowered(nests: Recipe, pipeline: Pipeline) -> None:
-    steps = pipeline.build_steps(nests, Silent())
+    steps = pipeline.answer(BuildStepsQuery(nests))
     for number in range(len(steps) + 1):
         moment = Moment(clock="build", index=number)
-        record = pipeline.text(nests, "script", "twice", Silent(), moment)
+        record = pipeline.answer(TextQuery(nests, "twice", "script", moment))
         lines = record.text.split("\n")
         at = {span.entity: lines[span.first - 1] for span in record.spans}
         for block in ("first", "second"):

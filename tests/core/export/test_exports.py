@@ -18,7 +18,7 @@ from lowerscope.app.pictures import GraphPictures
 from lowerscope.core import cli
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export import module_files
-from lowerscope.core.export.catalogue import EXPORTS, parse_wanted
+from lowerscope.core.export.catalogue import EXPORTS, PICTURES, parse_wanted
 from lowerscope.core.export.folder import Pictures, export
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.schedule_files import load_schedules
@@ -250,7 +250,7 @@ def test_a_part_of_a_graph_and_its_levels(qapp: object, pipeline: Pipeline, tmp_
 def test_graphs_as_pictures(qapp: object, pipeline: Pipeline, tmp_path: Path) -> None:
     from PySide6.QtGui import QImage
 
-    pictures = Pictures(kinds=("svg", "pdf", "png", "dot"), level="all", painter=GraphPictures())
+    pictures = Pictures(kinds=PICTURES, level="all", painter=GraphPictures())
     recipe = recipe_of("sample:conv_net")
     wanted = parse_wanted(["fx-graph,relax-graph"])
     export(pipeline, recipe, tmp_path, force=False, wanted=wanted, pictures=pictures)

@@ -151,6 +151,56 @@ def example_inputs():
 """
 
 
+KEPT = """
+import torch
+
+
+class Kept(torch.nn.Module):
+    def forward(self, x, y):
+        return (
+            (x - x) * y,
+            torch.where(x == x, x, y),
+            torch.where(~(x < y), x, y * 2),
+            (x < y) | (x >= y),
+            ((x + 1) - 1) * y,
+        )
+
+
+def example_inputs():
+    x = torch.tensor([float("nan"), float("inf"), 0.0, 1e3, 1e8, 3.0])
+    return x, x.flip(0).contiguous()
+"""
+
+
+KEPT_TENSORIR = """
+from tvm.script import ir as I, tirx as T
+
+
+@I.ir_module
+class Same:
+    @T.prim_func(s_tir=True)
+    def main(A: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
+        T.func_attr({"global_symbol": "main", "tirx.noalias": True})
+        for i in range(4):
+            with T.sblock("C"):
+                v = T.axis.spatial(4, i)
+                C[v] = T.Select(T.Not(A[v] < T.float32(2)), A[v] - A[v], T.float32(1))
+
+
+def example_inputs():
+    import numpy as np
+
+    return (np.array([np.inf, np.nan, 1, 3], "float32"),)
+
+
+def reference(x):
+    import numpy as np
+
+    with np.errstate(invalid="ignore"):
+        return np.where(~(x < 2), x - x, np.float32(1))
+"""
+
+
 @pytest.fixture(scope="module")
 def pipeline() -> Pipeline:
     return Pipeline()
@@ -173,7 +223,7 @@ def check(pipeline: Pipeline, recipe: Recipe, folder: Path) -> str:
     module = made.transform(lowered, {name: made.to_tvm(each) for name, each in parameters.items()})
     assert tvm_ffi.structural_equal(module, stages.completed)
     for ours, theirs in zip(inputs, stages.loaded.inputs, strict=True):
-        torch.testing.assert_close(ours, theirs.value, rtol=0, atol=0)
+        torch.testing.assert_close(ours, theirs.value, rtol=0, atol=0, equal_nan=True)
     made.main()
     return program.read_text(encoding="utf-8")
 
@@ -229,6 +279,25 @@ def test_functions_that_a_step_leaves_out_are_carried_over(
     recipe = recipe_of(str(path), "--pipeline", "optimise-cpu", "--target", "native")
     text = check(pipeline, recipe, tmp_path)
     assert "module = without(module, ('cumsum" in text
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_scans_of_a_named_dimension_are_optimised(
+    axis: int, pipeline: Pipeline, tmp_path: Path
+) -> None:
+    path = tmp_path / "scan.py"
+    path.write_text(SCAN.replace(", 1)", f", {axis})"))
+    options = ("--dim", "n=1..64", "--input", "x=n,16", "--pipeline", "optimise-cpu")
+    check(pipeline, recipe_of(str(path), *options), tmp_path)
+
+
+@pytest.mark.parametrize("preset", ["cpu", "optimise-cpu", "default-build"])
+def test_floats_are_kept_from_cancelling(preset: str, pipeline: Pipeline, tmp_path: Path) -> None:
+    path = tmp_path / "kept.py"
+    path.write_text(KEPT)
+    check(pipeline, recipe_of(str(path), "--pipeline", preset), tmp_path)
+    path.write_text(KEPT_TENSORIR)
+    check(pipeline, recipe_of(str(path), "--pipeline", preset), tmp_path)
 
 
 def test_a_schedule_by_hand_is_carried_over(pipeline: Pipeline, tmp_path: Path) -> None:

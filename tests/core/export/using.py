@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
 
+import networkx
 import numpy as np
 import tvm
 import tvm_ffi
@@ -16,7 +18,7 @@ from PySide6.QtGui import QImage
 from tvm import relax, s_tir, tirx
 
 from lowerscope.app.pictures import GraphPictures
-from lowerscope.core.export.catalogue import Wanted
+from lowerscope.core.export.catalogue import PICTURES, Wanted
 from lowerscope.core.export.folder import Pictures, export
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.rendering.script import function_text, module_text
@@ -36,7 +38,7 @@ def use_all(pipeline: Pipeline, arguments: list[str], folder: Path) -> list[str]
     recipe = recipe_of(*arguments)
     stages = pipeline.stages(recipe)
     wanted = [Wanted(name=each, asked=False) for each in USED]
-    pictures = Pictures(kinds=("svg", "pdf", "png", "dot"), painter=GraphPictures())
+    pictures = Pictures(kinds=PICTURES, painter=GraphPictures())
     done = export(pipeline, recipe, folder, force=False, wanted=wanted, pictures=pictures)
     written = {path.relative_to(folder).parts[0] for path in done.paths}
     use_module(stages, folder)
@@ -177,6 +179,11 @@ def use_pictures(folder: Path, written: set[str]) -> None:
             nodes = set(re.findall(r'^  ("(?:[^"\\]|\\.)*") \[label=', text, re.MULTILINE))
             edges = re.findall(r'^  ("(?:[^"\\]|\\.)*") -> ("(?:[^"\\]|\\.)*")', text, re.MULTILINE)
             assert {end for edge in edges for end in edge} <= nodes
+            read = networkx.read_graphml(folder / f"{name}.graphml")
+            assert {json.loads(each) for each in nodes} == set(read)
+            data = json.loads((folder / f"{name}.json").read_text("utf-8"))
+            again = networkx.node_link_graph(data, edges="edges")
+            assert (read.nodes, read.adj) == (again.nodes, again.adj)
 
 
 class _Page(HTMLParser):

@@ -26,6 +26,30 @@ def test_operator_of_any_size_gives_what_torch_does(name: str, pipeline: str) ->
     assert findings.passed
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        # Views of contiguous tensors.
+        "reshape",
+        "shape",
+        # Functions that torch computes on sizes as numbers.
+        "take_along_dim",
+        "kron",
+        "chain_matmul",
+        "LSTM",
+        "GRU",
+        "RNN",
+        # One that has a fast path of its own on tensors without memory.
+        "MultiheadAttention",
+    ],
+)
+def test_no_form_that_takes_any_size_is_refused(name: str) -> None:
+    findings = Findings()
+    examine(ENTRIES[name], "cpu", "auto", findings)
+    assert findings.refused == findings.faults == []
+    assert findings.passed
+
+
 @pytest.mark.parametrize("text", ["range", "zeros", "divide", "list"])
 def test_a_size_that_is_no_number_is_said_in_words(text: str) -> None:
     from tvm import tirx

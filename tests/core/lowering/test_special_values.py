@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 import torch
 import tvm
@@ -52,4 +54,99 @@ def test_special_values_give_what_torch_does(dtype: torch.dtype) -> None:
     made.check()
     actual = Execution(build(made.module, target).executable, "main", (x, y)).outputs()
     for ours, theirs in zip(actual, model(x, y), strict=True):
+        torch.testing.assert_close(torch.as_tensor(ours), theirs, equal_nan=True)
+
+
+INF, NAN = float("inf"), float("nan")
+BY_ROW = torch.tensor([[NAN, 1.0, 2.0], [INF, 1.0, 2.0], [0.0, 0.0, 0.0], [3.0, 4.0, 0.0]])
+MOST = torch.iinfo(torch.int32).max
+
+
+class Cast(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.to(torch.int8), x.to(torch.uint8), x.to(torch.int16), x.byte() + 1
+
+
+class OfNothing(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        ones = torch.ones(2, 0)
+        return x.any(), x.all(), x.any(0), x.all(0, keepdim=True), x.any(1), ones @ x
+
+
+class Masked(nn.Module):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        lowered = torch.zeros_like(x[0, 0, :, :3]).masked_fill(~mask, -INF)
+        attend = nn.functional.scaled_dot_product_attention
+        return attend(x, x, x, attn_mask=mask), attend(x, x, x, attn_mask=lowered)
+
+
+class Normalised(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.normalize(x, dim=-1)
+
+
+class LargestBool(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.max(), x.min(), x.max(1)[0], x.min(0)[0]
+
+
+class Overflowing(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (
+            *(x + y, x * y, x - y, (x * 2) // 2, x + 1 > x, (x * 6) // 3, (x * 6) % 3),
+            *((x - y) < 0, (x * 3) // 3 == x, abs(x) + 1, -x * 2, x.cumsum(0), x.sum()),
+        )
+
+
+class Unsigned(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return -x, x - 200, ~x, x * 3, torch.sign(x), torch.abs(x), torch.square(x)
+
+
+class OfRankZero(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        parts = torch.sort(x), torch.topk(x, 1), torch.kthvalue(x, 1), torch.median(x, 0), x.max(0)
+        return (
+            *(torch.cumsum(x, 0), torch.cumprod(x, -1), torch.argsort(x), x.median()),
+            *(each[place] for each in parts for place in (0, 1)),
+            *(torch.median(x, 0, keepdim=True)[0], x.argmax(), x.argmin(0), x.max()),
+        )
+
+
+EXTREMES = torch.tensor([MOST, -MOST, 1, -1, 1 << 30, -(1 << 30), 12345, 65536])
+EXTREMES_64 = torch.tensor([2**63 - 1, -(2**63) + 1, 1, -1, 1 << 62, -(1 << 62), 12345, 1 << 32])
+
+
+@pytest.mark.parametrize("preset", ["cpu", "default-build"])
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+@pytest.mark.parametrize(
+    ("model", "inputs"),
+    [
+        (Cast(), (torch.tensor([0.0, 1.9, -1.9, -100.2, 255.9, 256.0, 300.0, -300.0]),)),
+        (OfNothing(), (torch.zeros(0, 3),)),
+        (Masked(), (torch.randn(1, 2, 3, 4), torch.tensor([[1, 0, 1], [0, 0, 0], [1, 1, 1]]) > 0)),
+        (Normalised(), (BY_ROW,)),
+        (LargestBool(), (BY_ROW > 0,)),
+        (Unsigned(), (torch.arange(0, 250, 25, dtype=torch.uint8),)),
+        (OfRankZero(), (torch.tensor(2.5),)),
+        (Overflowing(), (EXTREMES.int(), EXTREMES.int().flip(0))),
+        (Overflowing(), (EXTREMES_64, EXTREMES_64.flip(0))),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, nn.Module) else "",
+)
+def test_values_at_the_edge_give_what_torch_does(
+    model: nn.Module, inputs: tuple[torch.Tensor, ...], tracer: Literal["fx", "export"], preset: str
+) -> None:
+    specs = [
+        (f"x{index}", tuple(each.shape), str(each.dtype).removeprefix("torch."))
+        for index, each in enumerate(inputs)
+    ]
+    lowered = lower(trace(model.eval(), inputs, tracer), specs, "high-level")
+    target = tvm.target.Target("llvm")
+    made = transform(lowered.module, find_pipeline(preset).steps, target=target)
+    made.check()
+    actual = Execution(build(made.module, target).executable, "main", inputs).outputs()
+    expected = model(*inputs)
+    expected = (expected,) if isinstance(expected, torch.Tensor) else expected
+    for ours, theirs in zip(actual, expected, strict=True):
         torch.testing.assert_close(torch.as_tensor(ours), theirs, equal_nan=True)

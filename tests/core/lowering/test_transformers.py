@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Override, Recipe, Source
 
 pytest.importorskip("transformers")
@@ -79,7 +79,7 @@ def _their_warnings() -> object:
 def test_a_model_of_transformers_matches_torch(
     tmp_path: Path, name: str, tracer: str, fields: dict[str, object]
 ) -> None:
-    record = PIPELINE.run(recipe_of(name, tmp_path, tracer=tracer, **fields), Silent())
+    record = PIPELINE.answer(RunQuery(recipe_of(name, tmp_path, tracer=tracer, **fields)))
     assert record.verdict == "match"
     assert record.tracer == "export"
     assert {output.name for output in record.outputs} == OUTPUTS[name]

@@ -16,8 +16,9 @@ from tvm import relax
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.building import register_library
 from lowerscope.core.lowering.growing import leaves_of, module_after
+from lowerscope.core.model.queries import SnapshotQuery, TextQuery, TranslationQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import (
     Extension,
     InputSpec,
@@ -27,7 +28,6 @@ from lowerscope.core.recipe import (
     with_params_as_inputs,
 )
 from lowerscope.core.records.steps import Moment, TranslationRecord
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.stages import Stages
 
 SAMPLES = ("matmul_relu", "fashion_mlp", "conv_net", "transformer_block", "resnet18")
@@ -41,7 +41,7 @@ def recipe_of(sample: str, strategy: Strategy) -> Recipe:
 
 
 def records_of(recipe: Recipe) -> tuple[TranslationRecord, ...]:
-    return PIPELINE.snapshot(recipe, DEFAULT, Silent()).translation
+    return PIPELINE.answer(SnapshotQuery(recipe, DEFAULT)).translation
 
 
 def graph_of(stages: Stages) -> fx.Graph:
@@ -146,7 +146,7 @@ def test_the_node_map_has_names_of_the_script_and_descriptions() -> None:
     assert values["fx:x"] == "x"
     assert values["fx:linear0"] == "lv1"
     assert values["fx:relu"] == "lv2"
-    text = PIPELINE.text(recipe, "script", "", Silent(), Moment(clock="translate", index=3)).text
+    text = PIPELINE.answer(TextQuery(recipe, "", "script", Moment(clock="translate", index=3))).text
     assert "lv2 = R.call_tir(cls.te_relu" in text
     assert "return gv" in text
     assert "lv3" not in text
@@ -237,7 +237,7 @@ def test_every_node_has_the_source_of_its_rule_and_the_steps_of_emit_te(
     lowered = PIPELINE.stages(recipe).lowered
     assert lowered is not None
     for name, known in lowered.nodes.items():
-        translation = PIPELINE.translation(recipe, f"fx:{name}", Silent())
+        translation = PIPELINE.answer(TranslationQuery(recipe, f"fx:{name}"))
         assert translation.summary
         if known.strategy:
             assert translation.sources[0].text
@@ -261,7 +261,7 @@ def test_every_node_has_the_source_of_its_rule_and_the_steps_of_emit_te(
 
 def test_emit_te_names_what_each_placeholder_stands_for() -> None:
     recipe = recipe_of("fashion_mlp", "te")
-    first, second = PIPELINE.translation(recipe, "linear1", Silent()).calls
+    first, second = PIPELINE.answer(TranslationQuery(recipe, "linear1")).calls
     assert first.title == "emit_te(topi.nn.dense, lv2, linear1.weight)"
     assert [(each.shape, each.argument) for each in first.placeholders] == [
         ((1, 128), "lv2"),
@@ -289,12 +289,12 @@ def test_sources_of_a_rule_of_the_users_and_of_parts(tmp_path: Path) -> None:
     )
     names = {each.node for each in records_of(recipe)}
     assert {"fx:_0", "fx:_1"} <= names
-    own = PIPELINE.translation(recipe, "_0", Silent()).sources[0]
+    own = PIPELINE.answer(TranslationQuery(recipe, "_0")).sources[0]
     assert (own.kind, own.name) == ("user", "my_relu")
     assert own.line is not None
     assert (own.line.file, own.line.line) == (str(rules), 6)
     assert own.text.startswith("@rule(torch.nn.ReLU)\ndef my_relu(")
-    parts = PIPELINE.translation(recipe, "_1", Silent())
+    parts = PIPELINE.answer(TranslationQuery(recipe, "_1"))
     assert "parts" in parts.summary
     assert {each.name for each in parts.sources} >= {"linear", "tanh", "sigmoid"}
     assert all(each.remark.startswith("for ") for each in parts.sources)
@@ -316,7 +316,7 @@ def test_a_te_function_without_a_name_is_recorded_under_the_one_it_is_given(
         lowering="te",
         extensions=(Extension(path=str(rules), kind="rules"),),
     )
-    translation = PIPELINE.translation(recipe, "relu", Silent())
+    translation = PIPELINE.answer(TranslationQuery(recipe, "relu"))
     assert translation.sources[0].kind == "user"
     (call,) = translation.calls
     assert call.function == "flat"
@@ -325,8 +325,8 @@ def test_a_te_function_without_a_name_is_recorded_under_the_one_it_is_given(
 
 
 def test_a_library_node_says_which_torch_function_and_how_it_is_wrapped() -> None:
-    wrapped, called = PIPELINE.translation(
-        recipe_of("fashion_mlp", "library"), "linear0", Silent()
+    wrapped, called = PIPELINE.answer(
+        TranslationQuery(recipe_of("fashion_mlp", "library"), "linear0")
     ).sources
     assert wrapped.name == "torch.linear"
     assert "{'weight': t0, 'bias': t1}" in wrapped.text
@@ -336,4 +336,4 @@ def test_a_library_node_says_which_torch_function_and_how_it_is_wrapped() -> Non
 
 def test_a_node_that_is_not_there_is_named() -> None:
     with pytest.raises(LowerscopeError, match="there is no node nothing"):
-        PIPELINE.translation(recipe_of("fashion_mlp", "te"), "nothing", Silent())
+        PIPELINE.answer(TranslationQuery(recipe_of("fashion_mlp", "te"), "nothing"))

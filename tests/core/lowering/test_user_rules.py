@@ -10,12 +10,12 @@ import pytest
 from tvm_ffi import structural_equal
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.queries import RunQuery, SnapshotQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, Recipe, Source, Strategy, from_json, to_json
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.snapshot import FxNode, Note
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 
 MODEL = """
 import torch
@@ -73,11 +73,11 @@ def shown(
     pipeline: Pipeline, recipe: Recipe
 ) -> tuple[dict[str, FxNode], tuple[Note, ...], RunRecord]:
     """Return the nodes by name, the notes, and the outcome of a run."""
-    snapshot = pipeline.snapshot(recipe, DEFAULT, Silent())
+    snapshot = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
     return (
         {node.name: node for node in snapshot.fx},
         snapshot.notes,
-        pipeline.run(recipe, Silent()),
+        pipeline.answer(RunQuery(recipe)),
     )
 
 
@@ -199,7 +199,7 @@ def test_a_rule_that_fails_is_told_of_with_its_line_and_not_used(
         {body}
     """
     recipe = recipe_with(tmp_path, rules, lowering=lowering)
-    snapshot = pipeline.snapshot(recipe, DEFAULT, Silent())
+    snapshot = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
     (note,) = snapshot.notes
     assert note.where == f"{recipe.extensions[0].path}:{line}"
     assert note.text.startswith("mine: ")
@@ -279,7 +279,7 @@ def test_a_file_that_does_not_run_is_one_line(
 ) -> None:
     recipe = recipe_with(tmp_path, text)
     with pytest.raises(LowerscopeError) as caught:
-        pipeline.snapshot(recipe, DEFAULT, Silent())
+        pipeline.answer(SnapshotQuery(recipe, DEFAULT))
     problem = caught.value.problem
     assert reason in problem.what
     assert problem.where.rpartition(":")[0] == recipe.extensions[0].path
@@ -291,7 +291,7 @@ def test_a_file_that_is_not_there(pipeline: Pipeline, tmp_path: Path) -> None:
     recipe = recipe_with(tmp_path)
     gone = Extension(path=str(tmp_path / "gone.py"), kind="rules")
     with pytest.raises(LowerscopeError, match=r"gone\.py: there is no such file"):
-        pipeline.snapshot(msgspec.structs.replace(recipe, extensions=(gone,)), DEFAULT, Silent())
+        pipeline.answer(SnapshotQuery(msgspec.structs.replace(recipe, extensions=(gone,)), DEFAULT))
 
 
 def test_a_change_of_the_file_or_of_what_it_imports_is_seen(
@@ -306,11 +306,11 @@ def test_a_change_of_the_file_or_of_what_it_imports_is_seen(
         return relax.op.multiply(x, relax.const(FACTOR, node.dtype))
     """
     recipe = recipe_with(tmp_path, rules)
-    before = pipeline.snapshot(recipe, DEFAULT, Silent())
+    before = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
     assert 'R.const(2.0, "float32")' in before.relax.text
-    assert pipeline.snapshot(recipe, DEFAULT, Silent()).key == before.key
+    assert pipeline.answer(SnapshotQuery(recipe, DEFAULT)).key == before.key
     (tmp_path / "shared.py").write_text("FACTOR = 2.25\n")
-    after = pipeline.snapshot(recipe, DEFAULT, Silent())
+    after = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
     assert 'R.const(2.25, "float32")' in after.relax.text
     assert after.key != before.key
     path = Path(recipe.extensions[0].path)

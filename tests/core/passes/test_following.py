@@ -11,15 +11,15 @@ from tvm import relax
 from tvm.script import ir as I
 from tvm.script import relax as R
 
+from lowerscope.core.model.queries import FunctionsQuery, SnapshotQuery, TextQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.passes.bindings import match_bindings
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.passes.transforming import TransformedModel, transform
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step, Strategy
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import calls_of
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 
 FUSE = next(each.steps for each in PRESETS if each.name == "fuse")
 
@@ -224,7 +224,7 @@ def test_every_function_after_fusion_is_linked_with_its_nodes(
 ) -> None:
     pipeline = Pipeline()
     recipe = Recipe(source=Source(spec=f"sample:{sample}"), lowering=lowering, steps=FUSE)
-    record = pipeline.snapshot(recipe, DEFAULT, Silent())
+    record = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
     linked = {function for node in record.fx for function in node.functions}
     called = {each.id for each in record.functions if each.calls and each.name != "main"}
     assert called == linked
@@ -248,10 +248,10 @@ def test_every_function_after_fusion_is_linked_with_its_nodes(
 def test_texts_and_functions_at_a_step_have_the_ids_of_the_lowered_module() -> None:
     pipeline = Pipeline()
     recipe = Recipe(source=Source(spec="sample:fashion_mlp"), steps=FUSE)
-    record = pipeline.snapshot(recipe, DEFAULT, Silent())
+    record = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
     number = next(each.number for each in record.passes if each.name == "FuseOps")
     moment = Moment(clock="passes", index=number)
-    text = pipeline.text(recipe, "script", "", Silent(), moment)
+    text = pipeline.answer(TextQuery(recipe, "", "script", moment))
     lines = text.text.splitlines()
     (relu,) = (node for node in record.fx if node.name == "relu")
     (binding,) = relu.bindings
@@ -259,7 +259,7 @@ def test_texts_and_functions_at_a_step_have_the_ids_of_the_lowered_module() -> N
     assert len(shown) == 2
     assert any("cls.relu" in line for line in shown)
     assert any("cls.fused_matmul_add_relu(" in line for line in shown)
-    functions = pipeline.functions(recipe, moment, Silent())
+    functions = pipeline.answer(FunctionsQuery(recipe, moment))
     called = {each.name for each in functions if binding in each.calls}
     assert called == {"relu", "fused_matmul_add_relu"}
     # What is folded is nowhere.

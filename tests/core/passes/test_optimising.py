@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tvm import relax
 
+from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.stages import Stages
@@ -64,7 +64,7 @@ def stages(recipe: Recipe) -> Stages:
 
 @pytest.fixture(scope="module")
 def record(recipe: Recipe) -> RunRecord:
-    return Pipeline().run(recipe, Silent())
+    return Pipeline().answer(RunQuery(recipe))
 
 
 def called(stages: Stages, step: str) -> list[str]:
@@ -130,7 +130,7 @@ def test_folded_weights_keep_their_dtype(tmp_path: Path) -> None:
     text = text.replace("13, 13)", "13, 13, dtype=torch.float64)")
     path.write_text(text, encoding="utf-8")
     recipe = Recipe(source=Source(spec=str(path)), steps=find_pipeline("optimise-cpu").steps)
-    record = Pipeline().run(recipe, Silent())
+    record = Pipeline().answer(RunQuery(recipe))
     assert record.verdict == "match"
     assert record.max_abs_error is not None
     assert record.max_abs_error < 1e-12
@@ -138,7 +138,7 @@ def test_folded_weights_keep_their_dtype(tmp_path: Path) -> None:
 
 def test_norms_are_folded_as_they_are_before_any_other_step(source: Source) -> None:
     steps = (Step(name="FoldBatchNorm"), Step(name="LegalizeOps"))
-    record = Pipeline().run(Recipe(source=source, steps=steps), Silent())
+    record = Pipeline().answer(RunQuery(Recipe(source=source, steps=steps)))
     assert record.verdict == "match"
     nodes = {each.id: each for each in record.nodes}
     assert nodes["fx:norm0"].status == nodes["fx:norm1"].status == "matches"
@@ -154,7 +154,7 @@ def test_a_norm_whose_convolution_is_read_elsewhere_stays(tmp_path: Path) -> Non
     steps = (Step(name="FoldBatchNorm"), Step(name="LegalizeOps"))
     recipe = Recipe(source=Source(spec=str(path)), steps=steps)
     assert called(Pipeline().stages(recipe), "FoldBatchNorm").count("relax.nn.batch_norm") == 1
-    assert Pipeline().run(recipe, Silent()).verdict == "match"
+    assert Pipeline().answer(RunQuery(recipe)).verdict == "match"
 
 
 TRANSPOSED = """
@@ -192,7 +192,7 @@ def test_transposed_convolutions_become_plain_ones(tmp_path: Path) -> None:
     names = called(pipeline.stages(recipe), "SplitTransposedConvolution")
     # Zeros between the elements are left where there are groups.
     assert [each for each in names if "transpose" in each] == ["relax.nn.conv1d_transpose"]
-    record = pipeline.run(recipe, Silent())
+    record = pipeline.answer(RunQuery(recipe))
     assert record.verdict == "match"
     # Each is still compared by itself.
     statuses = {each.id: each.status for each in record.nodes}

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from lowerscope.core.execution.running import Execution
+from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.passes.presets import PRESETS, find_pipeline, with_pipeline
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import InputSpec, Recipe, Source, Strategy, with_bound_params
 from lowerscope.core.records.passes import Preset
 from lowerscope.core.sources.samples import samples
@@ -23,7 +23,7 @@ def check_preset(pipeline: Pipeline, name: str, preset: Preset) -> None:
     stages = pipeline.stages(recipe)
     loaded = stages.loaded
     if loaded.model is None:
-        assert pipeline.run(recipe, Silent()).verdict == "match", preset.name
+        assert pipeline.answer(RunQuery(recipe)).verdict == "match", preset.name
         return
     inputs = tuple(each.value for each in loaded.inputs)
     with stages.running(), torch.no_grad():
@@ -50,7 +50,7 @@ def test_the_longest_preset_matches_torch_on_a_large_sample() -> None:
 def test_presets_match_torch_for_other_lowerings(lowering: Strategy, preset: str) -> None:
     steps = next(each.steps for each in PRESETS if each.name == preset)
     recipe = Recipe(source=Source(spec="sample:conv_net"), lowering=lowering, steps=steps)
-    assert Pipeline().run(recipe, Silent()).verdict == "match"
+    assert Pipeline().answer(RunQuery(recipe)).verdict == "match"
 
 
 @pytest.mark.parametrize("preset", ["default-build", "cpu", "optimise-cpu"])
@@ -61,7 +61,7 @@ def test_a_lowered_module_of_any_size_builds_again(preset: str) -> None:
         inputs=(InputSpec(name="x", shape=("n", 784)),),
         steps=steps,
     )
-    record = Pipeline().run(recipe, Silent())
+    record = Pipeline().answer(RunQuery(recipe))
     assert [each.verdict for each in record.sizes] == ["match"] * len(record.sizes)
     assert len(record.sizes) > 1
 

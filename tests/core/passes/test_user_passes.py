@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from lowerscope.core.model.queries import CatalogueQuery, RunQuery, SnapshotQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Extension, OptionValue, Recipe, Source, Step
 from lowerscope.core.records.snapshot import Snapshot
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 
 MLP = Source(spec="sample:fashion_mlp")
 
@@ -85,11 +85,11 @@ def recipe(file: Path, *steps: Step) -> Recipe:
 
 def snapshot(file: Path, name: str, /, **options: OptionValue) -> Snapshot:
     step = Step(name=name, options=options)
-    return Pipeline().snapshot(recipe(file, step), DEFAULT, Silent())
+    return Pipeline().answer(SnapshotQuery(recipe(file, step), DEFAULT))
 
 
 def test_what_a_file_defines_is_in_the_catalogue(file: Path) -> None:
-    types = {each.name: each for each in Pipeline().catalogue(recipe(file), Silent())}
+    types = {each.name: each for each in Pipeline().answer(CatalogueQuery(recipe(file)))}
     own = [each for each in types.values() if each.dialect == "mine"]
     assert [each.name.removeprefix("mine.") for each in own] == [
         "nothing",
@@ -125,7 +125,7 @@ def test_they_are_steps_like_others(file: Path) -> None:
     assert module["matmul"].attrs["marked"] == 1
     inside = [run.name for run in transformed.runs if run.step == 1 and run.depth == 1]
     assert inside == ["LegalizeOps", "FoldConstant"]
-    assert pipeline.run(recipe(file, *steps), Silent()).verdict == "match"
+    assert pipeline.answer(RunQuery(recipe(file, *steps))).verdict == "match"
 
 
 def test_what_fails_in_it_points_at_its_line(file: Path) -> None:
@@ -160,5 +160,5 @@ def test_a_changed_file_is_read_anew(file: Path) -> None:
 def test_a_file_without_a_pass_is_told_of(tmp_path: Path) -> None:
     path = tmp_path / "empty.py"
     path.write_text("x = 1\n")
-    record = Pipeline().snapshot(recipe(path), DEFAULT, Silent())
+    record = Pipeline().answer(SnapshotQuery(recipe(path), DEFAULT))
     assert any("it has no pass" in note.text for note in record.notes)

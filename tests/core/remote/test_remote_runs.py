@@ -12,6 +12,7 @@ import pytest
 
 from lowerscope.core import cli
 from lowerscope.core.errors import Cancelled, LowerscopeError
+from lowerscope.core.model.queries import AgreementQuery, RunQuery
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step, from_json, to_json
@@ -61,7 +62,7 @@ def remote(farm: Farm, timeout: float = 60.0) -> Remote:
 
 def refused(pipeline: Pipeline, recipe: Recipe) -> str:
     with pytest.raises(LowerscopeError) as caught:
-        pipeline.run(recipe, Silent())
+        pipeline.answer(RunQuery(recipe))
     line = caught.value.problem.line()
     assert "\n" not in line
     return line
@@ -96,15 +97,15 @@ def test_parameters_that_are_inputs_and_several_sizes_are_sent(
             )
         )
     )
-    record = pipeline.run(recipe, Silent(), quick=True)
+    record = pipeline.answer(RunQuery(recipe, quick=True))
     assert record.verdict == "match"
-    again = pipeline.run(recipe, Silent(), "times", record)
+    again = pipeline.answer(RunQuery(recipe, part="times", before=record))
     assert again.max_abs_error == record.max_abs_error
     assert again.tvm_ms != record.tvm_ms
     named = cli.recipe_of_command(
         ["run", "sample:fashion_mlp", "--input", "x=n,784", "--sizes", "n=1,3", *farm.words]
     )
-    sized = pipeline.run(named, Silent(), quick=True)
+    sized = pipeline.answer(RunQuery(named, quick=True))
     assert [each.verdict for each in sized.sizes] == ["match", "match"]
 
 
@@ -128,7 +129,7 @@ def test_a_server_without_a_compiler_is_sent_llvm(
 ) -> None:
     port = farm.add(key="bare", environment={"PATH": str(tmp_path), "CXX": ""})
     bare = Remote(tracker=farm.tracker, key="bare")
-    record = pipeline.run(msgspec.structs.replace(MLP, remote=bare), Silent(), quick=True)
+    record = pipeline.answer(RunQuery(msgspec.structs.replace(MLP, remote=bare), True))
     assert record.verdict == "match"
     farm.kill(port)
 
@@ -146,7 +147,7 @@ def test_what_cannot_run_there_is_refused_in_one_line(farm: Farm, pipeline: Pipe
     assert state.machine.target in line
     assert [(each.key, each.servers) for each in state.keys] == [(KEY, 1)]
     with pytest.raises(LowerscopeError, match="on this machine only, and the recipe has remote"):
-        pipeline.agreement(there, "anywhere", Silent())
+        pipeline.answer(AgreementQuery(there, "anywhere"))
 
 
 def test_who_is_not_there_is_named(farm: Farm, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,7 +176,7 @@ def test_a_server_that_is_lost_hangs_or_is_of_another_version_is_told(
     file.write_text(SLOW)
     slow = Recipe(source=Source(spec=str(file)), remote=remote(farm))
     with pytest.raises(Cancelled):
-        pipeline.run(slow, Stopping("Running on"))
+        pipeline.answer(RunQuery(slow), Stopping("Running on"))
     line = refused(pipeline, msgspec.structs.replace(slow, remote=remote(farm, 0.5)))
     assert "it took longer than 0.5 s" in line
     assert "--remote-timeout" in line

@@ -157,3 +157,9 @@ def test_a_long_text_without_a_line_of_its_own_is_compared_at_once() -> None:
     old = ["x += 1", "y += 1", "y += 2"] * 7000
     new = ["y += 1", "x += 1", "y += 2", "y += 2"] * 5000
     assert both_sides(old, new, line_runs(old, new)) == (old, new)
+
+
+def test_changes_of_a_text_far_longer_than_a_window_of_comparison_are_all_found() -> None:
+    old = [f"v{number % 7} = {number % 11}" for number in range(40_000)]
+    new = [line for number, line in enumerate(old) if number % 10]
+    assert sum(length for _, _, length in matching_lines(old, new)) == len(new)

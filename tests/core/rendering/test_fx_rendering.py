@@ -11,11 +11,11 @@ import pytest
 import torch
 from torch import fx, nn
 
-from lowerscope.core.records.graph import GraphRecord
+from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.records.snapshot import FxNode, SourceLine
 from lowerscope.core.rendering.fx_nodes import fx_nodes
 from lowerscope.core.rendering.fx_table import print_table
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.rendering.graphs.fx_graph import fx_graph
 from lowerscope.core.tracing.tracing import TracedModel, trace
 

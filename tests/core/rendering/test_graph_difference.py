@@ -7,13 +7,13 @@ from collections import Counter
 import msgspec
 import pytest
 
+from lowerscope.core.model.queries import GraphDifferenceQuery
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.difference import GraphDifference, Side
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 
 FUSE = next(preset.steps for preset in PRESETS if preset.name == "fuse")
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"), steps=FUSE)
@@ -27,7 +27,7 @@ def pipeline() -> Pipeline:
 
 def compare(pipeline: Pipeline, old: Side, new: Side, function: str = "main") -> GraphDifference:
     """Return the difference of two graphs, whose boxes are those of its nodes."""
-    found = pipeline.graph_difference(old, new, function, DEFAULT, Silent())
+    found = pipeline.answer(GraphDifferenceQuery(old, new, DEFAULT, function))
     boxes = {box.id: box for box in found.graph.boxes}
     assert sorted(boxes) == sorted(node.id for node in found.nodes)
     for node in found.nodes:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowerscope.core.errors import Cancelled
-from lowerscope.core.records.graph import TITLE_BAR, GraphRecord
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
+from lowerscope.core.model.graph import TITLE_BAR, GraphRecord
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow
 from lowerscope.core.rendering.graphs.boxes import graph_record
 from lowerscope.core.rendering.graphs.collapsing import Frame, collapse
@@ -211,6 +211,7 @@ def test_a_collapsed_group_says_what_it_holds() -> None:
         "group",
         "te",
         ("n1", "weight1", "n2", "weight2"),
+        operator="Sequential",
     )
     assert left.flows == (Flow("n0", "module:layer", "8"),)
     opened = collapse(boxes, flows, items, {"module:layer"}, {"layer": "Sequential"})

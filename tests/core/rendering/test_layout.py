@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowerscope.core.errors import Cancelled
-from lowerscope.core.rendering.graph_layout.layout import EdgePath, Layout, NodeSize, layout
+from lowerscope.core.rendering.graph_layout.layout import EdgePath, Layout, layout
+from lowerscope.core.rendering.graph_layout.route import NodeSize
 
 Edges = list[tuple[str, str, float]]
 Rectangle = tuple[float, float, float, float]

@@ -6,9 +6,9 @@ import networkx
 import pytest
 import tvm
 
-from lowerscope.core.records.graph import GraphRecord, Region
+from lowerscope.core.model.graph import GraphRecord, Region
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.relax_bindings import bound_in
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.rendering.graphs.hierarchy import Opening
 from lowerscope.core.rendering.graphs.relax_graph import relax_graph
 

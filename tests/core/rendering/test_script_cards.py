@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.snapshot import Card, TextRecord
@@ -32,7 +33,7 @@ def test_buffers_are_those_of_the_function(stages: Stages) -> None:
     assert dict(card.facts) == {
         "shape": "(1, 4, 64, 64)",
         "dtype": "float32",
-        "size": f"{4 * 64 * 64 * 4:,} bytes",
+        "size": "65.5 kB",
         "scope": "global",
     }
     assert lines[card.first - 1].startswith("@T.prim_func")
@@ -75,7 +76,7 @@ def test_constants_of_the_relax_script(stages: Stages) -> None:
     weight = stages.loaded.model.attention.query.weight
     facts = dict(constants[2].facts)
     assert facts["shape"] == str(tuple(weight.shape))
-    assert facts["size"] == f"{weight.numel() * weight.element_size():,} bytes"
+    assert facts["size"] == bytes_text(weight.numel() * weight.element_size())
 
 
 def test_a_scheduled_function(stages: Stages) -> None:

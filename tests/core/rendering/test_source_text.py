@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.queries import TextQuery
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.rendering.source_text import source_text
@@ -37,7 +37,7 @@ def test_each_line_has_the_nodes_that_it_makes(tmp_path: Path) -> None:
     file.write_text(MODEL, encoding="utf-8")
     recipe = Recipe(source=Source(spec=str(file)), tracer="fx", lowering="te")
     pipeline = Pipeline()
-    record = pipeline.text(recipe, "source", str(file), Silent())
+    record = pipeline.answer(TextQuery(recipe, str(file), "source"))
     assert record.text == MODEL.rstrip("\n")
     assert record.language == "python"
     nodes = {node.name: node for node in pipeline.stages(recipe).traced.graph_module.graph.nodes}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from lowerscope.core.records.graph import Box, GraphRecord, Port
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
+from lowerscope.core.model.graph import Box, GraphRecord, Port
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow
 from lowerscope.core.rendering.graphs.boxes import graph_record
 from lowerscope.core.rendering.graphs.hierarchy import Modules, Opening

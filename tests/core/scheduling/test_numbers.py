@@ -8,6 +8,7 @@ import pytest
 from tvm import relax, tirx, topi
 
 from lowerscope.core.errors import Cancelled, LowerscopeError
+from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, WorkQuery
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Dimension, InputSpec, Recipe, Source
@@ -37,14 +38,14 @@ def pipeline() -> Pipeline:
 
 
 def test_rates_are_work_by_time_and_the_share_is_of_the_roofline(pipeline: Pipeline) -> None:
-    work = pipeline.numbers.work(_derived(pipeline), "dense", Silent())
+    work = pipeline.answer(WorkQuery(_derived(pipeline), "dense"))
     assert work.flops == 2 * 784 * 128
-    measured = pipeline.numbers.measure(RECIPE, "dense", None, Silent())
+    measured = pipeline.answer(MeasureQuery(RECIPE, "dense", None))
     assert 0 < measured.low <= measured.milliseconds <= measured.high
     assert measured.gflops == pytest.approx(work.flops / measured.milliseconds / 1e6)
     moved = work.read + work.written
     assert measured.gbytes_per_second == pytest.approx(moved / measured.milliseconds / 1e6)
-    peaks = pipeline.numbers.peaks(RECIPE, False, Silent())
+    peaks = pipeline.answer(PeaksQuery(RECIPE, False))
     allowed = min(peaks.gflops, work.intensity * peaks.cache_gbytes_per_second)
     assert 0 < measured.share <= 1
     assert measured.share == pytest.approx(measured.gflops / allowed)
@@ -59,7 +60,7 @@ def test_torch_takes_the_node_alone(pipeline: Pipeline) -> None:
     # The addition of the bias is a function of its own.
     linear = nodes_of(stages, "dense")
     assert (linear.names, linear.does_more) == (("linear0",), True)
-    measured = pipeline.numbers.measure(RECIPE, "te_relu", None, Silent())
+    measured = pipeline.answer(MeasureQuery(RECIPE, "te_relu", None))
     assert measured.torch_ms > 0
     assert measured.torch_nodes == ("relu",)
 
@@ -76,9 +77,9 @@ def test_a_source_without_torch_has_no_time_of_torch(pipeline: Pipeline) -> None
 
 
 def test_a_check_keeps_the_unscheduled_result(pipeline: Pipeline) -> None:
-    assert pipeline.numbers.check(RECIPE, "dense", None, 60, Silent()).verdict == "same"
+    assert pipeline.answer(CheckQuery(RECIPE, "dense", None, 60)).verdict == "same"
     stages = pipeline.stages(RECIPE)
-    again = pipeline.numbers.check(RECIPE, "dense", None, 60, Silent())
+    again = pipeline.answer(CheckQuery(RECIPE, "dense", None, 60))
     assert again.verdict == "same"
     assert "reference" not in stages.milliseconds
 
@@ -91,13 +92,13 @@ def test_functions_of_any_size_are_measured_at_the_traced_one(pipeline: Pipeline
         lowering="te",
     )
     _derived(pipeline, recipe)
-    work = pipeline.numbers.work(recipe, "dense", Silent())
+    work = pipeline.answer(WorkQuery(recipe, "dense"))
     assert (work.flops, work.at) == (2 * 5 * 784 * 128, "n = 5")
     assert (work.read, work.written) == (4 * 784 * (5 + 128), 4 * 5 * 128)
-    measured = pipeline.numbers.measure(recipe, "dense", None, Silent())
+    measured = pipeline.answer(MeasureQuery(recipe, "dense", None))
     assert measured.gflops == pytest.approx(work.flops / measured.milliseconds / 1e6)
     assert measured.at == "n = 5"
-    found = pipeline.numbers.check(recipe, "dense", None, 60, Silent())
+    found = pipeline.answer(CheckQuery(recipe, "dense", None, 60))
     assert (found.verdict, found.at) == ("same", "n = 5")
 
 
@@ -113,7 +114,7 @@ def test_what_is_given_its_size_as_a_number_is_checked_too(
     )
     multiply = pipeline.stages(recipe).functions.by_name["multiply"]
     assert "m: T.int64" in multiply.script()
-    found = pipeline.numbers.check(recipe, "multiply", None, 60, Silent())
+    found = pipeline.answer(CheckQuery(recipe, "multiply", None, 60))
     assert (found.verdict, found.at) == ("same", "m = 7, n = 5")
 
 
@@ -155,7 +156,7 @@ def test_a_measurement_can_be_cancelled(pipeline: Pipeline) -> None:
                 raise Cancelled
 
     with pytest.raises(Cancelled):
-        pipeline.numbers.measure(RECIPE, "dense", None, Stopped())
+        pipeline.answer(MeasureQuery(RECIPE, "dense", None), Stopped())
 
 
 def _derived(pipeline: Pipeline, recipe: Recipe = RECIPE) -> Recipe:

@@ -11,6 +11,13 @@ import tvm_ffi
 
 from lowerscope.core.encoding import to_bytes
 from lowerscope.core.errors import Cancelled, LowerscopeError
+from lowerscope.core.model.queries import (
+    DifferenceQuery,
+    FunctionsQuery,
+    MovesQuery,
+    ScheduleQuery,
+    TextQuery,
+)
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
@@ -63,7 +70,7 @@ def pipeline() -> Pipeline:
 
 
 def record_of(pipeline: Pipeline, recipe: Recipe, index: int | None = None) -> ScheduleRecord:
-    record = pipeline.workbench.schedule(recipe, "matmul", index, Silent())
+    record = pipeline.answer(ScheduleQuery(recipe, "matmul", index))
     assert msgspec.msgpack.decode(to_bytes(record), type=ScheduleRecord) == record
     assert {node.id for node in record.tree} <= {span.entity for span in record.script.spans}
     return record
@@ -126,34 +133,37 @@ def test_a_moment_of_a_schedule_shows_the_function_then(pipeline: Pipeline) -> N
 def test_the_clock_of_a_schedule_shows_the_module_then(pipeline: Pipeline) -> None:
     recipe = scheduled(*WALK)
     moments = [Moment(clock="schedule", index=each, function="matmul") for each in range(3)]
-    texts = [pipeline.text(recipe, "script", "matmul", Silent(), each).text for each in moments]
+    texts = [pipeline.answer(TextQuery(recipe, "matmul", "script", each)).text for each in moments]
     assert texts == [record_of(pipeline, recipe, each).script.text for each in range(3)]
     # A text is that of its schedule: another one has others at the same moment.
-    other = pipeline.text(scheduled(*WALK[1:]), "script", "matmul", Silent(), moments[1]).text
+    other = pipeline.answer(TextQuery(scheduled(*WALK[1:]), "matmul", "script", moments[1])).text
     assert other != texts[1]
     counts = {
         each.name: each.loops
         for moment in moments
-        for each in pipeline.functions(recipe, moment, Silent())
+        for each in pipeline.answer(FunctionsQuery(recipe, moment))
         if each.name == "matmul"
     }
     assert counts == {"matmul": 5}
-    step = pipeline.difference(
-        Side(recipe=recipe, moment=moments[2], before=True),
-        Side(recipe=recipe, moment=moments[2]),
-        Silent(),
+    step = pipeline.answer(
+        DifferenceQuery(
+            Side(recipe=recipe, moment=moments[2], before=True),
+            Side(recipe=recipe, moment=moments[2]),
+        )
     )
     assert [each.name for each in step.functions if each.status != "same"] == ["matmul"]
     assert step.old_label.endswith("schedule of matmul before 2 split i1 into 8 × 16")
     assert step.new_label.endswith("schedule of matmul after 2 split i1 into 8 × 16")
-    start = pipeline.difference(Side(recipe=MLP), Side(recipe=recipe, moment=moments[0]), Silent())
+    start = pipeline.answer(
+        DifferenceQuery(Side(recipe=MLP), Side(recipe=recipe, moment=moments[0]))
+    )
     assert all(each.status == "same" for each in start.functions)
     assert "before the schedule of matmul" in start.new_label
     assert start.old_label.endswith("schedules: none")
     assert start.new_label.endswith("schedules: matmul in 8 steps")
     far = Moment(clock="schedule", index=9, function="matmul")
     with pytest.raises(LowerscopeError, match="no step 9"):
-        pipeline.text(recipe, "script", "matmul", Silent(), far)
+        pipeline.answer(TextQuery(recipe, "matmul", "script", far))
 
 
 def test_a_step_that_no_longer_fits_is_marked_and_the_others_stand(pipeline: Pipeline) -> None:
@@ -230,7 +240,7 @@ def test_a_schedule_belongs_to_the_functions_of_its_structure(pipeline: Pipeline
 def test_moves_can_be_applied(pipeline: Pipeline) -> None:
     record = record_of(pipeline, scheduled(*WALK[:2]))
     chosen = tuple(node.reference for node in record.tree if node.name == "k_1")
-    moves = pipeline.workbench.moves(scheduled(*WALK), "matmul", 2, chosen, Silent())
+    moves = pipeline.answer(MovesQuery(scheduled(*WALK), "matmul", 2, chosen))
     assert msgspec.msgpack.decode(to_bytes(moves), type=tuple[Move, ...]) == moves
     legal = [each for each in moves if each.legal and not each.unsafe]
     assert {"split", "unroll", "vectorize"} & {each.name for each in legal}
@@ -271,13 +281,13 @@ def test_a_replay_can_be_cancelled() -> None:
     pipeline = Pipeline()
     record_of(pipeline, MLP)
     with pytest.raises(Cancelled):
-        pipeline.workbench.schedule(scheduled(*WALK), "matmul", None, Impatient())
+        pipeline.answer(ScheduleQuery(scheduled(*WALK), "matmul", None), Impatient())
     assert len(record_of(pipeline, scheduled(*WALK)).steps) == len(WALK)
 
 
 def test_a_function_that_there_is_not(pipeline: Pipeline) -> None:
     with pytest.raises(LowerscopeError, match="no TensorIR function 'nothing'"):
-        pipeline.workbench.schedule(MLP, "nothing", None, Silent())
+        pipeline.answer(ScheduleQuery(MLP, "nothing", None))
 
 
 def test_steps_have_the_names_of_what_they_work_on_where_they_stand(pipeline: Pipeline) -> None:

@@ -11,9 +11,9 @@ import tvm
 import tvm_ffi
 
 from lowerscope.core.encoding import to_bytes
+from lowerscope.core.model.queries import MovesQuery, ScheduleQuery
 from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.schedules import Primitive, Schedule
 from lowerscope.core.scheduling.replaying import Replays
@@ -38,10 +38,10 @@ def _grown(pipeline: Pipeline, function: str, draw: random.Random) -> Primitives
     primitives: Primitives = ()
     for number in range(5):
         recipe = _with(function, primitives)
-        record = pipeline.workbench.schedule(recipe, function, None, Silent())
+        record = pipeline.answer(ScheduleQuery(recipe, function, None))
         count = min(len(record.tree), draw.choice((1, 1, 2)))
         chosen = tuple(node.reference for node in draw.sample(record.tree, count))
-        moves = pipeline.workbench.moves(recipe, function, None, chosen, Silent())
+        moves = pipeline.answer(MovesQuery(recipe, function, None, chosen))
         legal = [move for move in moves if move.legal]
         if legal:
             primitive = draw.choice(legal).primitive
@@ -67,7 +67,7 @@ def test_a_schedule_can_be_replayed_whatever_is_done_to_its_steps(
     assert primitives
     for each in (primitives, *_disturbed(primitives, draw)):
         recipe = _with(function, each)
-        record = pipeline.workbench.schedule(recipe, function, None, Silent())
+        record = pipeline.answer(ScheduleQuery(recipe, function, None))
         assert to_bytes(record)
         assert [step.id for step in record.steps] == [primitive.id for primitive in each]
         if each is primitives:

@@ -237,7 +237,7 @@ def test_the_command_schedule_lists_what_rules_write_for_all(
     model = ["schedule", "sample:fashion_mlp"]
     assert main([*model, "--rules"]) == 0
     heading, *lines, total = capsys.readouterr().out.splitlines()
-    assert heading.split() == ["function", "rule", "steps", "ms"]
+    assert heading.split() == ["function", "rule", "steps", "time"]
     found = {line.split()[0]: line.split()[1:] for line in lines}
     assert set(found) == set(modules("fashion_mlp", ("LegalizeOps",)))
     assert found["matmul"][:2] == ["contraction", "12"]

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tvm import te, tirx, topi
 
+from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import SILENT
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.scheduling.references import function_of
 from lowerscope.core.scheduling.rules.accesses import accesses_of
@@ -257,7 +257,7 @@ def test_the_sample_matches_torch_with_batch_norms_folded_into_groups() -> None:
     pipeline = Pipeline()
     steps = find_pipeline("optimise-cpu").steps
     recipe = Recipe(source=Source(spec="sample:depthwise_net"), steps=steps)
-    assert pipeline.run(recipe, SILENT, quick=True).verdict == "match"
+    assert pipeline.answer(RunQuery(recipe, quick=True)).verdict == "match"
     module = pipeline.stages(recipe).transformed.module
     names = {
         str(variable.name_hint): function.script()

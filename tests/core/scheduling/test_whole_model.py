@@ -7,12 +7,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from lowerscope.core.model.queries import (
+    FunctionsQuery,
+    RunQuery,
+    ScheduleQuery,
+    SnapshotQuery,
+    TextQuery,
+)
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.rendering.graph_layout.metrics import DEFAULT
 from lowerscope.core.schedules import APPLY_SCHEDULES, Argument, At, Made, Primitive, Schedule
 
 APPLY = Step(name=APPLY_SCHEDULES)
@@ -48,13 +54,13 @@ def pipeline() -> Pipeline:
 def test_a_scheduled_model_matches_torch(pipeline: Pipeline) -> None:
     schedule = Schedule(function="matmul", primitives=MATMUL)
     recipe = with_schedules(MLP, schedule, steps=(*LEGALISE, APPLY))
-    script = pipeline.text(recipe, "script", "matmul", Silent()).text
+    script = pipeline.answer(TextQuery(recipe, "matmul", "script")).text
     assert "T.parallel(T.int64(8))" in script
     assert "T.vectorized(T.int64(16))" in script
-    snapshot = pipeline.snapshot(recipe, DEFAULT, Silent())
+    snapshot = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
     assert snapshot.passes[-1].changed == ("matmul",)
     assert snapshot.notes == ()
-    run = pipeline.run(recipe, Silent())
+    run = pipeline.answer(RunQuery(recipe))
     assert run.verdict == "match", run.reason
 
 
@@ -63,11 +69,11 @@ def test_a_scheduled_convolution_matches_torch_before_and_after_fusion(pipeline:
     before = Schedule(function="conv2d", primitives=vectorized("conv2d_nchw", 3, 4))
     after = Schedule(function="fused_matmul_add1_relu1", primitives=vectorized("compute", 1, 16))
     recipe = with_schedules(conv_net, before, after, steps=(*LEGALISE, APPLY, *FUSE, APPLY))
-    snapshot = pipeline.snapshot(recipe, DEFAULT, Silent())
+    snapshot = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
     assert snapshot.notes == ()
     applied = [each for each in snapshot.passes if each.name == APPLY_SCHEDULES]
     assert [each.changed for each in applied] == [("conv2d",), ("fused_matmul_add1_relu1",)]
-    run = pipeline.run(recipe, Silent())
+    run = pipeline.answer(RunQuery(recipe))
     assert run.verdict == "match", run.reason
 
 
@@ -81,12 +87,12 @@ def test_functions_of_several_nodes_are_looked_into_while_they_are_scheduled(
         step("s2", "compute_inline", block=At(block="pad_temp")),
     )
     recipe = with_schedules(conv_net, Schedule(function=name, primitives=inlined), steps=FUSE)
-    pipeline.snapshot(recipe, DEFAULT, Silent())
+    pipeline.answer(SnapshotQuery(recipe, DEFAULT))
     pieces = []
     for index in range(3):
         moment = Moment(clock="schedule", index=index, function=name)
         (record,) = (
-            each for each in pipeline.functions(recipe, moment, Silent()) if each.name == name
+            each for each in pipeline.answer(FunctionsQuery(recipe, moment)) if each.name == name
         )
         pieces.append({part for piece in record.pieces for part in piece.parts})
     # Blocks that are as they were belong to their nodes.
@@ -99,16 +105,18 @@ def test_passes_before_the_schedules_are_not_run_again() -> None:
     pipeline = Pipeline()
     schedule = Schedule(function="matmul", primitives=MATMUL[:1])
     recipe = with_schedules(MLP, schedule, steps=(*LEGALISE, APPLY))
-    assert {"passes", "schedules"} < set(pipeline.snapshot(recipe, DEFAULT, Silent()).milliseconds)
+    assert {"passes", "schedules"} < set(
+        pipeline.answer(SnapshotQuery(recipe, DEFAULT)).milliseconds
+    )
     longer = msgspec.structs.replace(schedule, primitives=MATMUL)
     recipe = msgspec.structs.replace(recipe, schedules=(longer,))
-    again = pipeline.snapshot(recipe, DEFAULT, Silent())
+    again = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
     assert set(again.milliseconds) == {"schedules", "records"}
     # Without the step, a schedule changes nothing of the model.
     plain = msgspec.structs.replace(recipe, steps=LEGALISE)
-    assert set(pipeline.snapshot(plain, DEFAULT, Silent()).milliseconds) == {"records"}
+    assert set(pipeline.answer(SnapshotQuery(plain, DEFAULT)).milliseconds) == {"records"}
     bare = msgspec.structs.replace(plain, schedules=())
-    assert pipeline.snapshot(bare, DEFAULT, Silent()).milliseconds == {}
+    assert pipeline.answer(SnapshotQuery(bare, DEFAULT)).milliseconds == {}
 
 
 def test_what_is_left_out_is_said(pipeline: Pipeline) -> None:
@@ -119,13 +127,13 @@ def test_what_is_left_out_is_said(pipeline: Pipeline) -> None:
     off = msgspec.structs.replace(gone, on=False)
     steps = (*LEGALISE, APPLY)
     recipe = with_schedules(MLP, failing, changed, gone, off, steps=steps)
-    notes = [each.line() for each in pipeline.snapshot(recipe, DEFAULT, Silent()).notes]
+    notes = [each.line() for each in pipeline.answer(SnapshotQuery(recipe, DEFAULT)).notes]
     assert len(notes) == 3
     assert notes[0].startswith("matmul: step 4 of its schedule is left out (split loop 8 of matmul")
     assert "the schedule of matmul1 fits no function any more: its structure changed" in notes[1]
     assert "the schedule (fast) of conv2d fits no function any more" in notes[2]
     # The steps that can be applied are.
-    script = pipeline.text(recipe, "script", "matmul", Silent()).text
+    script = pipeline.answer(TextQuery(recipe, "matmul", "script")).text
     assert "T.parallel" in script
 
 
@@ -180,7 +188,7 @@ def test_twins_share_a_schedule(pipeline: Pipeline, tmp_path: Path) -> None:
     file = tmp_path / "twins.py"
     file.write_text(TWINS)
     recipe = Recipe(source=Source(spec=str(file)), steps=())
-    record = pipeline.workbench.schedule(recipe, "double", None, Silent())
+    record = pipeline.answer(ScheduleQuery(recipe, "double", None))
     assert record.twins == ("twofold",)
     schedule = Schedule(
         function="double", structure=record.structure, primitives=vectorized("scale", 1, 4)
@@ -188,7 +196,7 @@ def test_twins_share_a_schedule(pipeline: Pipeline, tmp_path: Path) -> None:
     for everywhere in (True, False):
         each = msgspec.structs.replace(schedule, everywhere=everywhere)
         scheduled = with_schedules(recipe, each, steps=(APPLY,))
-        snapshot = pipeline.snapshot(scheduled, DEFAULT, Silent())
+        snapshot = pipeline.answer(SnapshotQuery(scheduled, DEFAULT))
         expected = {"double", "twofold"} if everywhere else {"double"}
         assert set(snapshot.passes[-1].changed) == expected
-        assert pipeline.run(scheduled, Silent()).verdict == "match"
+        assert pipeline.answer(RunQuery(scheduled)).verdict == "match"

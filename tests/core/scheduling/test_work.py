@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tvm import te, tirx, topi
 
+from lowerscope.core.model.queries import WorkQuery
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.scheduling.work import work_of
 
@@ -91,4 +91,4 @@ def test_calls_are_those_of_main() -> None:
                 called[name] = called.get(name, 0) + 1
     assert max(called.values()) > 1
     for name, count in called.items():
-        assert pipeline.numbers.work(recipe, name, Silent()).calls == count
+        assert pipeline.answer(WorkQuery(recipe, name)).calls == count

@@ -9,8 +9,8 @@ import torch
 from tvm import relax
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import InputSpec, Recipe, Source
 
 FILE = """
@@ -82,7 +82,7 @@ def recipe(path: Path, entry: str, args: str = "{}") -> Recipe:
 def test_it_runs_on_inputs_of_its_shapes_and_is_compared_with_numpy(
     pipeline: Pipeline, path: Path, entry: str
 ) -> None:
-    record = pipeline.run(recipe(path, entry), Silent())
+    record = pipeline.answer(RunQuery(recipe(path, entry)))
     assert (record.verdict, record.reference) == ("match", "NumPy"), record.reason
     assert record.torch_ms is not None
     assert [output.dtype for output in record.outputs] == ["float32"] * (1 + (entry == "both"))
@@ -106,9 +106,9 @@ def test_a_function_may_make_it_from_arguments(pipeline: Pipeline, path: Path) -
 def test_a_difference_from_the_reference_is_told(pipeline: Pipeline, path: Path) -> None:
     symbolic = recipe(path, "symbolic")
     with pytest.raises(LowerscopeError, match="nothing says what the input N is"):
-        pipeline.run(symbolic, Silent())
+        pipeline.answer(RunQuery(symbolic))
     given = Recipe(source=symbolic.source, inputs=(InputSpec(name="N", shape=(2, 3)),))
-    record = pipeline.run(given, Silent())
+    record = pipeline.answer(RunQuery(given))
     assert (record.verdict, record.reference) == ("differ", "NumPy")
 
 
@@ -124,7 +124,7 @@ def test_what_main_cannot_call_is_refused(
     pipeline: Pipeline, path: Path, entry: str, reason: str
 ) -> None:
     with pytest.raises(LowerscopeError, match=reason) as caught:
-        pipeline.run(recipe(path, entry), Silent())
+        pipeline.answer(RunQuery(recipe(path, entry)))
     assert caught.value.problem.where == f"{path}:{entry}"
 
 
@@ -139,6 +139,6 @@ def test_of_several_the_user_is_asked(pipeline: Pipeline, tmp_path: Path) -> Non
     text = FILE.replace("def make(", "def _make(").replace("module = IRModule", "_ = IRModule")
     file.write_text(text, "utf-8")
     with pytest.raises(LowerscopeError, match="there are several candidates") as caught:
-        pipeline.run(recipe(file, ""), Silent())
+        pipeline.answer(RunQuery(recipe(file, "")))
     assert caught.value.problem.code == "choose-entry"
     assert caught.value.problem.choices[:2] == ("matmul", "fused")

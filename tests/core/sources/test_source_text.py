@@ -132,6 +132,33 @@ def test_an_input_file_that_exists_is_taken_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("x=n", InputSpec(name="x", shape=("n",))),
+        ("x= n ", InputSpec(name="x", shape=("n",))),
+        ("n", InputSpec(shape=("n",))),
+        ("x=n:int64", InputSpec(name="x", shape=("n",), dtype="int64")),
+        ("x=n.npy", InputSpec(name="x", file="n.npy")),
+    ],
+)
+def test_a_declared_dimension_alone_is_a_shape(
+    text: str, expected: InputSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert parse_input(text, {"n"}) == expected
+    Path("n").write_text("")
+    if text == "x=n":
+        assert parse_input(text, {"n"}) == InputSpec(name="x", file="n")
+
+
+def test_a_name_alone_that_is_neither_file_nor_dimension_is_refused_as_both() -> None:
+    line = message(lambda text: parse_input(text, {"n"}), "x=m")
+    assert "m is neither a file that can be read nor a dimension that is declared" in line
+    assert "--dim m=1..64" in line
+    assert "NAME=FILE" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
         ("x=", "nothing is given"),
         ("", "nothing is given"),
         ("x=:float32", "the shape is missing"),

@@ -125,7 +125,7 @@ def test_a_branch_on_a_value_is_an_error_with_its_line_and_the_way_out() -> None
         trace(Branch(), (X,), "fx")
     problem = caught.value.problem
     assert problem.where == f"{__file__}:{line_with('# the branch')}"
-    assert "symbolically traced variables cannot be used as inputs to control flow" in problem.what
+    assert "a condition depends on a tensor or its size" in problem.what
     assert problem.todo == "Try --tracer export"
     assert problem.code == "try-export"
     with pytest.raises(LowerscopeError) as caught:
@@ -209,21 +209,78 @@ def test_auto_takes_export_where_fx_cannot_and_says_why() -> None:
     traced = trace(Flow(), (X,), "auto")
     assert traced.tracer == "export"
     (note,) = traced.notes
-    assert "torch.fx cannot trace the model: 'len'" in note.text
+    assert "torch.fx cannot trace the model: it takes the len() of a tensor" in note.text
     assert note.text.endswith("torch.export traced it")
     assert note.where == f"{__file__}:{line_with('# the length')}"
+
+
+class Zeros(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.zeros(x.shape[0], 4)  # of its size
+
+
+class Chosen(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * [1, 2, 3, 4][x.shape[0]]  # from a list
+
+
+class Copied(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.tensor(x.shape[0])  # of an extent
+
+
+class Assigns(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + 1
+        x[0] = 2  # an element
+        return x
+
+
+class Raises(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.dtype is not torch.float32:
+            raise ValueError("only float32 will do")  # in words of its own
+        return x + 1
+
+
+@pytest.mark.parametrize(
+    ("model", "comment", "reason", "torchs"),
+    [
+        (Zeros(), "# of its size", "a value or a size of a tensor is needed", "zeros()"),
+        (Chosen(), "# from a list", "a value or a size of a tensor is needed", "list indices"),
+        (Copied(), "# of an extent", "a value or a size of a tensor is needed", "TypeError"),
+        (Assigns(), "# an element", "it assigns to elements of a tensor", "item assignment"),
+        (
+            Raises(),
+            "# in words of its own",
+            "it raises ValueError: only float32 will do",
+            "only float32 will do",
+        ),
+    ],
+)
+def test_fx_says_in_terms_of_the_model_what_it_cannot_follow(
+    model: nn.Module, comment: str, reason: str, torchs: str
+) -> None:
+    with pytest.raises(LowerscopeError) as caught:
+        trace(model, (X,), "fx")
+    problem = caught.value.problem
+    assert reason in problem.what
+    assert "roxy" not in problem.line()
+    assert problem.where == f"{__file__}:{line_with(comment)}"
+    assert "--tracer export" in problem.todo
+    assert torchs in problem.details
 
 
 def test_auto_gives_both_reasons_where_neither_can() -> None:
     with pytest.raises(LowerscopeError) as caught:
         trace(OnData(), (X,), "auto")
     problem = caught.value.problem
-    assert "torch.fx cannot trace the model: symbolically traced" in problem.what
+    assert "torch.fx cannot trace the model: a condition depends on" in problem.what
     assert "torch.export cannot trace the model: " in problem.what
     assert problem.where == f"{__file__}:{line_with('# of data')}"
     assert problem.code == ""
     assert "--tracer" not in problem.todo
-    assert len(problem.details.splitlines()) == 2
+    assert "symbolically traced variables cannot be used" in problem.details
 
 
 def test_export_alone_offers_fx() -> None:

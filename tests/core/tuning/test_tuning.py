@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from lowerscope.core.cli import main
+from lowerscope.core.model.queries import CheckQuery, RunQuery, ScheduleQuery, TuneQuery
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe, Source, Step, applied_to_model, with_tuned
 from lowerscope.core.records.tuning import Tuned, TuneOptions
 
@@ -32,7 +32,7 @@ def pipeline() -> Pipeline:
 
 @pytest.fixture(scope="module")
 def tuned(pipeline: Pipeline) -> Tuned:
-    return pipeline.tuning.tune(RECIPE, TuneOptions(trials=TRIALS), Silent())
+    return pipeline.answer(TuneQuery(RECIPE, TuneOptions(trials=TRIALS)))
 
 
 def test_the_best_is_a_history_that_computes_the_same(pipeline: Pipeline, tuned: Tuned) -> None:
@@ -51,19 +51,19 @@ def test_the_best_is_a_history_that_computes_the_same(pipeline: Pipeline, tuned:
     recipe = applied_to_model(msgspec.structs.replace(RECIPE, schedules=tuned.schedules), True)
     assert pipeline.stages(recipe).transformed.notes == ()
     for schedule in tuned.schedules:
-        checked = pipeline.numbers.check(recipe, schedule.function, None, 60.0, Silent())
+        checked = pipeline.answer(CheckQuery(recipe, schedule.function, None, 60.0))
         assert checked.verdict == "same", checked.reason
-        record = pipeline.workbench.schedule(recipe, schedule.function, None, Silent())
+        record = pipeline.answer(ScheduleQuery(recipe, schedule.function, None))
         assert {step.status for step in record.steps} == {"done"}
-    assert pipeline.run(recipe, Silent(), quick=True).verdict == "match"
+    assert pipeline.answer(RunQuery(recipe, quick=True)).verdict == "match"
 
 
 def test_a_second_time_the_database_answers(tuned: Tuned) -> None:
     fresh = Pipeline()
-    again = fresh.tuning.tune(RECIPE, TuneOptions(trials=TRIALS), Silent())
+    again = fresh.answer(TuneQuery(RECIPE, TuneOptions(trials=TRIALS)))
     assert all(each.from_database and not each.points for each in again.state.functions)
     assert again.schedules == tuned.schedules
-    assert fresh.tuning.tune(RECIPE, TuneOptions(trials=0), Silent()).schedules == tuned.schedules
+    assert fresh.answer(TuneQuery(RECIPE, TuneOptions(trials=0))).schedules == tuned.schedules
 
 
 def test_the_step_applies_what_was_found(

@@ -1,0 +1,16 @@
+"""Handler of export queries, imported on the first export."""
+
+from __future__ import annotations
+
+from lowerscope.core.export.catalogue import ExportRecord
+from lowerscope.core.model.queries import ExportQuery, answers
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Progress
+
+
+@answers(ExportQuery)
+def export(query: ExportQuery, pipeline: Pipeline, job: Progress) -> ExportRecord:
+    """Write files: see `folder.export_record`."""
+    from lowerscope.core.export.folder import export_record
+
+    return export_record(pipeline, query, job)

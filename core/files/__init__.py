@@ -1,0 +1,1 @@
+"""Files that Lowerscope keeps for the user."""

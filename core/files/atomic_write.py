@@ -1,0 +1,344 @@
+"""Atomic file writes, and removal of the temporary files of killed processes.
+
+Readers see the old file or the new one. A file is written under a temporary name beside its
+destination, and renamed. The temporary name is noted in the user's cache, in a file that is locked
+for as long as its process writes. `remove_leftovers` removes what processes that no longer run
+have noted, and nothing else. This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+import secrets
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from lowerscope.core.directories import open_directory, open_file, remove
+from lowerscope.core.user_cache import cache_folder, lock_file
+
+PREFIX = ".lowerscope-"
+
+WRITES = "LOWERSCOPE_WRITES"
+"""Environment variable of a command in a sandbox: a folder that the user lets it write to, and on
+a second line the folder of the sandbox in which files for it are left."""
+
+_NOTES = "unfinished"
+
+_PIECE = 1 << 20
+
+_EMPTY_AFTER = 60.0
+"""Seconds after which an empty note belongs to a process that was killed before it wrote it."""
+
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+
+
+def atomic_write(
+    path: Path,
+    content: str | bytes,
+    *,
+    durable: bool = False,
+    private: bool = False,
+    by_twin: bool = False,
+) -> None:
+    """Replace the content of a file; see `atomic_file`.
+
+    Parameters
+    ----------
+    path
+        The file.
+    content
+        A text is written in UTF-8, with its line ends as they are.
+    durable
+        Return once the file would survive a power failure.
+    private
+        See `atomic_file`.
+    by_twin
+        Exchange names with the file's twin, if it has one; see `make_twin`.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written; it is unchanged.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        if not (by_twin and _write_by_twin(path, data)):
+            with atomic_file(path, private=private) as made, made.open("wb") as file:
+                file.write(data)
+                if durable:
+                    _sync(file)
+    except OSError as error:
+        # The system does not name the file that a full disk has no room for.
+        error.filename = error.filename or str(path)
+        raise
+    if durable and hasattr(os, "O_DIRECTORY"):
+        folder = os.open(path.parent, os.O_DIRECTORY)
+        try:
+            os.fsync(folder)  # the name is in it
+        finally:
+            os.close(folder)
+
+
+@contextlib.contextmanager
+def atomic_file(path: Path, *, parents: bool = False, private: bool = False) -> Iterator[Path]:
+    """Yield the path of a temporary file that replaces a file when the body has ended.
+
+    If the body fails, the file is unchanged. A file keeps its mode. The target of a link is
+    replaced, not the link. What is no regular file, such as a pipe, is written to directly.
+
+    Parameters
+    ----------
+    path
+        The file. In a sandbox, a file in the folder of `WRITES` is written to the folder that
+        stands for it.
+    parents
+        Make the folders that it is in.
+    private
+        The file is in Lowerscope's cache: only this user may read it, its folders are made, and a
+        link is replaced, not its target.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    meant = path.absolute() if private else Path(os.path.realpath(path))
+    path = destination(meant)
+    if parents or private or path != meant:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir() and not (private and path.is_symlink()):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not private and path.exists() and not path.is_file():
+        yield path
+        return
+    with _made(path.parent, path.suffix) as made:
+        made.touch(0o600 if private else 0o666, exist_ok=False)
+        yield made
+        if not private:
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(made, stat.S_IMODE(path.stat().st_mode))
+        os.replace(made, path)
+
+
+@contextlib.contextmanager
+def atomic_folder(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder that replaces an empty folder, or none; see `atomic_file`.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    with _made(folder.parent) as made:
+        made.mkdir()
+        yield made
+        if folder.exists():
+            folder.rmdir()
+        made.rename(folder)
+
+
+def destination(path: Path) -> Path:
+    """Return the path that stands for `path` in a sandbox; elsewhere, `path`."""
+    target, _, folder = os.environ.get(WRITES, "").rpartition("\n")
+    if target and path.is_relative_to(target):
+        return Path(folder) / path.relative_to(target)
+    return path
+
+
+def copy_below(source: int, folder: Path, name: str, mode: int) -> None:
+    """Copy an open file to a name below a folder, in place of what is there.
+
+    Hostile code may be able to write to the folder: no link in it is followed, and one with the
+    name is replaced. The copy ends where the file ended at the start, and keeps its holes.
+
+    Parameters
+    ----------
+    source
+        The descriptor of the file, at its start.
+    folder
+        The folder, which is made if it does not exist.
+    name
+        A relative path; its folders are made as well.
+    mode
+        Mask of the copy's mode.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; what was there is unchanged.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    *parents, last = Path(name).parts
+    part = f"{PREFIX}{secrets.token_hex(6)}"
+    with contextlib.ExitStack() as stack:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        stack.callback(os.close, opened)
+        for each in parents:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(each, dir_fd=opened)
+            opened = open_directory(each, opened)
+            stack.callback(os.close, opened)
+        before = _status(last, opened)
+        if before is not None and stat.S_ISDIR(before.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(folder / name))
+        stack.enter_context(_noted(folder.joinpath(*parents, part)))
+        copy = open_file(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, opened)
+        try:
+            with os.fdopen(copy, "wb") as file:
+                _copy_data(source, file)
+                before = _status(last, opened)
+                if before is not None and stat.S_ISREG(before.st_mode):
+                    mode &= stat.S_IMODE(before.st_mode)
+                os.fchmod(copy, mode)
+            os.replace(part, last, src_dir_fd=opened, dst_dir_fd=opened)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(part, dir_fd=opened)
+            raise
+
+
+def twin_of(path: Path) -> Path:
+    """Return the path of a file's twin: a hidden file beside it."""
+    return path.parent / f".{path.name}~"
+
+
+def make_twin(path: Path) -> bool:
+    """Copy a file to its twin; return false if the two cannot exchange their names.
+
+    The kernel removes a mount from a file that another file replaces, such as the read-only mount
+    of a session that a sandbox can see. If two files exchange their names, the mounts remain. So
+    such a session is saved to its twin, which is mounted read-only as well, and the names are
+    exchanged.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made.
+    """
+    twin = twin_of(path)
+    twin.unlink(missing_ok=True)
+    with path.open("rb") as there, twin.open("xb") as made:
+        shutil.copyfileobj(there, made)
+    shutil.copymode(path, twin)
+    if _exchange(path, twin):
+        return True
+    twin.unlink()
+    return False
+
+
+def remove_leftovers() -> None:
+    """Remove the temporary files of processes that no longer run."""
+    for note in _notes().glob("*"):
+        # It is another user's, or another process removes it.
+        with contextlib.suppress(OSError):
+            _remove_leftover(note)
+
+
+def _write_by_twin(path: Path, data: bytes) -> bool:
+    """Write a file by way of its twin; return false if it has none."""
+    twin = twin_of(path)
+    if not path.is_file():
+        return False
+    try:
+        descriptor = os.open(twin, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        _sync(file)
+    return _exchange(twin, path)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    if rename is None:
+        return False
+    paths = (os.fsencode(one), os.fsencode(other))
+    done = rename(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE)
+    return bool(done == 0)
+
+
+def _sync(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _status(name: str, folder: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _copy_data(source: int, copy: IO[bytes]) -> None:
+    """Copy the data of a file without its holes: a hostile file may have any size."""
+    size, at = os.fstat(source).st_size, 0
+    while at < size:
+        try:
+            at = os.lseek(source, at, os.SEEK_DATA)
+            end = min(os.lseek(source, at, os.SEEK_HOLE), size)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            break  # a hole to the end
+        while at < end and (data := os.pread(source, min(end - at, _PIECE), at)):
+            copy.seek(at)
+            copy.write(data)
+            at += len(data)
+        if at < end:
+            break  # it has become shorter
+    copy.truncate(size)
+
+
+@contextlib.contextmanager
+def _made(folder: Path, suffix: str = "") -> Iterator[Path]:
+    """Yield a temporary path that is noted; what has it after an error is removed."""
+    made = folder / f"{PREFIX}{secrets.token_hex(6)}{suffix}"
+    with _noted(made):
+        try:
+            yield made
+        except BaseException:
+            remove(made)
+            raise
+
+
+@contextlib.contextmanager
+def _noted(path: Path) -> Iterator[None]:
+    note = _notes() / path.name.removeprefix(PREFIX)
+    with contextlib.ExitStack() as stack:
+        # Without a note, a killed process leaves its file. That is no reason not to write it.
+        with contextlib.suppress(OSError):
+            note.parent.mkdir(parents=True, exist_ok=True)
+            opened = stack.enter_context(note.open("xb", buffering=0))
+            stack.callback(note.unlink, missing_ok=True)
+            lock_file(opened)
+            opened.write(os.fsencode(path))
+        yield
+
+
+def _remove_leftover(note: Path) -> None:
+    if sys.platform == "win32":
+        return  # locks tell nothing there: see `lock_file`
+    with os.fdopen(open_file(note), "rb") as opened:
+        if not lock_file(opened):
+            return
+        path = Path(os.fsdecode(opened.read()))
+        if path.name.startswith(PREFIX) and path.is_absolute():
+            with contextlib.suppress(FileNotFoundError):
+                if path.lstat().st_uid == os.getuid():
+                    remove(path)
+        elif time.time() - os.fstat(opened.fileno()).st_mtime < _EMPTY_AFTER:
+            return
+    note.unlink(missing_ok=True)
+
+
+def _notes() -> Path:
+    return cache_folder() / _NOTES

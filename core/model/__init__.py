@@ -1,0 +1,1 @@
+"""Plain values that the window and its children share."""

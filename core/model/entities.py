@@ -1,0 +1,13 @@
+"""Ids of entities: ``fx:linear0``, ``relax:main/lv1``, ``tir:dense``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def name_of(entity: str) -> str:
+    """Return an id without its kind: ``linear0`` of ``fx:linear0``, ``lv1`` of a binding."""
+    kind, _, name = entity.partition(":")
+    if kind == "torch":
+        return Path(name).name
+    return name.partition("/")[2] or name if kind == "relax" else name

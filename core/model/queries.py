@@ -1,0 +1,589 @@
+"""Queries to the child processes, as values.
+
+A query is a frozen value that says everything about itself: which child answers it, in which lane,
+and the text for the work while it runs. The function that answers stands beside the code that
+computes the answer, marked with `answers`. This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
+
+import msgspec
+
+from lowerscope.core.export.catalogue import ExportRecord, Wanted
+from lowerscope.core.model.graph import FITS, GraphName, GraphRecord
+from lowerscope.core.model.text_metrics import TextMetrics
+from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.agreement import AgreementRecord
+from lowerscope.core.records.comparison import Comparison, Saved, TensorPlace, Window
+from lowerscope.core.records.difference import DifferenceRecord, GraphDifference, Side
+from lowerscope.core.records.fault import GuardedRun
+from lowerscope.core.records.model import ValuesRecord
+from lowerscope.core.records.numbers import Checked, Measured, Peaks, Work
+from lowerscope.core.records.passes import PassType
+from lowerscope.core.records.remote import Remote, RemoteState
+from lowerscope.core.records.run import KEEP, RunPart, RunRecord
+from lowerscope.core.records.run_step import RunStep
+from lowerscope.core.records.schedule import ByRule, Move, RuledFunction, ScheduleRecord
+from lowerscope.core.records.snapshot import (
+    FunctionRecord,
+    Snapshot,
+    SourceLine,
+    TextRecord,
+    View,
+)
+from lowerscope.core.records.steps import Moment, PassRecord
+from lowerscope.core.records.target import TargetRecord
+from lowerscope.core.records.times import RunTimes
+from lowerscope.core.records.translation import NodeTranslation
+from lowerscope.core.records.tuning import Tuned, TuneOptions, TuneState
+from lowerscope.core.schedules import Reference, Schedule
+from lowerscope.core.session_files import Layout
+
+Role = Literal["engine", "worker"]
+LaneName = Literal["heavy", "light"]
+
+A = TypeVar("A")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Query(msgspec.Struct, Generic[A], frozen=True):
+    """A query whose answer is an `A`; it is its own key in a cache.
+
+    Attributes
+    ----------
+    runs_on
+        The child that answers, unless `child` says otherwise.
+    lane
+        Queries in the ``"light"`` lane are answered while one in the ``"heavy"`` lane runs. Within
+        a lane, one runs after the other.
+    cached_first
+        Answered in the light lane from results that are cached, and computed in the heavy lane
+        where they are not. Such an answer depends on nothing but the query and the files behind it.
+    doing
+        The work in words that follow "while".
+    """
+
+    runs_on: ClassVar[Role] = "engine"
+    lane: ClassVar[LaneName] = "heavy"
+    cached_first: ClassVar[bool] = False
+    doing: ClassVar[str] = "answering"
+
+    def __init_subclass__(cls, **_options: Any) -> None:
+        super().__init_subclass__()
+        known = QUERIES.setdefault(cls.__name__, cls)
+        assert known.__module__ == cls.__module__, f"two queries are called {cls.__name__}"
+
+    @property
+    def child(self) -> Role:
+        """The child that answers."""
+        return self.runs_on
+
+
+QUERIES: dict[str, type[Query[Any]]] = {}
+"""All queries by name."""
+
+
+def answer_type(query: type[Query[A]]) -> Any:
+    """Return the type of the answers to queries of a class."""
+    (base,) = query.__orig_bases__  # type: ignore[attr-defined]
+    (answer,) = get_args(base)
+    return answer
+
+
+@dataclass(frozen=True)
+class Answering:
+    """The code behind queries of one class.
+
+    Attributes
+    ----------
+    answer
+        Takes the query, the pipeline and the job; returns the answer.
+    is_cached
+        Takes the same; returns whether answering derives no module. For queries that are answered
+        from cached results first.
+    """
+
+    answer: Callable[..., Any]
+    is_cached: Callable[..., bool] | None = None
+
+
+ANSWERING: dict[str, Answering] = {}
+"""The code behind queries, by their names, as far as it has been imported."""
+
+
+def answers(
+    query: type[Query[A]], is_cached: Callable[..., bool] | None = None
+) -> Callable[[Function], Function]:
+    """Return a decorator that has a function answer queries of a class: see `Answering`."""
+    assert query.cached_first == (is_cached is not None), query
+
+    def register(function: Function) -> Function:
+        ANSWERING[query.__name__] = Answering(function, is_cached)
+        return function
+
+    return register
+
+
+def _built(*moments: Moment | None) -> Role:
+    """Return the child that has the modules at some steps: the engine never compiles."""
+    at_build = any(moment is not None and moment.clock == "build" for moment in moments)
+    return "worker" if at_build else "engine"
+
+
+# --- the model and its modules -------------------------------------------------------------------
+
+
+class SnapshotQuery(Query[Snapshot], frozen=True):
+    """All that the window shows of a recipe at once; its graph is laid out for these metrics."""
+
+    recipe: Recipe
+    metrics: TextMetrics
+    doing = "lowering the model"
+
+
+class TextQuery(Query[TextRecord], frozen=True):
+    """A text of a function after the passes, or of the whole module before them; or of either at a
+    step between.
+
+    Attributes
+    ----------
+    view
+        ``"script"``, ``"numpy"`` or ``"te"``; or, without a name, ``"builder"`` for the program
+        that builds the module, or ``"metadata"`` for its script with metadata; or, for compiled
+        code, ``"bytecode"``, ``"llvm"`` or ``"asm"``.
+    """
+
+    recipe: Recipe
+    name: str = ""
+    view: View = "script"
+    moment: Moment | None = None
+    cached_first = True
+    lane = "light"
+    doing = "printing a function"
+
+    @property
+    def child(self) -> Role:
+        """The worker, which compiles, for compiled code."""
+        return "worker" if self.view in ("bytecode", "llvm", "asm") else _built(self.moment)
+
+
+class CatalogueQuery(Query[tuple[PassType, ...]], frozen=True):
+    """The passes that steps of a recipe can name: TVM's, and those of its files."""
+
+    recipe: Recipe
+    lane = "light"
+    doing = "listing the passes"
+
+
+class FunctionsQuery(Query[tuple[FunctionRecord, ...]], frozen=True):
+    """The functions of the module at a step."""
+
+    recipe: Recipe
+    moment: Moment
+    cached_first = True
+    lane = "light"
+    doing = "listing functions"
+
+    @property
+    def child(self) -> Role:
+        """The worker for modules of the build."""
+        return _built(self.moment)
+
+
+class GraphQuery(Query[GraphRecord], frozen=True):
+    """A graph of a recipe, laid out for fonts of these metrics.
+
+    Attributes
+    ----------
+    graph
+        ``"fx"``, or ``"relax"`` for the module before the passes, or at a ``moment``.
+    expanded
+        Ids of the modules that are expanded; ``None`` for the level that fits a picture of
+        ``fits``, width and height in pixels.
+    """
+
+    recipe: Recipe
+    metrics: TextMetrics
+    graph: GraphName = "relax"
+    moment: Moment | None = None
+    expanded: tuple[str, ...] | None = None
+    fits: tuple[float, float] = FITS
+    cached_first = True
+    lane = "light"
+    doing = "drawing a graph"
+
+    @property
+    def child(self) -> Role:
+        """The worker for modules of the build."""
+        return _built(self.moment)
+
+
+class DifferenceQuery(Query[DifferenceRecord], frozen=True):
+    """The difference of two modules, function by function."""
+
+    old: Side
+    new: Side
+    cached_first = True
+    lane = "light"
+    doing = "comparing two modules"
+
+    @property
+    def child(self) -> Role:
+        """The worker for modules of the build."""
+        return _built(self.old.moment, self.new.moment)
+
+
+class GraphDifferenceQuery(Query[GraphDifference], frozen=True):
+    """The difference of the data flow of a Relax function, laid out for fonts of these metrics."""
+
+    old: Side
+    new: Side
+    metrics: TextMetrics
+    function: str = "main"
+    cached_first = True
+    lane = "light"
+    doing = "comparing two graphs"
+
+    @property
+    def child(self) -> Role:
+        """The worker for modules of the build."""
+        return _built(self.old.moment, self.new.moment)
+
+
+class ValuesQuery(Query[ValuesRecord], frozen=True):
+    """Statistics of the tensor called ``name``: see `comparing.finding_tensors`."""
+
+    recipe: Recipe
+    name: str
+    cached_first = True
+    lane = "light"
+    doing = "reading a tensor"
+
+
+class SaveValuesQuery(Query[str], frozen=True):
+    """Write the tensor called ``name`` to ``file``, a ``.npy``; the answer is the path."""
+
+    recipe: Recipe
+    name: str
+    file: str
+    doing = "saving a tensor"
+
+
+class TranslationQuery(Query[NodeTranslation], frozen=True):
+    """The translation of ``node``: its rules with their source, and the work of ``emit_te``."""
+
+    recipe: Recipe
+    node: str
+    cached_first = True
+    lane = "light"
+    doing = "looking up a translation"
+
+
+class WriteRuleQuery(Query[SourceLine], frozen=True):
+    """Write a working rule for ``node`` into ``file``; the answer is its location."""
+
+    recipe: Recipe
+    node: str
+    file: str
+    doing = "writing a rule"
+
+
+class BuildStepsQuery(Query[tuple[PassRecord, ...]], frozen=True):
+    """The passes of TVM's own build."""
+
+    recipe: Recipe
+    runs_on = "worker"
+    doing = "compiling the model"
+
+
+# --- schedules -----------------------------------------------------------------------------------
+
+
+class ScheduleQuery(Query[ScheduleRecord], frozen=True):
+    """``function`` after the first ``index`` primitives of its schedule; all for ``None``.
+
+    Its schedule is the one of ``recipe.schedules`` that is on; without one, it has no primitives.
+    """
+
+    recipe: Recipe
+    function: str
+    index: int | None = None
+    cached_first = True
+    lane = "light"
+    doing = "applying a schedule"
+
+
+class MovesQuery(Query[tuple[Move, ...]], frozen=True):
+    """The primitives that are legal after ``index``, for the selection ``chosen`` in the tree."""
+
+    recipe: Recipe
+    function: str
+    index: int | None = None
+    chosen: tuple[Reference, ...] = ()
+    cached_first = True
+    lane = "light"
+    doing = "listing legal primitives"
+
+
+class ByRuleQuery(Query[ByRule], frozen=True):
+    """The primitives of the first rule that fits a function with nothing done to it."""
+
+    recipe: Recipe
+    function: str
+    lane = "light"
+    doing = "scheduling by rule"
+
+
+class RulesQuery(Query[tuple[RuledFunction, ...]], frozen=True):
+    """The outcome of the rules for each function that the model has before it is scheduled."""
+
+    recipe: Recipe
+    doing = "scheduling the model by rules"
+
+
+class ScheduleProgramQuery(Query[str], frozen=True):
+    """A schedule as a Python program, even if no function exists to apply it to."""
+
+    schedule: Schedule
+    lane = "light"
+    doing = "writing a schedule as Python"
+
+
+class WorkQuery(Query[Work], frozen=True):
+    """The work of one call of ``function``, and how often the model calls it."""
+
+    recipe: Recipe
+    function: str
+    cached_first = True
+    lane = "light"
+    doing = "counting operations"
+
+
+class PeaksQuery(Query[Peaks], frozen=True):
+    """The peaks of this machine with the target and the threads of ``recipe``.
+
+    They are measured once and cached; ``again`` measures them once more, and the best of both
+    counts.
+    """
+
+    recipe: Recipe
+    again: bool = False
+    runs_on = "worker"
+    doing = "measuring the machine"
+
+
+class MeasureQuery(Query[Measured], frozen=True):
+    """The time of ``function`` after the first ``index`` primitives of its schedule."""
+
+    recipe: Recipe
+    function: str
+    index: int | None = None
+    runs_on = "worker"
+    doing = "measuring a function"
+
+
+class CheckQuery(Query[Checked], frozen=True):
+    """``function`` after the first ``index`` primitives, compared with the unscheduled one.
+
+    Both get the same random inputs; ``seconds`` is the time that it may take in all.
+    """
+
+    recipe: Recipe
+    function: str
+    index: int | None = None
+    seconds: float = 30.0
+    runs_on = "worker"
+    doing = "checking a schedule"
+
+
+class TuneQuery(Query[Tuned], frozen=True):
+    """Search schedules for functions of ``recipe``.
+
+    It runs until it is done or cancelled; meanwhile `TuneStateQuery` and `PauseTuningQuery` are
+    answered at once.
+    """
+
+    recipe: Recipe
+    options: TuneOptions = TuneOptions()
+    runs_on = "worker"
+    doing = "tuning"
+
+
+class TuneStateQuery(Query[TuneState], frozen=True):
+    """The state of the present or latest tuning."""
+
+    runs_on = "worker"
+    lane = "light"
+    doing = "reading the state of the tuning"
+
+
+class PauseTuningQuery(Query[TuneState], frozen=True):
+    """Pause the present tuning after the trial that is under way, or resume it."""
+
+    paused: bool
+    runs_on = "worker"
+    lane = "light"
+    doing = "pausing the tuning"
+
+
+# --- targets and other machines ------------------------------------------------------------------
+
+
+class TargetsQuery(Query[tuple[TargetRecord, ...]], frozen=True):
+    """The effect of each of some targets; without one, of those of the catalogue."""
+
+    texts: tuple[str, ...] = ()
+    threads: int = 0
+    lane = "light"
+    doing = "reading targets"
+
+
+class RemoteQuery(Query[RemoteState], frozen=True):
+    """The machines of a tracker, and the state of one with the key."""
+
+    remote: Remote
+    runs_on = "worker"
+    doing = "querying another machine"
+
+
+# --- runs ----------------------------------------------------------------------------------------
+
+
+class RunQuery(Query[RunRecord], frozen=True):
+    """Build and run, compare with torch, and time both.
+
+    Attributes
+    ----------
+    quick
+        Answer soon: the times are of one call.
+    keep
+        Bytes of the run's values that may be kept, so that they can be shown.
+    part, before
+        Of an earlier run of the same module, ``before``, one part can be made anew: the verdict,
+        by other tolerances; or the times, in another way.
+    """
+
+    recipe: Recipe
+    quick: bool = False
+    keep: int = KEEP
+    part: RunPart = "all"
+    before: RunRecord | None = None
+    runs_on = "worker"
+    doing = "running the model"
+
+
+class VariantTimesQuery(Query[tuple[tuple[RunTimes, ...], ...]], frozen=True):
+    """The times of recipes of one source, with the same inputs and threads, by turns."""
+
+    recipes: tuple[Recipe, ...]
+    runs_on = "worker"
+    doing = "timing variants of the model"
+
+
+class AgreementQuery(Query[AgreementRecord], frozen=True):
+    """Build, run each sample of the set of inputs at ``path``, and compare with torch."""
+
+    recipe: Recipe
+    path: str
+    runs_on = "worker"
+    doing = "running a set of inputs"
+
+
+class GuardQuery(Query[GuardedRun], frozen=True):
+    """Build and run once, each call with guarded memory, to find out-of-bounds writes."""
+
+    recipe: Recipe
+    runs_on = "worker"
+    doing = "running with guarded memory"
+
+
+class ExportQuery(Query[ExportRecord], frozen=True):
+    """Write files to ``folder``, in place of those of ``replacing``.
+
+    Attributes
+    ----------
+    record
+        Of a run, for the report; without one, the model is run.
+    painted
+        Names of the pictures that the window paints by itself.
+    kinds, level
+        Formats of graphs that are text, and the modules that are expanded in them.
+    layout
+        Of the window, for the session.
+    """
+
+    recipe: Recipe
+    wanted: tuple[Wanted, ...]
+    folder: str
+    replacing: tuple[str, ...] = ()
+    painted: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    level: str = "fit"
+    record: RunRecord | None = None
+    layout: Layout = Layout()
+    runs_on = "worker"
+    doing = "exporting"
+
+
+class ComparisonQuery(Query[Comparison], frozen=True):
+    """The tensor at ``place`` in the last run, which has to be of ``recipe``, beside torch's."""
+
+    recipe: Recipe
+    place: TensorPlace
+    runs_on = "worker"
+    doing = "comparing a tensor"
+
+
+class WindowQuery(Query[Window], frozen=True):
+    """A piece of the tensor at ``place`` in the last run, in ``cells`` rows and columns at most.
+
+    Attributes
+    ----------
+    leading
+        An index in each dimension before the last two; those that are missing are 0.
+    top, left, rows, columns
+        First row and column, and how many elements from there; 0 for all. Elements outside of the
+        tensor are left out.
+    """
+
+    recipe: Recipe
+    place: TensorPlace
+    leading: tuple[int, ...] = ()
+    top: int = 0
+    left: int = 0
+    rows: int = 0
+    columns: int = 0
+    cells: int = 256
+    runs_on = "worker"
+    doing = "reading a tensor"
+
+
+class SaveRunValuesQuery(Query[str], frozen=True):
+    """Write the tensor at ``place`` to ``file``, a ``.npy``; the answer is the path.
+
+    ``side`` is ``"tvm"``, ``"torch"`` or ``"difference"``, ours - torch.
+    """
+
+    recipe: Recipe
+    place: TensorPlace
+    file: str
+    side: Saved = "tvm"
+    runs_on = "worker"
+    doing = "saving a tensor"
+
+
+class RunStepQuery(Query[RunStep], frozen=True):
+    """The tensors that the call of this index has read and written in the last run, of ``recipe``.
+
+    ``lines`` are the first and the last line of the bytecode that is to be given with it, from 1.
+    """
+
+    recipe: Recipe
+    call: int
+    lines: tuple[int, int] = (0, 0)
+    runs_on = "worker"
+    doing = "reading a call"

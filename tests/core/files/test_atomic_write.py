@@ -1,0 +1,91 @@
+"""Files take the place of others whole, and who is killed meanwhile leaves nothing for good."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lowerscope.core.export.files import text_file, write_files
+from lowerscope.core.files.atomic_write import PREFIX, atomic_file, atomic_folder, remove_leftovers
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from lowerscope.core.export.files import File, write_files
+from lowerscope.core.files.atomic_write import atomic_folder
+
+def write(path):
+    path.write_text("half of it")
+    with atomic_folder(path.parent / "unpacked") as folder:
+        (folder / "inside").write_text("more")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+write_files(Path(sys.argv[1]), (File("report.html", write),))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    return folder
+
+
+def test_what_a_killed_export_has_left_goes_with_the_next_and_nothing_else(folder: Path) -> None:
+    (folder / "report.html").write_text("the old one")
+    others = [folder / f"{PREFIX}of-somebody", folder / f"{PREFIX}0123456789ab.html"]
+    for each in others:
+        each.write_text("not noted anywhere")
+    process = subprocess.run([sys.executable, "-c", KILLED, str(folder)], check=False)
+    assert process.returncode == -signal.SIGKILL
+    assert len([*folder.iterdir()]) == 1 + len(others) + 2
+    # What is being written at the same time stays.
+    with atomic_file(folder / "other.txt") as made:
+        made.write_text("still at it")
+        elsewhere = folder.parent / "elsewhere"
+        write_files(elsewhere, (text_file("a.txt", "a"),))
+        assert made.read_text() == "still at it"
+    names = {each.name for each in folder.iterdir()}
+    assert names == {"report.html", "other.txt", *(each.name for each in others)}
+    assert (folder / "report.html").read_text() == "the old one"
+    assert os.listdir(folder.parent / "cache" / "lowerscope" / "unfinished") == []
+
+
+def test_a_file_keeps_its_mode_and_a_link_stays_one(folder: Path) -> None:
+    real, link = folder / "real.py", folder / "link.py"
+    real.write_text("old")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    with atomic_file(link) as made:
+        made.write_text("new")
+    assert link.is_symlink()
+    assert (real.read_text(), real.stat().st_mode & 0o777) == ("new", 0o640)
+    with pytest.raises(ZeroDivisionError), atomic_file(link) as made:
+        made.write_text(str(1 // 0))
+    with pytest.raises(IsADirectoryError), atomic_file(folder):
+        pass
+    assert sorted(os.listdir(folder)) == ["link.py", "real.py"]
+    # What is no plain file, such as a terminal, cannot be replaced.
+    with atomic_file(Path(os.devnull)) as made:
+        assert made == Path(os.devnull)
+    with atomic_folder(folder / "new") as made:
+        (made / "inside").write_text("x")
+    assert os.listdir(folder / "new") == ["inside"]
+
+
+def test_a_note_says_nothing_of_other_files(folder: Path) -> None:
+    """Code in a sandbox writes to the cache: what a note names has to be one of ours."""
+    mine = folder / "mine.txt"
+    mine.write_text("mine")
+    with atomic_file(folder / "a.txt") as made:
+        made.write_text("a")
+        (notes,) = (folder.parent / "cache" / "lowerscope" / "unfinished").iterdir()
+        (notes.parent / "evil").write_bytes(os.fsencode(mine))
+    remove_leftovers()
+    assert mine.read_text() == "mine"
