@@ -166,9 +166,10 @@ class EngineClient(QObject):
         """Stop the child and its subprocesses within half a second; drop all requests."""
         self._restart_timer.stop()
         self._outstanding.clear()
-        if self._child is not None:
-            self._child.close()
-            self._child = None
+        # Killed ones that have not ended yet are waited for, too: Qt must not destroy them before.
+        for child in self.findChildren(ChildProcess):
+            child.close()
+        self._child = None
         self._ready = False
         self._let_go()
         self._set_state("stopped")

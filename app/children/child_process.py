@@ -45,7 +45,8 @@ LOG_TAIL = 16_000
 """Characters of the log kept for the diagnosis of a crash."""
 
 CLOSE_MS = 300
-KILL_MS = 1000
+KILL_MS = 5000
+"""The kernel may be slow to free the memory of a killed process."""
 
 _OF_SIGNAL = 128
 """Exit codes above this mean, in a shell's convention, that a signal killed the process."""
