@@ -21,7 +21,7 @@ from lowerscope.app.preferences import preferences_of
 from lowerscope.app.widgets.typefaces import CODE_PIXELS, ui_family
 from lowerscope.core.memory_limit import usual_limit
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.sources.samples import PREFIX
+from lowerscope.core.sources.spec import PREFIX
 
 if TYPE_CHECKING:
     from lowerscope.app.engine_client import EngineClient

@@ -12,7 +12,7 @@ from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.session_files import files_of
 from lowerscope.core.sources.files import neighbours
-from lowerscope.core.sources.samples import PREFIX
+from lowerscope.core.sources.spec import PREFIX
 
 SETTLED_MS = 200
 """Quiet period before a file counts as saved: editors write in several steps."""

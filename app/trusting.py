@@ -23,7 +23,7 @@ from lowerscope.core.passes.databases import database_files
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.session_files import Hashes, files_of
 from lowerscope.core.sources.files import neighbours
-from lowerscope.core.sources.samples import PREFIX
+from lowerscope.core.sources.spec import PREFIX
 
 
 class Trusting(QObject):

@@ -50,8 +50,7 @@ from lowerscope.core.errors import LowerscopeError, Problem, last_line, problem_
 from lowerscope.core.model.queries import WriteRuleQuery
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.schedule import CHECK_THREAD
-from lowerscope.core.sources.samples import samples
-from lowerscope.core.sources.spec import source_kind, source_path
+from lowerscope.core.sources.spec import samples, source_kind, source_path
 from lowerscope.core.user_paths import check_not_read, user_path
 
 if TYPE_CHECKING:

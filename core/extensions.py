@@ -12,8 +12,7 @@ from typing import Any
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering.user_rules import UserRule, gathering
-from lowerscope.core.passes.catalogue import Pass
-from lowerscope.core.passes.user_passes import user_passes
+from lowerscope.core.passes.catalogue import Pass, user_passes
 from lowerscope.core.recipe import Extension
 from lowerscope.core.records.snapshot import Note, SourceLine
 from lowerscope.core.sources.environments import Environment

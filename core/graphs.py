@@ -18,10 +18,14 @@ from lowerscope.core.progress import Progress
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import relax_functions
 from lowerscope.core.rendering.fx_nodes import fx_nodes
-from lowerscope.core.rendering.graphs.fused_groups import FusedGroup, groups_in, is_group
 from lowerscope.core.rendering.graphs.fx_graph import fx_graph
 from lowerscope.core.rendering.graphs.hierarchy import Opening
-from lowerscope.core.rendering.graphs.relax_graph import relax_graph
+from lowerscope.core.rendering.graphs.relax_graph import (
+    FusedGroup,
+    groups_in,
+    is_group,
+    relax_graph,
+)
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.stages import Stages
 from lowerscope.core.tracing.tracing import TracedModel

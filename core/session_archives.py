@@ -34,7 +34,7 @@ from lowerscope.core.session_files import (
     load_session,
     session_text,
 )
-from lowerscope.core.sources.samples import PREFIX
+from lowerscope.core.sources.spec import PREFIX
 from lowerscope.core.user_paths import not_done, user_path
 
 ARCHIVE = ".zip"

@@ -28,8 +28,8 @@ from lowerscope.core.relax_bindings import calls_of
 from lowerscope.core.rendering.functions import function_records
 from lowerscope.core.rendering.fx_nodes import fx_nodes
 from lowerscope.core.rendering.graphs.fx_graph import fx_graph
-from lowerscope.core.rendering.node_map import translation_records
 from lowerscope.core.rendering.script import relax_text
+from lowerscope.core.rendering.te_steps import translation_records
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.pictures import picture_of
 from lowerscope.core.tracing.tracing import TracedModel

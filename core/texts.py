@@ -23,15 +23,15 @@ from lowerscope.core.records.snapshot import Span, TextRecord, View
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import relax_functions
 from lowerscope.core.relax_constants import elements_of
+from lowerscope.core.rendering.function_source import source_text
 from lowerscope.core.rendering.functions import prim_funcs_of
-from lowerscope.core.rendering.fx_code import fx_code
+from lowerscope.core.rendering.fx_nodes import fx_code
 from lowerscope.core.rendering.metadata import metadata_text
 from lowerscope.core.rendering.programs.builder_text import BuilderText, builder_text
 from lowerscope.core.rendering.programs.numpy_graph import numpy_graph_text
 from lowerscope.core.rendering.programs.numpy_text import numpy_text
 from lowerscope.core.rendering.programs.te_text import te_text
 from lowerscope.core.rendering.script import function_text, relax_text
-from lowerscope.core.rendering.source_text import source_text
 from lowerscope.core.stages import Stages
 
 _NATIVE: Mapping[str, Callable[[Stages, str, Moment | None], TextRecord]] = {

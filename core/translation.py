@@ -17,14 +17,14 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
 from lowerscope.core.records.translation import NodeTranslation, RuleSource
 from lowerscope.core.relax_bindings import binding_ids
-from lowerscope.core.rendering.function_source import function_source, functions_in
-from lowerscope.core.rendering.library_call import (
+from lowerscope.core.rendering.function_source import (
     called_by,
+    function_source,
+    functions_in,
     library_call_text,
     name_of_called,
 )
-from lowerscope.core.rendering.node_map import ValueNames
-from lowerscope.core.rendering.te_steps import te_records
+from lowerscope.core.rendering.te_steps import ValueNames, te_records
 from lowerscope.core.stages import Stages
 
 

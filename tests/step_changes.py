@@ -16,7 +16,7 @@ from lowerscope.core.recipe import Recipe, Source, Strategy
 from lowerscope.core.records.difference import FunctionDifference, Side
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.rendering.node_map import translation_records
+from lowerscope.core.rendering.te_steps import translation_records
 from lowerscope.core.schedules import Schedule
 from lowerscope.core.stages import Stages
 from lowerscope.core.texts import write_text

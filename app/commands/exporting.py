@@ -210,7 +210,7 @@ class ExportCommands(QObject):
 
     def save_patch(self) -> None:
         """Save the difference shown, in the format of ``diff -u``."""
-        from lowerscope.core.rendering.unified_text import unified_text
+        from lowerscope.core.rendering.difference import unified_text
 
         window, tr = self._window, self._window.tr
         panes = window.made_panes

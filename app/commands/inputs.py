@@ -10,7 +10,7 @@ from PySide6.QtCore import QMimeData, QObject
 
 from lowerscope.app.actions import Command
 from lowerscope.app.commands.parameters import take_parameters, takes_parameters
-from lowerscope.core.sources.no_sources import WEIGHTS
+from lowerscope.core.sources.spec import WEIGHTS
 
 if TYPE_CHECKING:
     from lowerscope.app.views.inputs_page import InputsPage

@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from lowerscope.app.actions import Command
 from lowerscope.app.opening import with_source
-from lowerscope.core.sources.no_sources import WEIGHTS
-from lowerscope.core.sources.spec import MEMORY, is_file
+from lowerscope.core.sources.spec import MEMORY, WEIGHTS, is_file
 
 if TYPE_CHECKING:
     from lowerscope.app.window import MainWindow

@@ -19,7 +19,7 @@ from lowerscope.core.records.difference import (
     Side,
     Status,
 )
-from lowerscope.core.rendering.changed_words import changed_words
+from lowerscope.core.rendering.difference import changed_words
 
 LIST_WIDTH = 240
 

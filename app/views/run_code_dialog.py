@@ -13,7 +13,7 @@ from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.plain_text import Label, literal
 from lowerscope.core.plain_files import read_plain
-from lowerscope.core.sources.readable_source import long_lines, readable_source
+from lowerscope.core.sources.approved_files import long_lines, readable_source
 
 MOST = 1 << 20
 """Maximum characters shown of a file."""

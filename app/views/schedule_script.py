@@ -15,8 +15,7 @@ from lowerscope.app.workbench.trying import Preview
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.schedule import ScheduleRecord, StepError
 from lowerscope.core.records.snapshot import TextRecord
-from lowerscope.core.rendering.changed_words import changed_words
-from lowerscope.core.rendering.difference import line_runs
+from lowerscope.core.rendering.difference import changed_words, line_runs
 
 
 class ScheduleScript(QWidget):

@@ -15,7 +15,7 @@ from lowerscope.app.widgets.code.view import CodeView, Span
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.snapshot import Card, TextRecord
-from lowerscope.core.rendering.line_matching import matching_lines
+from lowerscope.core.rendering.difference import matching_lines
 
 Hide = Callable[[str], Mapping[int, tuple[int, int]]]
 

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.widgets.link_row import PADDING, LinkRow
 from lowerscope.app.widgets.plain_text import Label
-from lowerscope.core.sources.samples import samples
+from lowerscope.core.sources.spec import samples
 
 
 class WelcomePage(QScrollArea):

@@ -146,7 +146,7 @@ def _module_at(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) 
 
 
 def _difference(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str:
-    from lowerscope.core.rendering.unified_text import unified_text
+    from lowerscope.core.rendering.difference import unified_text
 
     moment = _moment(pipeline, recipe, options)
     old, new = (Side(recipe=recipe, moment=moment, before=before) for before in (True, False))

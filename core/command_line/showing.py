@@ -27,12 +27,16 @@ from lowerscope.core.records.run import NOT_THERE, Prediction, RunRecord, SizeRe
 from lowerscope.core.records.snapshot import View
 from lowerscope.core.relax_bindings import relax_functions
 from lowerscope.core.rendering.functions import prim_funcs_of
-from lowerscope.core.rendering.fx_table import print_table
-from lowerscope.core.rendering.library_table import print_library
-from lowerscope.core.rendering.parameter_table import print_parameters, print_values
 from lowerscope.core.rendering.script import function_text, module_text
 from lowerscope.core.rendering.time_text import claims_text, times_text
-from lowerscope.core.rendering.translation_text import print_node_map, print_translation
+from lowerscope.core.rendering.translation_text import (
+    print_library,
+    print_node_map,
+    print_parameters,
+    print_table,
+    print_translation,
+    print_values,
+)
 from lowerscope.core.scheduling.whole_model import SCHEDULE_NOTE
 from lowerscope.core.snapshot import fx_nodes_of
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from lowerscope.core.comparing.finding_tensors import constants_by_name
 from lowerscope.core.memo import key_of
-from lowerscope.core.passes.function_changes import (
+from lowerscope.core.passes.recording import (
     compared_values,
     constant_tensors,
     paired_constants,

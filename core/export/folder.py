@@ -46,7 +46,7 @@ from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.variant import Variant
-from lowerscope.core.rendering.fx_table import print_table
+from lowerscope.core.rendering.translation_text import print_table
 from lowerscope.core.session_files import Layout
 from lowerscope.core.snapshot import fx_nodes_of
 from lowerscope.core.stages import Stages

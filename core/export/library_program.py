@@ -18,8 +18,7 @@ from torch.overrides import resolve_name
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering.library import Argument, LibraryFunction, Size
-from lowerscope.core.lowering.library_modules import ModuleCall, content_of_module
-from lowerscope.core.lowering.library_nodes import MethodCall
+from lowerscope.core.lowering.library_nodes import MethodCall, ModuleCall, content_of_module
 from lowerscope.core.python_text import attribute, is_identifier, keywords, quoted
 
 NAMES = ("LibraryCall", "LIBRARY", "tensors_of", "plain_of", "from_dlpack")

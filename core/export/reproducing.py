@@ -33,7 +33,7 @@ from lowerscope.core.export.source_program import BITS, Stored, bits, model_tens
 from lowerscope.core.python_text import docstring, quoted
 from lowerscope.core.recipe import Recipe, overrides_on
 from lowerscope.core.rendering.programs.builder_text import CONSTANTS_FILE, BuilderText
-from lowerscope.core.rendering.programs.identifiers import Identifiers
+from lowerscope.core.rendering.programs.program_lines import Identifiers
 from lowerscope.core.sources.spec import is_in_memory, not_in_a_file
 from lowerscope.core.stages import Stages
 from lowerscope.core.texts import builder_of

@@ -15,8 +15,7 @@ from lowerscope.core.schedules import APPLY_SCHEDULES, APPLY_TUNED, SCHEDULING, 
 from lowerscope.core.session_archives import pack_session
 from lowerscope.core.session_files import Layout
 from lowerscope.core.sources.files import input_files, neighbours
-from lowerscope.core.sources.samples import PREFIX
-from lowerscope.core.sources.spec import is_in_memory, not_in_a_file
+from lowerscope.core.sources.spec import PREFIX, is_in_memory, not_in_a_file
 from lowerscope.core.stages import Stages
 from lowerscope.core.user_paths import check_readable, user_path
 

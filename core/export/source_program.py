@@ -20,9 +20,8 @@ from lowerscope.core.python_text import attribute, keywords, quoted, quoted_line
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.sources.array_files import is_archive
 from lowerscope.core.sources.opened_model import LoadedModel
-from lowerscope.core.sources.parameters import names_for, read_arrays
-from lowerscope.core.sources.samples import PREFIX
-from lowerscope.core.sources.weights import is_torch_file
+from lowerscope.core.sources.parameters import is_torch_file, names_for, read_arrays
+from lowerscope.core.sources.spec import PREFIX
 from lowerscope.core.stages import Stages
 from lowerscope.core.user_paths import user_path
 

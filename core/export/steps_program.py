@@ -16,8 +16,7 @@ from tvm import tirx
 from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.export.source_program import digest_of
 from lowerscope.core.passes import folding, row_major, transposed, vector_math
-from lowerscope.core.passes.catalogue import MODULES, Pass, find
-from lowerscope.core.passes.context_options import split
+from lowerscope.core.passes.catalogue import MODULES, Pass, find, split
 from lowerscope.core.passes.folding import FOLD_BATCH_NORM
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.passes.recording import PassRun
@@ -25,7 +24,7 @@ from lowerscope.core.passes.row_major import ATTACH, without_row_major
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED
 from lowerscope.core.python_text import attribute, comment, docstring, quoted, quoted_lines
 from lowerscope.core.recipe import Recipe, Step
-from lowerscope.core.rendering.programs.identifiers import Identifiers
+from lowerscope.core.rendering.programs.program_lines import Identifiers
 from lowerscope.core.schedules import SCHEDULING, VECTOR_MATH
 from lowerscope.core.stages import Stages
 
@@ -237,7 +236,7 @@ def _made(found: Pass, arguments: list[str], own: dict[Path, str]) -> str:
 
 def _is_made(found: Pass) -> bool:
     """Return whether the user's file defines the pass itself, not a function that makes it."""
-    return found.make.__module__ == "lowerscope.core.passes.user_passes"
+    return found.make.__module__ == "lowerscope.core.passes.catalogue"
 
 
 def _text(value: Any, step: Step, name: str) -> str:

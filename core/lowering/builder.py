@@ -6,21 +6,82 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 import tvm
-from tvm import ir, relax, topi
+from tvm import ir, relax, te, tirx, topi
 from tvm.relax import op
 
-from lowerscope.core.lowering.constants import Constants
-from lowerscope.core.lowering.dimensions import Dimensions
+from lowerscope.core.lowering.lowered import Listening, TeCall
 from lowerscope.core.lowering.relax_values import (
     HALF,
+    Dimensions,
     Value,
+    dtype_name,
     dtype_of,
     is_float,
     is_scalar_constant,
+    is_tensor,
     rank_of,
+    scalar,
+    torch_dtype,
 )
-from lowerscope.core.lowering.te_calls import Listening, TeCall
+
+_ALIGNMENT = 64
+
+
+class Constants:
+    """The constants of one module: equal tensors share one object.
+
+    Two tensors are equal if they are one object under two names, or two objects over the same
+    elements: tied weights.
+
+    The constants share the memory of the model's parameters if TVM supports their layout; they are
+    values, and nothing writes to either.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[Any, tuple[torch.Tensor, Value]] = {}
+
+    @property
+    def made(self) -> tuple[tuple[torch.Tensor, Value], ...]:
+        """Each tensor with its constant."""
+        return tuple(self._made.values())
+
+    def constant(self, tensor: torch.Tensor) -> Value:
+        """Return `tensor` as a Relax constant of the same shape and dtype."""
+        key = memory_of(tensor)
+        kept = self._made.get(key)
+        if kept is None:
+            kept = (tensor, relax.const(_to_tvm(tensor)))
+            self._made[key] = kept
+        constant = kept[1]
+        assert isinstance(constant, ir.GenericConst)
+        return constant
+
+
+def memory_of(tensor: torch.Tensor) -> Any:
+    """Return a key that is equal for tensors over the same elements, while one of them is alive."""
+    if tensor.layout is not torch.strided or tensor.is_quantized or not tensor.numel():
+        return id(tensor)
+    signs = (tensor.is_conj(), tensor.is_neg())
+    address = tensor.data_ptr()
+    place = (address, tensor.dtype, tensor.shape, tensor.stride())
+    return (*place, *signs) if address else id(tensor)
+
+
+def _to_tvm(tensor: torch.Tensor) -> tvm.runtime.Tensor:
+    data = tensor.detach()
+    if data.layout != torch.strided or data.is_quantized:
+        data = data.to_dense() if data.layout != torch.strided else data.dequantize()
+    data = data.cpu().resolve_conj().resolve_neg().contiguous()
+    if not data.numel():
+        # TVM may interpret its strides as gaps between elements.
+        return tvm.runtime.empty(tuple(data.shape), str(data.dtype).removeprefix("torch."))
+    if data.data_ptr() % _ALIGNMENT:
+        # A fresh allocation is aligned as TVM requires; a view into a larger one need not be.
+        data = data.clone(memory_format=torch.contiguous_format)
+    return tvm.runtime.from_dlpack(data)
+
 
 _FINAL = frozenset(
     f"relax.{name}"
@@ -319,3 +380,94 @@ def te_name(func: Callable[..., Any]) -> str:
     if not module.startswith("tvm.topi"):
         return str(name)
     return f"topi.nn.{name}" if hasattr(topi.nn, name) and ".nn." in module else f"topi.{name}"
+
+
+def cast(b: NodeBuilder, value: Value, dtype: str) -> Value:
+    """Return a tensor or a number as a tensor of `dtype`."""
+    if not is_tensor(value):
+        return scalar(value, dtype)
+    if dtype_of(value) == dtype:
+        return value
+    if is_scalar_constant(value):
+        return scalar(value.value.numpy().item(), dtype)
+    if is_float(dtype_of(value)) and dtype in _BELOW_32_BITS:
+        # As in C: values out of range keep their lowest bits. LLVM leaves the result undefined.
+        value = b.emit(op.astype(value, "int32"))
+    return b.emit(op.astype(value, dtype))
+
+
+_BELOW_32_BITS = ("int8", "uint8", "int16", "uint16")
+
+
+def common_dtype(*values: Value) -> str:
+    """Return the dtype to which torch promotes tensors and numbers."""
+    stand_ins = [_stand_in(value) for value in values]
+    result = stand_ins[0]
+    for each in stand_ins[1:]:
+        result = _stand_in_of(torch.result_type(result, each), result, each)
+    dtype = result.dtype if isinstance(result, torch.Tensor) else torch.result_type(result, result)
+    return dtype_name(dtype)
+
+
+def to_common_dtype(b: NodeBuilder, *values: Value) -> tuple[Value, ...]:
+    """Return `values` as tensors of their common dtype."""
+    dtype = common_dtype(*values)
+    return tuple(cast(b, value, dtype) for value in values)
+
+
+def is_nan(b: NodeBuilder, value: Value) -> Value:
+    """Return whether each element is NaN; TVM's own does not support bfloat16."""
+    return b.emit(op.isnan(cast(b, value, "float32") if dtype_of(value) in HALF else value))
+
+
+def differs(b: NodeBuilder, first: Value, second: Value) -> Value:
+    """Return whether two tensors of one dtype differ elementwise; NaN differs from everything.
+
+    TVM's ``not_equal`` is false if either side is NaN.
+    """
+    if not is_float(dtype_of(first)):
+        return b.emit(op.not_equal(first, second))
+    return b.emit(op.logical_not(b.emit(op.equal(first, second))))
+
+
+def to_float(b: NodeBuilder, value: Value) -> Value:
+    """Return a floating-point tensor unchanged, otherwise as float32."""
+    return value if is_float(dtype_of(value)) else cast(b, value, "float32")
+
+
+def _stand_in(value: Value) -> Any:
+    """Return a small tensor or number that torch promotes like `value`."""
+    if not is_tensor(value):
+        return value
+    shape = (1,) if rank_of(value) else ()
+    return torch.empty(shape, dtype=torch_dtype(dtype_of(value)), device="meta")
+
+
+def _stand_in_of(dtype: torch.dtype, first: Any, second: Any) -> Any:
+    ranks = [value.dim() for value in (first, second) if isinstance(value, torch.Tensor)]
+    return torch.empty((1,) if any(ranks) else (), dtype=dtype, device="meta")
+
+
+def te_matmul(A: te.Tensor, B: te.Tensor) -> te.Tensor:
+    """Return the product of two matrices."""
+    n = A.shape[0]
+    m = B.shape[1]
+    k = te.reduce_axis((0, A.shape[1]), name="k")
+    return te.compute((n, m), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="matmul")
+
+
+def te_relu(A: te.Tensor) -> te.Tensor:
+    """Return the larger of each element and 0, for any rank."""
+    # In this order NaN stays NaN, as in torch.
+    zero = tirx.const(0, A.dtype)
+    return te.compute(A.shape, lambda *i: te.max(zero, A(*i)), name="relu")
+
+
+def te_dense(A: te.Tensor, W: te.Tensor) -> te.Tensor:
+    """Return ``A @ W.T`` for an `A` of any rank, where ``topi.nn.dense`` takes matrices."""
+    k = te.reduce_axis((0, W.shape[1]), name="k")
+
+    def product(*i: Any) -> Any:
+        return te.sum(A(*i[:-1], k) * W[i[-1], k], axis=k)
+
+    return te.compute((*A.shape[:-1], W.shape[0]), product, name="dense")

@@ -2,27 +2,418 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import PurePath
+from typing import Any, Literal
 
 import torch
 from torch import fx
+from tvm import ir, relax
+from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
+from tvm.relax.frontend.torch.fx_translator import TorchFXImporter
 
-from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.current import Current
-from lowerscope.core.lowering.dimensions import Dimensions
+from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.lowering.builder import NodeBuilder, functions_of
 from lowerscope.core.lowering.library_nodes import LibraryNodes, hinders_rules
-from lowerscope.core.lowering.lowered import Traced
-from lowerscope.core.lowering.node_values import check_read_members
-from lowerscope.core.lowering.notes import Notes
-from lowerscope.core.lowering.operator_names import operator_name
-from lowerscope.core.lowering.parts import NUMBERS_ONLY, Parts
-from lowerscope.core.lowering.problems import ONLY_TENSORS, reason_of
+from lowerscope.core.lowering.lowered import NodeLowering, PartLowering, Traced, UsedRule
+from lowerscope.core.lowering.parts import NUMBERS_ONLY, Parts, as_traced, check_members
 from lowerscope.core.lowering.randomness import is_random
-from lowerscope.core.lowering.relax_values import Value
-from lowerscope.core.lowering.rule_table import Refused, Rule, find_rule
-from lowerscope.core.lowering.stock import StockConverters
-from lowerscope.core.lowering.traced_values import as_traced, check_members
+from lowerscope.core.lowering.relax_values import SIZE_FUNCTIONS, Dimensions, Held, Value, is_size
+from lowerscope.core.lowering.rule_table import RULES, Missing, Refused, Rule, find_rule
+from lowerscope.core.lowering.torch_traits import operator_name
+from lowerscope.core.lowering.user_rules import UserRule
+from lowerscope.core.recipe import Override, Strategy
+from lowerscope.core.records.snapshot import Note, SourceLine
+
+
+def attribute(root: Any, path: str) -> Any:
+    """Return the object at a dotted path."""
+    for name in path.split("."):
+        root = getattr(root, name)
+    return root
+
+
+def has_tensor(value: Any) -> bool:
+    """Return whether a nest of values contains a tensor."""
+    if isinstance(value, (tuple, list)):
+        return any(has_tensor(each) for each in value)
+    if isinstance(value, dict):
+        return any(has_tensor(each) for each in value.values())
+    return isinstance(value, ir.Expr | Held) and not is_size(value)
+
+
+def reads_member(node: fx.Node, args: tuple[Any, ...]) -> bool:
+    """Return whether `node` only takes a member of a tuple."""
+    if node.target not in (operator.getitem, getattr) or not args:
+        return False
+    return isinstance(args[0], (tuple, list)) or (
+        isinstance(args[0], ir.Expr) and isinstance(args[0].ty, relax.TupleType)
+    )
+
+
+def check_read_members(node: fx.Node, value: Value) -> None:
+    """Reject a tuple of which a member is read that the rule did not compute."""
+    if not isinstance(value, (tuple, list)):
+        return
+    missing = {index: each for index, each in enumerate(value) if isinstance(each, Missing)}
+    for user in node.users if missing else ():
+        index = user.args[1] if user.target is operator.getitem else None
+        if not isinstance(index, int):
+            raise Refused(next(iter(missing.values())).reason)
+        if index % len(value) in missing:
+            raise Refused(missing[index % len(value)].reason)
+
+
+def is_python(node: fx.Node) -> bool:
+    """Return whether `node` calls Python's own functions, or a method of a Python value."""
+    if node.op == "call_method":
+        return True
+    if node.target in SIZE_FUNCTIONS:
+        return True
+    module = getattr(node.target, "__module__", "") or ""
+    return module in ("_operator", "operator", "math", "builtins")
+
+
+def compute(
+    node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any], dimensions: Dimensions
+) -> Any:
+    """Return the value of a call between Python values, such as the extents of a shape."""
+    if any(map(is_size, args)) and node.op == "call_function":
+        assert callable(node.target)
+        return dimensions.compute(node.target, args)
+    if node.op == "call_method":
+        return getattr(args[0], str(node.target))(*args[1:], **kwargs)
+    assert callable(node.target)
+    if node.target is operator.getitem:
+        return RULES[operator.getitem].lower(None, *args)
+    return node.target(*args, **kwargs)
+
+
+class Notes:
+    """Collector of notes; nodes with the same reason share one.
+
+    Parameters
+    ----------
+    lines
+        The user's line of each node that has one, by node name.
+    """
+
+    def __init__(self, lines: Mapping[str, SourceLine]) -> None:
+        self._lines = lines
+        self._in_torch: dict[str, list[fx.Node]] = {}
+        self._random: set[str] = set()
+        self._without_rule: dict[tuple[str, str], list[str]] = {}
+        self._unused_rules: list[Note] = []
+
+    def runs_in_torch(self, node: fx.Node, cause: str, *, random: bool) -> None:
+        """Add a note that a node runs in torch because of `cause`; `random` if it draws numbers."""
+        self._in_torch.setdefault(cause, []).append(node)
+        if random:
+            self._random.add(cause)
+
+    def rule_failed(self, node: fx.Node, rule: UserRule, problem: Problem) -> None:
+        """Add a note that a user's rule is not used for a node, with the reason."""
+        key = (problem.where, f"{rule.name}: {problem.what}")
+        self._without_rule.setdefault(key, []).append(node.name)
+
+    def unused_rules(self, rules: Iterable[UserRule]) -> None:
+        """Add a note on rules whose operators no node calls."""
+        self._unused_rules += [
+            Note(text=f"{rule.name}: no node calls what it is for", where=rule.where)
+            for rule in rules
+        ]
+
+    def all(
+        self, not_legalised: Iterable[str], without_match: Iterable[Override]
+    ) -> tuple[Note, ...]:
+        """Return the notes.
+
+        Parameters
+        ----------
+        not_legalised
+            Names of operators that stayed although TE was chosen.
+        without_match
+            Overrides that match no node.
+        """
+        notes = [
+            Note(text=f"{text}; lowered without it: {', '.join(names)}", where=where)
+            for (where, text), names in self._without_rule.items()
+        ]
+        notes += self._unused_rules
+        notes += [self._note(cause, nodes) for cause, nodes in self._in_torch.items()]
+        notes += [
+            Note(text=f"{name} has no TensorIR form here and stays an operator")
+            for name in sorted(not_legalised)
+        ]
+        notes += [
+            Note(text="it matches no node", where=f"--override {each.pattern}={each.strategy}")
+            for each in without_match
+        ]
+        return tuple(notes)
+
+    def _note(self, cause: str, nodes: list[fx.Node]) -> Note:
+        names = ", ".join(node.name for node in nodes)
+        kind = "node" if len(nodes) == 1 else "nodes"
+        random = "; its values cannot be compared" if cause in self._random else ""
+        line = next((self._lines[node.name] for node in nodes if node.name in self._lines), None)
+        return Note(
+            text=f"{cause}; runs in torch{random} ({kind} {names})",
+            where=f"{line.file}:{line.line}" if line else "",
+        )
+
+
+@dataclass(frozen=True)
+class Uncovered:
+    """A node without a lowering, and why."""
+
+    operator: str
+    node: str
+    line: SourceLine | None
+    reason: str
+
+    def text(self) -> str:
+        """Return the description of the node: operator, node, line and reason."""
+        place = f", {PurePath(self.line.file).name}:{self.line.line}" if self.line else ""
+        return f"{self.operator} (node {self.node}{place}): {self.reason}"
+
+
+def uncovered_error(uncovered: Sequence[Uncovered], tracer: str) -> LowerscopeError:
+    """Return one error that names every one of `uncovered`."""
+    shown = "; ".join(each.text() for each in uncovered[:_SHOWN])
+    more = f"; and {len(uncovered) - _SHOWN} more" if len(uncovered) > _SHOWN else ""
+    line = next((each.line for each in uncovered if each.line), None)
+    return LowerscopeError(
+        f"no lowering for {shown}{more}",
+        where=f"{line.file}:{line.line}" if line else "",
+        todo=_todo(uncovered, tracer),
+        code="try-export" if tracer == "fx" else "",
+        details="\n".join(each.text() for each in uncovered),
+    )
+
+
+_SHOWN = 5
+
+
+def _todo(uncovered: Sequence[Uncovered], tracer: str) -> str:
+    of_data = all(each.reason.endswith(ONLY_TENSORS) for each in uncovered)
+    other = ", or try --tracer export" if tracer == "fx" else ""
+    if of_data:
+        return f"keep it a tensor, without .item(), .tolist() and the like{other}"
+    return f"write it with other operators{other}"
+
+
+ONLY_TENSORS = "of data, and only tensors can be computed"
+"""End of the reason for a node that computes a number from tensors."""
+
+
+def reason_of(error: Exception) -> str:
+    """Return a short reason why TVM, or a rule, failed."""
+    needs_number = isinstance(error, TypeError) and _EXPRESSION.search(str(error))
+    if needs_number or any(sign in str(error) for sign in _NEEDS_NUMBER):
+        return "it needs a number where a dimension has any size"
+    # A KeyError quotes its message.
+    text = error.args[0] if isinstance(error, KeyError) and error.args else error
+    message = str(text).strip().splitlines()
+    return message[-1] if message else type(error).__name__
+
+
+_NEEDS_NUMBER = (
+    "int() argument must be",
+    "Cannot use and / or / not operator to Expr",
+    "TVM supports multiple types of integer divisions",
+)
+_EXPRESSION = re.compile(r"'Expr'|\b(Var|Add|Sub|Mul|Div|Mod|FloorDiv|FloorMod|Min|Max|Cast)\b")
+"""Pattern of Python's and TVM's errors for an expression of a dynamic size."""
+
+
+_FX: frozenset[Any] = frozenset(
+    {
+        torch.diagonal,
+        "diagonal",
+        torch.bucketize,
+    }
+)
+"""Functions and methods that `TorchFXImporter` converts correctly."""
+
+_EXPORT: frozenset[str] = frozenset(
+    {
+        "diagonal.default",
+        "bucketize.Tensor",
+    }
+)
+"""ATen overloads that `ExportedProgramImporter` converts correctly."""
+
+
+class StockConverters:
+    """TVM's converters, on the same builder, node map and parameters as the rules."""
+
+    def __init__(
+        self, builder: NodeBuilder, env: dict[fx.Node, Value], graph_module: fx.GraphModule
+    ) -> None:
+        self._builder = builder
+        self._env = env
+        self._graph_module = graph_module
+
+    @cached_property
+    def _fx(self) -> Any:
+        importer = self._on_our_values(TorchFXImporter())
+        importer.named_modules = dict(self._graph_module.named_modules())
+        return importer
+
+    @cached_property
+    def _export(self) -> Any:
+        return self._on_our_values(ExportedProgramImporter())
+
+    def _on_our_values(self, importer: Any) -> Any:
+        importer.block_builder = self._builder
+        importer.env = self._env
+        importer.params = _Parameters(self._builder)
+        return importer
+
+    def find(self, node: fx.Node) -> partial[Value] | None:
+        """Return `_convert` bound to the converter of `node`, or ``None``."""
+        target: Any = node.target
+        if isinstance(target, torch._ops.OpOverload):
+            name = target.__name__
+            converter = self._export.convert_map.get(name) if name in _EXPORT else None
+        elif target in _FX:
+            name = target if isinstance(target, str) else target.__name__
+            converter = self._fx.convert_map.get(name)
+        else:
+            return None
+        return None if converter is None else partial(_convert, converter, node)
+
+    @staticmethod
+    def name(node: fx.Node) -> str:
+        """Return the label of the conversion of `node` as a rule."""
+        target: Any = node.target
+        return f"TVM: {target if isinstance(target, str) else target.__name__}"
+
+
+class _Parameters(dict[torch.Tensor, Value]):
+    """Mapping that finds every parameter; the importers expect those they added themselves."""
+
+    def __init__(self, builder: NodeBuilder) -> None:
+        super().__init__()
+        self._builder = builder
+
+    def __missing__(self, tensor: torch.Tensor) -> Value:
+        return self._builder.constant(tensor)
+
+    def get(self, tensor: Any, default: Any = None) -> Any:
+        return default if tensor is None else self._builder.constant(tensor)
+
+
+def _convert(converter: Callable[[fx.Node], Value], node: fx.Node) -> Value:
+    try:
+        return converter(node)
+    except (AssertionError, KeyError, NotImplementedError, TypeError, ValueError) as error:
+        # The importers raise these for unsupported arguments.
+        raise Refused(f"TVM's converter does not take it: {error}") from error
+
+
+@dataclass
+class Current:
+    """Context of the node being lowered: strategy, rules, and the reason for running in torch.
+
+    Attributes
+    ----------
+    strategy
+        The one that is tried, and finally the one that was used.
+    rule
+        The name of the rule.
+    cause
+        Why it runs in torch although another strategy was chosen.
+    user_rule, without
+        The user's rule that lowered it, and the message about one that failed.
+    parts, used
+        As in `NodeLowering`.
+    """
+
+    strategy: Strategy
+    rule: str = ""
+    cause: str = ""
+    user_rule: UserRule | None = None
+    without: str = ""
+    parts: tuple[PartLowering, ...] = ()
+    used: list[UsedRule] = field(default_factory=list)
+
+    def note_rule(
+        self,
+        kind: Literal["built-in", "tvm", "library", "python"],
+        name: str,
+        function: Callable[..., Any],
+    ) -> None:
+        """Record a rule that lowers the node or a part of it."""
+        self.used.append(UsedRule(kind, name, function))
+
+    def take_user_rule(self, own: UserRule) -> None:
+        """Record that a user's rule has lowered the node."""
+        self.user_rule = own
+        self.used.insert(0, UsedRule("user", own.name, own.function))
+
+    def provenance(
+        self,
+        node: fx.Node,
+        bindings: list[Any],
+        emitted: tuple[str, ...],
+        value: Value,
+        rebound: tuple[str, ...],
+        *,
+        is_random: bool,
+    ) -> NodeLowering:
+        """Return the provenance of the lowered node.
+
+        Parameters
+        ----------
+        bindings, emitted
+            As `NodeBuilder.end_node` returned them.
+        value, rebound
+            As in `NodeLowering`.
+        is_random
+            Whether the node draws random numbers.
+        """
+        names = tuple(binding.var.name for binding in bindings)
+        functions = functions_of(bindings)
+        used = tuple(self.used)
+        if not bindings or node.op == "output":
+            return NodeLowering(
+                node.name, "", "", names, functions, used=used, value=value, rebound=rebound
+            )
+        in_torch = self.strategy == "library"
+        return NodeLowering(
+            node.name,
+            self.strategy,
+            self._shown_rule(emitted),
+            names,
+            functions,
+            reason=f"{self.cause}; runs in torch" if in_torch and self.cause else "",
+            random=in_torch and is_random,
+            line=None if self.user_rule is None else self.user_rule.line,
+            parts=self.parts,
+            used=used,
+            value=value,
+            rebound=rebound,
+        )
+
+    def _shown_rule(self, emitted: tuple[str, ...]) -> str:
+        if self.user_rule is not None:
+            return shown(self.user_rule)
+        rule = self.rule
+        if self.strategy != "library":
+            if self.parts:
+                emitted = tuple(dict.fromkeys(part.target for part in self.parts))
+            rule = f"{rule}: {', '.join(emitted)}" if emitted else rule
+        return f"{rule}{self.without}"
+
+
+def shown(own: UserRule) -> str:
+    """Return the label of a user's rule: ``my_relu, my_rules.py:12``."""
+    return f"{own.name}, {PurePath(own.line.file).name}:{own.line.line}"
 
 
 class BuiltIn:

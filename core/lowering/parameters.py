@@ -11,7 +11,7 @@ import tvm
 from torch import fx
 from tvm import ir, relax
 
-from lowerscope.core.lowering.constants import memory_of
+from lowerscope.core.lowering.builder import memory_of
 from lowerscope.core.lowering.lowered import LoweredModel, NamedConstant
 from lowerscope.core.nesting import identifier
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from lowerscope.core.lowering.operator_names import bare_name, operator_name
+from lowerscope.core.lowering.torch_traits import bare_name, operator_name
 
 _DROPOUTS = frozenset(
     {

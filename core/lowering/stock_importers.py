@@ -20,20 +20,20 @@ from tvm.relax.frontend.torch.fx_translator import TorchFXImporter
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError
 from lowerscope.core.lowering.builder import NodeBuilder, without_unused
-from lowerscope.core.lowering.current import Current
-from lowerscope.core.lowering.dimensions import Dimensions
+from lowerscope.core.lowering.built_in import Current, Notes, Uncovered, attribute, reason_of
 from lowerscope.core.lowering.library_nodes import has_tensors
 from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, Traced
-from lowerscope.core.lowering.node_values import attribute
-from lowerscope.core.lowering.notes import Notes
-from lowerscope.core.lowering.operator_names import qualified_name
-from lowerscope.core.lowering.outputs import count_outputs, output_value
 from lowerscope.core.lowering.parameters import with_constants
-from lowerscope.core.lowering.problems import Uncovered, reason_of
 from lowerscope.core.lowering.randomness import is_random, random_outputs
-from lowerscope.core.lowering.relax_values import Value
+from lowerscope.core.lowering.relax_values import Dimensions, Value
 from lowerscope.core.lowering.rule_table import Refused
-from lowerscope.core.lowering.translator import InputSpec, input_variable
+from lowerscope.core.lowering.torch_traits import qualified_name
+from lowerscope.core.lowering.translator import (
+    InputSpec,
+    count_outputs,
+    input_variable,
+    output_value,
+)
 from lowerscope.core.recipe import Recipe, TracerName, Translator, overrides_on
 from lowerscope.core.records.snapshot import Note
 

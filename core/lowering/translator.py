@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
 import tvm
 from torch import fx
-from tvm import relax
+from tvm import ir, relax
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering import rules as _rules
 from lowerscope.core.lowering.builder import NodeBuilder, without_unused
-from lowerscope.core.lowering.built_in import BuiltIn
-from lowerscope.core.lowering.choices import Choices
-from lowerscope.core.lowering.current import Current, shown
-from lowerscope.core.lowering.dimensions import Dimensions
+from lowerscope.core.lowering.built_in import (
+    BuiltIn,
+    Current,
+    Notes,
+    Uncovered,
+    attribute,
+    check_read_members,
+    compute,
+    has_tensor,
+    is_python,
+    reads_member,
+    reason_of,
+    shown,
+    uncovered_error,
+)
 from lowerscope.core.lowering.library_nodes import (
     LibraryNodes,
     gives_tensors,
@@ -27,27 +39,163 @@ from lowerscope.core.lowering.library_nodes import (
     unknown_among,
 )
 from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, Traced
-from lowerscope.core.lowering.node_values import (
-    attribute,
-    check_read_members,
-    compute,
-    has_tensor,
-    is_python,
-    reads_member,
-)
-from lowerscope.core.lowering.notes import Notes
-from lowerscope.core.lowering.operator_names import qualified_name
-from lowerscope.core.lowering.outputs import count_outputs, output_value
-from lowerscope.core.lowering.problems import Uncovered, reason_of, uncovered_error
 from lowerscope.core.lowering.randomness import is_random, random_outputs
 from lowerscope.core.lowering.relax_values import (
+    Dimensions,
+    Held,
     Value,
     is_dtype,
+    is_tensor,
 )
-from lowerscope.core.lowering.rule_table import RULES, Refused
-from lowerscope.core.lowering.torch_traits import member_index
+from lowerscope.core.lowering.rule_table import RULES, Missing, Refused
+from lowerscope.core.lowering.torch_traits import (
+    bare_name,
+    member_index,
+    operator_name,
+    qualified_name,
+)
 from lowerscope.core.lowering.user_rules import RuleNode, UserRule, UserRules, apply_rule
 from lowerscope.core.recipe import Override, Strategy
+
+_NODE = "fx:"
+"""Prefix of the name of a node in a pattern, as in the ids of nodes."""
+
+
+class Choices:
+    """The strategies of one graph's nodes.
+
+    Parameters
+    ----------
+    default
+        For nodes without an override.
+    overrides
+        In order; see `core.recipe.Override`. Disabled ones are ignored.
+    paths
+        Dotted path of the module that each node comes from, by node name.
+    modules
+        The modules that nodes call, by path.
+    """
+
+    def __init__(
+        self,
+        default: Strategy,
+        overrides: Sequence[Override],
+        paths: Mapping[str, str],
+        modules: Mapping[str, torch.nn.Module],
+    ) -> None:
+        self._default = default
+        self._overrides = tuple(each for each in overrides if each.on)
+        self._paths = paths
+        self._modules = modules
+
+    def strategy_of(self, node: fx.Node) -> Strategy:
+        """Return the strategy of a node."""
+        override = self.override_of(node)
+        return self._default if override is None else override.strategy
+
+    def override_of(self, node: fx.Node) -> Override | None:
+        """Return the override of a node; ``None`` for the default."""
+        if not self._overrides:
+            return None
+        found: Override | None = None
+        exact = False
+        names = self._names(node)
+        for override in self._overrides:
+            if _names_node(override.pattern, node):
+                found, exact = override, True
+            elif not exact and _matches(override.pattern, names):
+                found = override
+        return found
+
+    def without_match(self, nodes: Sequence[fx.Node]) -> Iterator[Override]:
+        """Yield the overrides that match none of `nodes`."""
+        names = [(node, self._names(node)) for node in nodes] if self._overrides else []
+        for override in dict.fromkeys(self._overrides):
+            if not any(
+                _names_node(override.pattern, node) or _matches(override.pattern, each)
+                for node, each in names
+            ):
+                yield override
+
+    def _names(self, node: fx.Node) -> tuple[str, ...]:
+        """Return the names that a pattern may match: node, operator, modules, innermost first."""
+        operators = (operator_name(node, self._modules), bare_name(node, self._modules))
+        parts = self._paths.get(node.name, "").split(".")
+        paths = [".".join(parts[:count]) for count in range(len(parts), 0, -1)]
+        # layer1.* includes nodes directly in layer1.
+        return (node.name, *operators, *(name for path in paths if path for name in _forms(path)))
+
+
+def _forms(path: str) -> tuple[str, str]:
+    return path, f"{path}."
+
+
+def _names_node(pattern: str, node: fx.Node) -> bool:
+    return pattern.removeprefix(_NODE) == node.name
+
+
+def _matches(pattern: str, names: Sequence[str]) -> bool:
+    return not pattern.startswith(_NODE) and any(fnmatchcase(name, pattern) for name in names)
+
+
+def output_value(builder: NodeBuilder, graph_module: fx.GraphModule, value: Any) -> Value:
+    """Return the value that ``main`` returns: a tensor for one tensor, else a flat tuple.
+
+    Nested tuples, lists and dicts are flattened in order; ``None`` is left out, and numbers become
+    tensors of rank 0.
+    """
+    leaves = [_tensor(builder, leaf) for leaf in _leaves(builder, value) if leaf is not None]
+    if _returns_one(graph_module, value):
+        return leaves[0]
+    return relax.Tuple(leaves)
+
+
+def count_outputs(value: Any) -> int:
+    """Return the number of outputs in a node's value."""
+    if isinstance(value, (tuple, list)):
+        return sum(count_outputs(each) for each in value)
+    if isinstance(value, dict):
+        return sum(count_outputs(each) for each in value.values())
+    if isinstance(value, ir.Expr) and isinstance(value.ty, relax.TupleType):
+        return len(value.ty.fields)
+    return int(value is not None)
+
+
+def _returns_one(graph_module: fx.GraphModule, value: Any) -> bool:
+    """Return whether the model returns a value itself, not a tuple of one."""
+    info = getattr(graph_module.graph._codegen, "pytree_info", None)
+    spec = getattr(info, "out_spec", None)
+    if spec is not None:
+        return bool(spec.is_leaf())
+    if isinstance(value, ir.Expr):
+        return not isinstance(value.ty, relax.TupleType)
+    return not isinstance(value, (tuple, list, dict))
+
+
+def _leaves(builder: NodeBuilder, value: Any) -> Iterator[Any]:
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _leaves(builder, item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _leaves(builder, item)
+    elif isinstance(value, ir.Expr) and isinstance(value.ty, relax.TupleType):
+        for index in range(len(value.ty.fields)):
+            yield builder.emit(value[index])
+    else:
+        yield value
+
+
+def _tensor(builder: NodeBuilder, leaf: Any) -> Value:
+    if is_tensor(leaf):
+        return leaf
+    if isinstance(leaf, (bool, int, float)):
+        return builder.constant(torch.tensor(leaf))
+    if isinstance(leaf, Held):
+        raise Refused(f"an output is {leaf.dtype}, which TVM does not have")
+    reason = leaf.reason if isinstance(leaf, Missing) else f"an output is a {type(leaf).__name__}"
+    raise Refused(reason)
+
 
 __all__ = ["LoweredModel", "NodeLowering", "lower"]
 

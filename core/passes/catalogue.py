@@ -2,27 +2,236 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib
+import importlib.util
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import tvm
 from tvm import relax, tirx
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.passes.context_options import context_options
 from lowerscope.core.passes.databases import APPLY_DATABASE, check_database
+from lowerscope.core.passes.folding import FOLD_BATCH_NORM, fold_batch_norm
 from lowerscope.core.passes.legalising import LEGALISE, legalise_operators
-from lowerscope.core.passes.options import NoField, Option, options_of
-from lowerscope.core.passes.own_passes import OWN_PASSES
+from lowerscope.core.passes.options import NoField, Option, options_of, signature_of
 from lowerscope.core.passes.row_major import ATTACH, attach_layout_free_buffers
+from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED, split_transposed
+from lowerscope.core.passes.vector_math import with_vector_math
 from lowerscope.core.recipe import BIND_PARAMS
-from lowerscope.core.records.passes import PassType
+from lowerscope.core.records.passes import OptionKind, PassOption, PassType
+from lowerscope.core.records.schedule import RULE_SECONDS
+from lowerscope.core.records.snapshot import SourceLine
+from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES, APPLY_TUNED, VECTOR_MATH
+
+Change = Callable[..., tvm.IRModule]
+"""Function that returns the transformed module; takes the options of the pass by name."""
+
+
+@dataclass(frozen=True)
+class OwnPass:
+    """One of Lowerscope's passes.
+
+    Attributes
+    ----------
+    type
+        Its record.
+    change
+        Its implementation; ``None`` if a part of the recipe provides it.
+    given
+        As in `catalogue.Pass`: its implementation, or an argument beside the module; empty for
+        none.
+    options
+        Its options.
+    """
+
+    type: PassType
+    change: Change | None = None
+    given: str = ""
+    options: tuple[Option, ...] = ()
+
+    def make(self, **given: Any) -> Any:
+        """Return TVM's pass, which calls the given function if there is no `change`."""
+        change = given.pop(self.given) if self.change is None else self.change
+
+        def apply(module: tvm.IRModule, context: Any) -> tvm.IRModule:
+            return change(module, **given)
+
+        return tvm.transform.module_pass(apply, opt_level=0, name=self.type.name)
+
+
+def _bounded(seconds: float = RULE_SECONDS) -> None:
+    """Schedule by rules.
+
+    Parameters
+    ----------
+    seconds
+        Bound on the time that rules may take for one function.
+    """
+
+
+_BOUND = options_of(APPLY_RULES, _bounded)
+
+_SCHEDULES = PassType(
+    name=APPLY_SCHEDULES,
+    dialect="s_tir",
+    summary="Apply the schedules of the workbench to the functions that they fit.",
+    doc="Apply the schedules of the workbench to the functions that they fit.\n\n"
+    "A schedule fits a function of the structure that it was made for, under whatever name; or of "
+    "its name, where it goes by that alone. Steps of a schedule that cannot be applied are left "
+    "out, and a note says which.",
+)
+
+_RULES = PassType(
+    name=APPLY_RULES,
+    dialect="s_tir",
+    summary="Schedule by rules the functions that have no schedule of the workbench.",
+    doc="Schedule by rules the functions that have no schedule of the workbench.\n\n"
+    "A rule writes the steps that *Schedule by rule* writes at the workbench. A function that no "
+    "rule fits stays as it is, and so does one for which rules reach the bound on their time: a "
+    "note names that function and the rule.",
+    options=tuple(each.record for each in _BOUND),
+)
+
+_TUNED = PassType(
+    name=APPLY_TUNED,
+    dialect="s_tir",
+    summary="Schedule as tuning has found the functions that have no schedule of the workbench.",
+    doc="Schedule as tuning has found the functions that have no schedule of the workbench.\n\n"
+    "That is the best history that the database has of a function of this structure, for this "
+    "target, this machine and as many threads. A function that was not tuned is scheduled by a "
+    "rule, and a note says so.",
+    options=tuple(each.record for each in _BOUND),
+)
+
+_FOLDING = PassType(
+    name=FOLD_BATCH_NORM,
+    dialect="relax",
+    summary="Fold batch norms into weights and bias of the convolutions before them.",
+    doc="Fold batch norms into weights and bias of the convolutions before them.\n\n"
+    "In inference, a batch norm multiplies each channel by a constant and adds another. Where "
+    "weights, bias and statistics are constants, that is done to the weights here, once, with or "
+    "without a bias in between. The convolution has other values then than torch's, and is not "
+    "compared; the norm's result is.\n\n"
+    "It is a step of Lowerscope's own: FoldBatchnormToConv2D of TVM takes no convolution that has "
+    "a bias, and FoldConstant then compiles some hundred small operations for a ResNet.",
+)
+
+_TRANSPOSED = PassType(
+    name=SPLIT_TRANSPOSED,
+    dialect="relax",
+    summary="Make one plain convolution of each strided transposed one.",
+    doc="Make one plain convolution of each strided transposed one.\n\n"
+    "At a stride of 2, every second element of the output is a convolution of the input with every "
+    "second weight. All of these become channels of one convolution, whose results are woven "
+    "together. TVM puts zeros between the elements of the input instead, and multiplies by them. "
+    "It takes convolutions with constant weights, one group and no dilation.\n\n"
+    "It is a step of Lowerscope's own.",
+)
+
+_VECTOR_MATH = PassType(
+    name=VECTOR_MATH,
+    dialect="s_tir",
+    summary="Write exp, erf, tanh and sigmoid as arithmetic that vector registers can do at once.",
+    doc="Write exp, erf, tanh and sigmoid as arithmetic that vector registers can do at once.\n\n"
+    "LLVM has no vectors of them: it calls the C library for each element. For float32 and "
+    "float16; the results differ by a few units in the last place of float32. NaN stays NaN. It "
+    "changes TensorIR, and so belongs after LegalizeOps and FuseTIR, and before what schedules.\n\n"
+    "A function with bfloat16 or float8 in it is left out, and a note says so: TVM computes these "
+    "in float32, and its rewriting of them gives wrong code for values that are bound in an "
+    "expression.",
+)
+
+OWN_PASSES = (
+    OwnPass(_SCHEDULES, given="schedule"),
+    OwnPass(_RULES, given="rules", options=_BOUND),
+    OwnPass(_TUNED, given="tuned", options=_BOUND),
+    OwnPass(_FOLDING, fold_batch_norm),
+    OwnPass(_TRANSPOSED, split_transposed),
+    OwnPass(_VECTOR_MATH, with_vector_math, given="leave_out"),
+)
+"""Lowerscope's passes, in the order of the catalogue."""
+
+
+_KINDS: Mapping[str, OptionKind] = {"bool": "bool", "int": "int", "float": "float", "str": "text"}
+_PYTHON: Mapping[str, type] = {"bool": bool, "int": int, "float": float, "text": str}
+_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def context_options(name: str, dialect: str) -> Iterator[Option]:
+    """Yield the options of a pass in the context.
+
+    Parameters
+    ----------
+    name
+        Of the pass in the catalogue.
+    """
+    title = name.rpartition(".")[2]
+    names = {f"{dialect}.{title}", f"{dialect}.{_WORD.sub('_', title).lower()}"}
+    for key, kind in _configurations().items():
+        if key in names:
+            yield from _fields(key)
+        elif key.rpartition(".")[0] in names and kind in _KINDS:
+            record = PassOption(
+                name=key.rpartition(".")[2],
+                kind=_KINDS[kind],
+                nullable=True,
+                doc=f"{key} of the PassContext; TVM's own where it is null.",
+            )
+            yield Option(record, _PYTHON[record.kind], key)
+
+
+def split(options: Sequence[Option], arguments: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the arguments of a pass without those of the context, and the context's values."""
+    config: dict[str, Any] = {}
+    own = dict(arguments)
+    for option in options:
+        name = option.record.name
+        if not option.context_key or name not in own:
+            continue
+        value = own.pop(name)
+        if value is None:
+            continue
+        if option.context_key.endswith(f".{name}"):
+            config[option.context_key] = value
+        else:
+            config.setdefault(option.context_key, {})[name] = value
+    return own, config
+
+
+@cache
+def _configurations() -> Mapping[str, str]:
+    """Return the keys of the context with their types."""
+    known = tvm.transform.PassContext.list_configs()
+    return {str(key): str(about["type"]) for key, about in sorted(known.items())}
+
+
+def _fields(key: str) -> Iterator[Option]:
+    """Yield the options of an object in the context, from TVM's description of its fields."""
+    made = tvm.transform.PassContext(config={key: {}}).config[key]
+    for field in type(made).__tvm_ffi_type_info__.fields:
+        schema = json.loads((field.metadata or {}).get("type_schema", "{}"))
+        kind = _KINDS.get(schema.get("type", ""))
+        if kind is not None:
+            convert = _PYTHON[kind]
+            record = PassOption(
+                name=str(field.name),
+                kind=kind,
+                default=convert(getattr(made, field.name)),
+                doc=str(field.doc or ""),
+            )
+            yield Option(record, convert, key)
+
 
 Values = Mapping[str, Any]
 """Known tensors of arguments of ``main``, by name."""
@@ -186,3 +395,76 @@ def find(name: str, passes: Catalogue, where: str) -> Pass:
             todo="Write it into a file of passes, and give that with --passes",
         )
     return found
+
+
+_DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
+
+
+def user_passes(module: ModuleType, path: Path, running: Running) -> Iterator[Pass]:
+    """Yield the passes that a file defines, which was run as `module`.
+
+    They are the public names at its top level: passes of TVM, such as functions decorated by
+    ``tvm.transform.module_pass``; classes decorated so; and functions whose return annotation is a
+    pass, whose parameters are the options.
+
+    Parameters
+    ----------
+    running
+        The context in which the file's code runs.
+    """
+    # Decoded as by Python: the file may declare another encoding.
+    lines = importlib.util.decode_source(path.read_bytes()).split("\n")
+    for node in ast.parse("\n".join(lines)).body:
+        for name in _names(node):
+            value = vars(module).get(name)
+            if name.startswith("_") or not _is_pass(value):
+                continue
+            line = SourceLine(file=str(path), line=node.lineno, text=lines[node.lineno - 1].strip())
+            doc = (ast.get_docstring(node) or "") if isinstance(node, _DEFINITIONS) else ""
+            yield _user_pass(f"{path.stem}.{name}", value, doc, line, running)
+
+
+def _names(node: ast.stmt) -> Iterator[str]:
+    if isinstance(node, _DEFINITIONS):
+        yield node.name
+    elif isinstance(node, ast.Assign):
+        yield from (target.id for target in node.targets if isinstance(target, ast.Name))
+    elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        yield node.target.id
+
+
+def _is_pass(value: Any) -> bool:
+    if isinstance(value, tvm.transform.Pass) or is_pass_class(value):
+        return True
+    if not inspect.isfunction(value):
+        return False
+    made = signature_of(value).return_annotation
+    if isinstance(made, str):
+        # A name imported for type checkers only.
+        return made.rpartition(".")[2].endswith("Pass")
+    return isinstance(made, type) and issubclass(made, tvm.transform.Pass)
+
+
+def _user_pass(name: str, value: Any, doc: str, line: SourceLine, running: Running) -> Pass:
+    make: Callable[..., Any] = value
+    options: tuple[Option, ...] = ()
+    hindrance = ""
+    if isinstance(value, tvm.transform.Pass):
+
+        def make() -> Any:
+            return value
+    else:
+        try:
+            options = options_of(name, value)
+        except NoField as reason:
+            hindrance = str(reason)
+    record = PassType(
+        name=name,
+        dialect=name.partition(".")[0],
+        summary=doc.partition("\n")[0],
+        doc=doc,
+        options=tuple(each.record for each in options),
+        hindrance=hindrance,
+        line=line,
+    )
+    return Pass(record, make, options, running=running)

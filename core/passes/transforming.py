@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -12,14 +13,16 @@ from typing import Any
 
 import msgspec
 import tvm
+import tvm_ffi
+from tvm import tirx
+from tvm.ir.expr import TensorLoad
+from tvm.s_tir import SBlock, SBlockRealize
 
+from lowerscope.core.cancellations import with_cancellations
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, Problem, error_of, last_line
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.blocks import Composed, blocks_after
-from lowerscope.core.passes.by_function import apply_without
-from lowerscope.core.passes.catalogue import Catalogue, Values, catalogue, find
-from lowerscope.core.passes.compiled_once import compiled_once
-from lowerscope.core.passes.context_options import split
+from lowerscope.core.passes.catalogue import Catalogue, Values, catalogue, find, split
 from lowerscope.core.passes.following import Followed, follow, inverse, unchanged
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.passes.recording import PassRun, Recorder
@@ -29,6 +32,243 @@ from lowerscope.core.records.snapshot import Note
 from lowerscope.core.records.steps import Fate
 from lowerscope.core.relax_bindings import Bindings
 from lowerscope.core.schedules import Applied
+
+LeaveOut = Callable[[str, str], None]
+"""Callback with the name of a function that a pass leaves unchanged, and the reason."""
+
+
+def apply_without(
+    made: Any,
+    module: tvm.IRModule,
+    error: Exception,
+    leave_out: LeaveOut,
+    check: Callable[[], None],
+    begins: Callable[[], None],
+) -> tvm.IRModule:
+    """Return the module after a pass that has failed on it, with some functions unchanged.
+
+    The pass is tried on each TensorIR function alone, and then applied to a module of the others.
+
+    Parameters
+    ----------
+    made
+        The pass.
+    error
+        Why it failed on the whole module; raised again if it fails on no function alone, or on
+        the others together as well.
+    leave_out
+        Called with the functions that are left out, and the reasons.
+    check
+        Called before each function; may raise to cancel.
+    begins
+        Called before the pass is applied to the others.
+    """
+    failing: dict[tvm.ir.GlobalVar, str] = {}
+    with tvm.transform.PassContext(opt_level=3):
+        for variable, function in module.functions_items():
+            if isinstance(function, tirx.PrimFunc):
+                check()
+                try:
+                    made(tvm.IRModule({variable: function}))
+                except TVM_ERRORS as failed:
+                    failing[variable] = last_line(failed)
+    if not failing:
+        try:
+            return _with_roots(made, module, error, leave_out, begins)
+        except TVM_ERRORS:
+            return _with_hidden(made, module, error, leave_out, check, begins)
+    others = module.clone()
+    for variable in failing:
+        del others[variable]
+    begins()
+    try:
+        result = made(others).clone()
+    except TVM_ERRORS:
+        raise error from None
+    names = {str(each.name_hint) for each in result.get_global_vars()}
+    if any(str(each.name_hint) in names for each in failing):
+        raise error
+    for variable, reason in failing.items():
+        result.update_func(variable, module[variable])
+        leave_out(str(variable.name_hint), reason)
+    return result
+
+
+def _with_roots(
+    made: Any,
+    module: tvm.IRModule,
+    error: Exception,
+    leave_out: LeaveOut,
+    begins: Callable[[], None],
+) -> tvm.IRModule:
+    """Return the module after a pass that reads functions at their calls.
+
+    Functions without a root block get one for the pass, and lose it if they stay unchanged.
+    """
+    rooted = {
+        variable: function.with_body(_root(function.body))
+        for variable, function in module.functions_items()
+        if isinstance(function, tirx.PrimFunc) and not isinstance(function.body, SBlockRealize)
+    }
+    if not rooted:
+        raise error
+    whole = module.clone()
+    for variable, function in rooted.items():
+        whole.update_func(variable, function)
+    begins()
+    try:
+        result = made(whole).clone()
+    except TVM_ERRORS:
+        raise error from None
+    kept = {str(each.name_hint): result[each] for each in result.get_global_vars()}
+    for variable, function in rooted.items():
+        if function.same_as(kept.get(str(variable.name_hint))):
+            result.update_func(variable, module[variable])
+            leave_out(str(variable.name_hint), last_line(error))
+    return result
+
+
+def _with_hidden(
+    made: Any,
+    module: tvm.IRModule,
+    error: Exception,
+    leave_out: LeaveOut,
+    check: Callable[[], None],
+    begins: Callable[[], None],
+) -> tvm.IRModule:
+    """Return the module after a pass that fails on some functions where they are called.
+
+    The bodies of those functions are hidden from it. The result is refused where the pass has
+    moved a hidden body.
+    """
+    functions = {
+        variable: function
+        for variable, function in module.functions_items()
+        if isinstance(function, tirx.PrimFunc)
+    }
+    hidden = {variable: _hidden(function) for variable, function in functions.items()}
+    failing: dict[tvm.ir.GlobalVar, str] = {}
+    with tvm.transform.PassContext(opt_level=3):
+        empty_bodies = module.clone()
+        for variable, empty in hidden.items():
+            empty_bodies.update_func(variable, empty)
+        try:
+            made(empty_bodies)
+        except TVM_ERRORS:
+            # No body is the cause: trying each of them would take long in vain.
+            raise error from None
+        for variable, function in functions.items():
+            check()
+            alone = module.clone()
+            for other, empty in hidden.items():
+                alone.update_func(other, function if other.same_as(variable) else empty)
+            try:
+                made(alone)
+            except TVM_ERRORS as failed:
+                failing[variable] = last_line(failed)
+    if not failing:
+        raise error
+    rest = module.clone()
+    for variable in failing:
+        rest.update_func(variable, hidden[variable])
+    begins()
+    try:
+        result = made(rest).clone()
+    except TVM_ERRORS:
+        raise error from None
+    after = {str(each.name_hint): result[each] for each in result.get_global_vars()}
+    for variable, reason in failing.items():
+        if not hidden[variable].same_as(after.pop(str(variable.name_hint), None)):
+            raise error
+        result.update_func(variable, functions[variable])
+        leave_out(str(variable.name_hint), reason)
+    if any(_HIDDEN in str(each) for each in after.values() if isinstance(each, tirx.PrimFunc)):
+        raise error
+    return result
+
+
+_HIDDEN = "lowerscope.hidden"
+"""Name of the external function that a hidden body calls."""
+
+
+def _hidden(function: tirx.PrimFunc) -> tirx.PrimFunc:
+    return function.with_body(_root(tirx.Evaluate(tirx.call_extern("int32", _HIDDEN))))
+
+
+def _root(body: Any) -> SBlockRealize:
+    return SBlockRealize([], True, SBlock([], [], [], "root", body))
+
+
+Build = Callable[..., Any]
+
+_BUILD = "tirx.build"
+"""Name of the function by which TVM compiles a function from C++."""
+
+_TVM: Build = tvm.get_global_func(_BUILD)
+
+_build: ContextVar[Build] = ContextVar("build", default=_TVM)
+
+
+@contextmanager
+def compiled_once(check: Callable[[], None]) -> Iterator[None]:
+    """Compile equal functions only once in the body.
+
+    Parameters
+    ----------
+    check
+        Called before each compilation; may raise to cancel.
+    """
+    before = _build.set(_BuiltOnce(check))
+    try:
+        yield
+    finally:
+        _build.reset(before)
+
+
+class _BuiltOnce:
+    """Compiler of functions with a cache."""
+
+    def __init__(self, check: Callable[[], None]) -> None:
+        self._check = check
+        self._known: dict[tuple[int, str], list[tuple[Any, tvm.transform.PassContext, Any]]] = {}
+
+    def __call__(self, function: Any, target: Any = None, *others: Any) -> Any:
+        self._check()
+        context = tvm.transform.PassContext.current()
+        alike = self._known.setdefault((tvm_ffi.structural_hash(function), str(target)), [])
+        for known, under, built in alike:
+            if under.same_as(context) and tvm_ffi.structural_equal(known, function):
+                return built
+        if _may_divide_by_zero(function):
+            # It would be called at once, and kill the process. The pass then leaves the call
+            # unfolded, and the run reports which call divides by zero.
+            raise RuntimeError("an integer is divided by what may be zero")
+        kept = with_cancellations(tvm.IRModule.from_expr(function))
+        built = _TVM(kept, target, *others)
+        alike.append((function, context, built))
+        return built
+
+
+_DIVISIONS = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
+
+
+def _may_divide_by_zero(function: Any) -> bool:
+    """Return whether a function divides integers by a value that it loads."""
+    loads: list[Any] = []
+
+    def look_at(division: Any) -> None:
+        if "float" not in str(division.a.ty.dtype):
+            tvm_ffi.structural_walk(division.b, (TensorLoad, loads.append))
+
+    tvm_ffi.structural_walk(function.body, (_DIVISIONS, look_at))
+    return bool(loads)
+
+
+def _as_set(*given: Any) -> Any:
+    return _build.get()(*given)
+
+
+tvm.register_global_func(_BUILD, _as_set, override=True)
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lowerscope.core.model.formatting import shape_text
-from lowerscope.core.records.snapshot import FxNode
+from lowerscope.core.model.formatting import bytes_text, shape_text
+from lowerscope.core.records.model import Extent, ParameterRecord, ValuesRecord
+from lowerscope.core.records.snapshot import FxNode, FxPart, LibraryRecord
 from lowerscope.core.records.steps import TranslationRecord
 from lowerscope.core.records.translation import NodeTranslation, RuleSource, TeRecord
-from lowerscope.core.rendering.columns import print_columns
+
+
+def print_columns(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as aligned columns, with a rule below the first."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    rule = tuple("-" * width for width in widths)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (rows[0], rule, *rows[1:])
+    )
+
 
 _COLUMNS = ("#", "node", "target", "strategy", "rule", "value", "type", "adds to the module")
 
@@ -74,3 +85,107 @@ def _indented(text: str) -> Iterator[str]:
 
 def _names(entities: Sequence[str]) -> str:
     return ", ".join(each.partition(":")[2] for each in entities)
+
+
+_NODE_COLUMNS = ("opcode", "name", "target", "args", "kwargs", "shape", "dtype", "lowered")
+
+
+def print_table(nodes: Sequence[FxNode]) -> str:
+    """Return the nodes as ``Graph.print_tabular`` prints them, with more columns besides.
+
+    These are shape, dtype and, where nodes have been lowered, the strategy and the rule. Below a
+    node that was broken up stand its parts, indented.
+    """
+    rows: list[tuple[str, ...]] = [_NODE_COLUMNS]
+    for node in nodes:
+        rows.append(_row(node))
+        rows += [_part_row(part) for part in node.parts]
+    if not any(node.rule for node in nodes):
+        rows = [row[:-1] for row in rows]
+    return print_columns(rows)
+
+
+def _row(node: FxNode) -> tuple[str, ...]:
+    shape = _shape(node.shape)
+    lowered = f"{node.strategy}, {node.rule}" if node.rule else ""
+    return node.opcode, node.name, node.target, node.args, node.kwargs, shape, node.dtype, lowered
+
+
+def _part_row(part: FxPart) -> tuple[str, ...]:
+    name, shape = f"  {part.name}", _shape(part.shape)
+    return "  part", name, part.target, part.args, "", shape, part.dtype, f"  {part.rule}"
+
+
+def _shape(shape: tuple[Extent, ...] | None) -> str:
+    return shape_text(shape)
+
+
+_ORIGINS = {"torch": "torch", "tvm": "TVM", "missing": "not registered"}
+
+
+def print_library(library: Sequence[LibraryRecord]) -> str:
+    """Return the functions with their registrations, and the bindings that call them."""
+    if not library:
+        return "The module calls no library function."
+    rows = [("function", "registered", "called by", "nodes")]
+    rows += [(each.name, registered_at(each), _callers(each), _nodes(each)) for each in library]
+    return print_columns(rows)
+
+
+def registered_at(each: LibraryRecord) -> str:
+    """Return the origin of a function: a file and line, torch, TVM, or nowhere."""
+    return f"{each.line.file}:{each.line.line}" if each.line else _ORIGINS[each.origin]
+
+
+def _callers(each: LibraryRecord) -> str:
+    names = (call.removeprefix("relax:").partition("/") for call in each.calls)
+    return ", ".join(f"{binding} in {function}" for function, _, binding in names) or "nothing"
+
+
+def _nodes(each: LibraryRecord) -> str:
+    return ", ".join(node.removeprefix("fx:") for node in each.nodes)
+
+
+_WIDTH = 48
+
+
+def print_parameters(records: Sequence[ParameterRecord]) -> str:
+    """Return a line for each: name, kind, shape, dtype, bytes, and other names of the same."""
+    rows = [
+        (
+            each.name,
+            each.kind,
+            shape_text(each.shape),
+            each.dtype,
+            bytes_text(each.size),
+            f"also {', '.join(each.aliases)}" if each.aliases else "",
+        )
+        for each in records
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+def print_values(record: ValuesRecord) -> str:
+    """Return range, counts, histogram and first values in lines."""
+    form = f"{shape_text(record.shape)} {record.dtype}"
+    lines = [f"{record.name}: {form}, {bytes_text(record.size)}"]
+    if record.mean is not None:
+        lines.append(
+            f"min {record.low:.6g}, max {record.high:.6g}, mean {record.mean:.6g}, "
+            f"std {record.deviation:.6g}"
+        )
+    lines.append(
+        f"{record.count:,} values: {record.nans:,} NaN, {record.infinities:,} infinite, "
+        f"{record.zeros:,} zero"
+    )
+    most = max(record.counts, default=0)
+    for low, high, count in zip(record.edges, record.edges[1:], record.counts, strict=False):
+        bar = "█" * round(_WIDTH * count / most) if most else ""
+        lines.append(f"{low:>12.4g} … {high:<12.4g} {count:>10,} {bar}".rstrip())
+    more = ", …" if len(record.first) < record.count else ""
+    lines.append(f"first: {', '.join(record.first)}{more}")
+    return "\n".join(lines)

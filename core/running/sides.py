@@ -24,7 +24,7 @@ from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.inputs import drawn_at
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.stages import Stages
-from lowerscope.core.tracing.node_info import dtypes_of
+from lowerscope.core.tracing.running_once import dtypes_of
 
 
 def inputs_at(sizes: Sizes, stages: Stages, recipe: Recipe) -> tuple[ExampleInput, ...]:

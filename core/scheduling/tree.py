@@ -11,7 +11,7 @@ from tvm.tirx.buffer import is_buffer_var
 
 from lowerscope.core.records.schedule import BufferNode, LoopNode
 from lowerscope.core.records.snapshot import TextRecord
-from lowerscope.core.rendering.script_cards import LOOP_KINDS, plain_extent, tensor_bytes
+from lowerscope.core.rendering.script import LOOP_KINDS, plain_extent, tensor_bytes
 from lowerscope.core.schedules import At, Reference
 from lowerscope.core.tensorir_parts import Part, root_block
 

@@ -10,19 +10,282 @@ from __future__ import annotations
 
 import contextlib
 import linecache
+import opcode
 import os
 import sys
+import sysconfig
 import threading
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Sequence
+from importlib.machinery import (
+    SOURCE_SUFFIXES,
+    FileFinder,
+    ModuleSpec,
+    PathFinder,
+    SourceFileLoader,
+)
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+from zipfile import is_zipfile
+
+import torch
+import tvm_ffi
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.records.snapshot import SourceLine
-from lowerscope.core.sources import shadowing, source_code
-from lowerscope.core.sources.opened_files import OpenedFiles
-from lowerscope.core.sources.registrations import Registrations
-from lowerscope.core.sources.user_files import file_of, is_installed, is_users, places_of
+from lowerscope.core.sources.approved_files import check_approved, decode_source
+
+_ACCESS = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
+
+
+class OpenedFiles:
+    """Files below a folder that were opened.
+
+    Parameters
+    ----------
+    folder
+        Absolute.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._below = os.path.join(folder, "")
+        self._read: dict[str, None] = {}
+        self._written: set[str] = set()
+
+    @property
+    def read(self) -> tuple[Path, ...]:
+        """Return the existing files that were only read: files that the code wrote are excluded."""
+        paths = (Path(name) for name in self._read if name not in self._written)
+        return tuple(path for path in paths if path.suffix != ".pyc" and path.is_file())
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Record the files that this thread opens in the body."""
+        _install()
+        outer = getattr(_watching, "files", None)
+        _watching.files = self
+        try:
+            yield
+        finally:
+            _watching.files = outer
+
+    def note(self, name: str, mode: str | None, flags: int) -> None:
+        """Record one file."""
+        path = os.path.abspath(name)
+        if not path.startswith(self._below):
+            return
+        if mode is None:
+            writes = flags & _ACCESS != os.O_RDONLY
+        else:
+            writes = any(letter in mode for letter in "wax+")
+        if writes:
+            self._written.add(path)
+        else:
+            self._read[path] = None
+
+
+_watching = threading.local()
+_installing = threading.Lock()
+_installed = False
+
+
+def _install() -> None:
+    """Install the audit hook once: Python cannot remove one."""
+    global _installed
+    with _installing:
+        if not _installed:
+            sys.addaudithook(_see)
+            _installed = True
+
+
+def _see(event: str, args: tuple[Any, ...]) -> None:
+    if event != "open":
+        return
+    files = getattr(_watching, "files", None)
+    if files is not None and isinstance(args[0], (str, bytes)):
+        files.note(os.fsdecode(args[0]), args[1], args[2])
+
+
+_INSTALLED = (
+    Path(__file__).resolve().parents[1],
+    *(Path(sysconfig.get_path(key)) for key in ("stdlib", "purelib", "platlib")),
+    # Frames have the path as it was found, possibly through a symbolic link.
+    Path(__file__).parents[1],
+)
+_COMPILERS = ("torch", "tvm", "tvm_ffi")
+"""Packages that may be run from a checkout, and are no part of the user's file either."""
+
+
+def is_users(path: Path, folder: Path) -> bool:
+    """Return whether a file is the user's own, for a model in `folder`.
+
+    A model may lie inside an installed package: files below its folder are its own.
+    """
+    return all(
+        folder.is_relative_to(installed) and path.is_relative_to(folder)
+        for installed in _installed_folders()
+        if path.is_relative_to(installed)
+    )
+
+
+def is_installed(path: Path) -> bool:
+    """Return whether a file belongs to Python, to Lowerscope or to an installed package."""
+    return any(path.is_relative_to(folder) for folder in _installed_folders())
+
+
+def called_by_user(frame: FrameType | None, folder: Path) -> bool:
+    """Return whether a call into torch or TVM comes from code in `folder`, not from its imports."""
+    return user_frame(frame, folder) is not None
+
+
+def user_frame(frame: FrameType | None, folder: Path) -> FrameType | None:
+    """Return the frame of the code from `folder` that makes a call into torch or TVM, if any."""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file.startswith("<frozen importlib"):
+            # A module that is still being imported registers for itself, whoever imports it.
+            return None
+        path = Path(file)
+        if not file.startswith("<") and not _is_compilers(path) and not _is_standard(path):
+            return frame if path.is_relative_to(folder) and is_users(path, folder) else None
+        frame = frame.f_back
+    return None
+
+
+def file_of(module: ModuleType | None) -> Path | None:
+    """Return the file of a module; ``None`` if it has none."""
+    file = getattr(module, "__file__", None)
+    return Path(file) if isinstance(file, str) else None
+
+
+def places_of(module: ModuleType | None) -> list[Path]:
+    """Return the file of a module, or the folders of a package without ``__init__.py``."""
+    file = file_of(module)
+    if file is not None:
+        return [file]
+    try:
+        return [Path(place) for place in getattr(module, "__path__", ())]
+    except (KeyError, TypeError):
+        # The path of a namespace package looks up its parent, which may be gone.
+        return []
+
+
+def _is_compilers(path: Path) -> bool:
+    return any(path.is_relative_to(folder) for folder in _compiler_folders())
+
+
+def _is_standard(path: Path) -> bool:
+    # Installed packages may lie inside the standard library's folder.
+    return path.is_relative_to(_INSTALLED[1]) and not any(
+        path.is_relative_to(folder) for folder in _INSTALLED[2:]
+    )
+
+
+def _compiler_folders() -> list[Path]:
+    loaded = (file_of(sys.modules.get(name)) for name in _COMPILERS)
+    return [file.parent for file in loaded if file is not None]
+
+
+def _installed_folders() -> list[Path]:
+    return [*_INSTALLED, *_compiler_folders()]
+
+
+_recording: list[Registrations] = []
+"""Active recordings, outermost first; a registration belongs to the innermost."""
+
+
+class Registrations:
+    """The global functions of TVM and the operator libraries of torch that a file registers.
+
+    Parameters
+    ----------
+    folder
+        The user's folder: files in it are the user's own code.
+
+    Attributes
+    ----------
+    spent
+        Whether operators of torch were unregistered for good.
+    places
+        File and line of the call that registered each function, by name.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.spent = False
+        self.places: dict[str, tuple[str, int]] = {}
+        self._folder = folder
+        self._functions: dict[str, Any] = {}
+        self._replaced: dict[str, Any] = {}
+        """Functions that the file's own have replaced."""
+        self._libraries: weakref.WeakSet[torch.library.Library] = weakref.WeakSet()
+
+    @contextlib.contextmanager
+    def recorded(self) -> Iterator[None]:
+        """Record the registrations that the user's code makes in the body."""
+        # All registration from Python goes through this function.
+        register = tvm_ffi.core._register_global_func
+        make: Any = torch.library.Library.__init__
+
+        def register_and_note(name: str, function: Any, override: bool) -> Any:
+            before = tvm_ffi.get_global_func(name, allow_missing=True)
+            result = register(name, function, override)
+            frame = user_frame(sys._getframe(1), self._folder)
+            if frame is not None and _recording[-1] is self:
+                self.places[name] = (frame.f_code.co_filename, frame.f_lineno)
+                if before is not None and name not in self._functions:
+                    self._replaced[name] = before
+                self._functions[name] = tvm_ffi.get_global_func(name)
+            return result
+
+        def make_and_note(library: torch.library.Library, *args: Any, **kwargs: Any) -> None:
+            make(library, *args, **kwargs)
+            if called_by_user(sys._getframe(1), self._folder) and _recording[-1] is self:
+                self._libraries.add(library)
+
+        tvm_ffi.core._register_global_func = register_and_note
+        torch.library.Library.__init__ = make_and_note  # type: ignore[assignment, method-assign]
+        _recording.append(self)
+        try:
+            yield
+        finally:
+            _recording.pop()
+            tvm_ffi.core._register_global_func = register
+            torch.library.Library.__init__ = make  # type: ignore[method-assign]
+
+    def put_back(self) -> None:
+        """Register the functions again."""
+        for name, function in self._functions.items():
+            before = tvm_ffi.get_global_func(name, allow_missing=True)
+            if before is not None:
+                self._replaced[name] = before
+            tvm_ffi.register_global_func(name, function, override=True)
+
+    def put_away(self) -> None:
+        """Unregister all functions, and restore those that they replaced."""
+        self._destroy_operators()
+        for name in list(self._functions):
+            present = tvm_ffi.get_global_func(name, allow_missing=True)
+            if present is None:
+                # Already removed by the user's own code.
+                del self._functions[name]
+                self.places.pop(name, None)
+                self._replaced.pop(name, None)
+                continue
+            before = self._replaced.pop(name, None)
+            if before is None:
+                tvm_ffi.registry.remove_global_func(name)
+            else:
+                tvm_ffi.register_global_func(name, before, override=True)
+
+    def _destroy_operators(self) -> None:
+        """Unregister the definitions of torch's libraries; a library cannot do so twice."""
+        for library in self._libraries:
+            if library.m is not None:
+                library._destroy()  # type: ignore[no-untyped-call]
+                self.spent = True
+        self._libraries.clear()
+
 
 _lock = threading.RLock()
 """Held while in an environment: the process has one ``sys.modules``."""
@@ -176,15 +439,15 @@ class Environment:
         self._others.difference_update(self._modules)
         sys.modules.update(self._modules)
         linecache.cache.update(self._lines)
-        shadowing.add_folder(self._folder)
-        source_code.add_folder(self._folder)
+        guard_folder(self._folder)
+        compile_folder(self._folder)
         sys.path.append(str(self._folder))
         self._registrations.put_back()
 
     def _go(self) -> None:
         self._registrations.put_away()
-        shadowing.remove_folder(self._folder)
-        source_code.remove_folder(self._folder)
+        unguard_folder(self._folder)
+        uncompile_folder(self._folder)
         folder = str(self._folder)
         if folder in sys.path:
             del sys.path[-1 - sys.path[::-1].index(folder)]
@@ -310,3 +573,140 @@ def _change_directory(path: str) -> None:
     if path:
         with contextlib.suppress(OSError):
             os.chdir(path)
+
+
+_IMPORT = opcode.opmap["IMPORT_NAME"]
+
+
+class _OwnFolders:
+    """Meta path finder that stands first."""
+
+    def __init__(self) -> None:
+        self.folders: list[str] = []
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec that an installed package finds outside the folders; ``None`` for others.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If the name exists in the folders only.
+        """
+        folders = self.folders
+        if path is not None or not folders or PathFinder.find_spec(name, folders) is None:
+            return None
+        if not _is_named_by_a_package(sys._getframe(1), folders):
+            return None
+        elsewhere = [each for each in sys.path if os.path.abspath(each) not in folders]
+        found = PathFinder.find_spec(name, elsewhere)
+        for finder in sys.meta_path:
+            if found is not None:
+                return found
+            if finder is not self and finder is not PathFinder:
+                found = finder.find_spec(name, None, target)
+        if found is None:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return found
+
+
+def _is_named_by_a_package(frame: FrameType | None, folders: Sequence[str]) -> bool:
+    """Return whether this import comes from an import statement of an installed package."""
+    while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    if frame is None or frame.f_code.co_code[frame.f_lasti] != _IMPORT:
+        return False
+    file = frame.f_code.co_filename
+    return not file.startswith("<") and not any(
+        is_users(Path(file), Path(folder)) for folder in folders
+    )
+
+
+_finder = _OwnFolders()
+
+
+def guard_folder(folder: Path) -> None:
+    """Register a folder that is about to be on the path for the code in it."""
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+    _finder.folders.append(str(folder))
+
+
+def unguard_folder(folder: Path) -> None:
+    """Unregister a folder that is no longer on the path."""
+    _finder.folders.remove(str(folder))
+
+
+_BASE = tuple(Path(os.path.abspath(entry)) for entry in sys.path if os.path.isabs(entry))
+"""Folders from which this process itself imports its packages."""
+
+_folders: list[str] = []
+"""Folders of the active environments."""
+_get_code = SourceFileLoader.get_code
+
+
+class _SourceFinder(FileFinder):
+    """Finder of modules that are Python source files, and packages of these."""
+
+
+def compile_folder(folder: Path) -> None:
+    """Compile imports from a folder from source, until `uncompile_folder`."""
+    if _find_sources not in sys.path_hooks:
+        sys.path_hooks.insert(0, _find_sources)
+        SourceFileLoader.get_code = _compiled_from_source  # type: ignore[assignment, method-assign]
+    _folders.append(str(folder))
+    # Finders cached before may find byte code.
+    for name, finder in list(sys.path_importer_cache.items()):
+        if not isinstance(finder, _SourceFinder) and Path(name).is_relative_to(folder):
+            sys.path_importer_cache.pop(name, None)
+
+
+def uncompile_folder(folder: Path) -> None:
+    """Unregister the folder of an environment that is no longer active."""
+    _folders.remove(str(folder))
+
+
+def _find_sources(entry: str) -> _SourceFinder:
+    """Return the finder of a user's folder, as a hook of ``sys.path_hooks``.
+
+    An archive is no folder: nothing is found in it.
+
+    Raises
+    ------
+    ImportError
+        If the folder is not a user's, so that another hook handles it.
+    """
+    if not _is_users_code(entry) or (os.path.isfile(entry) and not is_zipfile(entry)):
+        raise ImportError("not a folder of the user's", path=entry)
+    return _SourceFinder(entry, (SourceFileLoader, SOURCE_SUFFIXES))
+
+
+def _compiled_from_source(self: SourceFileLoader, fullname: str) -> CodeType | None:
+    """Return the code of a module, in place of `SourceFileLoader.get_code`."""
+    path = self.get_filename(fullname)
+    if not _is_users_code(path):
+        return _get_code(self, fullname)
+    content = self.get_data(path)
+    check_approved(Path(path), content, _import_folder(Path(path), fullname))
+    code: CodeType = compile(decode_source(content), path, "exec", dont_inherit=True)
+    return code
+
+
+def _import_folder(path: Path, fullname: str) -> Path:
+    """Return the folder on the path in which a module of this name is found."""
+    depth = fullname.count(".") + (path.name == "__init__.py")
+    return path.parents[min(depth, len(path.parents) - 1)]
+
+
+def _is_users_code(name: str) -> bool:
+    """Return whether a path is in an environment's folder, or in one that its code has added."""
+    path = Path(os.path.abspath(name))
+    folders = [Path(folder) for folder in _folders]
+    if any(path.is_relative_to(folder) and is_users(path, folder) for folder in folders):
+        return True
+    return bool(folders) and not (is_installed(path) or _is_below(path, _BASE))
+
+
+def _is_below(path: Path, folders: Sequence[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)

@@ -24,8 +24,7 @@ import torch
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.sources.array_files import UnreadableArrays, check_bytes
 from lowerscope.core.sources.pickles import imports_of
-from lowerscope.core.sources.program_schema import suspects, suspects_of_payload
-from lowerscope.core.sources.program_text import harmless_paths
+from lowerscope.core.sources.program_text import harmless_paths, suspects, suspects_of_payload
 from lowerscope.core.user_paths import check_readable
 
 HARMLESS = frozenset(

@@ -24,9 +24,8 @@ from lowerscope.core.sources.array_files import (
     read_npz,
 )
 from lowerscope.core.sources.examples import ExampleInput
-from lowerscope.core.sources.fitting import LABELS, fitted
 from lowerscope.core.sources.input_option import ARRAYS, IMAGES
-from lowerscope.core.sources.input_values import from_array, read
+from lowerscope.core.sources.input_values import LABELS, fitted, from_array, read
 from lowerscope.core.user_paths import check_readable, user_path
 
 _FILES = (*IMAGES, *ARRAYS)

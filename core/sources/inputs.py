@@ -16,13 +16,14 @@ from lowerscope.core.recipe import InputSpec
 from lowerscope.core.sources.examples import (
     ExampleInput,
     Examples,
+    Parameter,
+    Signature,
     as_input,
     call_examples,
     is_tensor,
 )
 from lowerscope.core.sources.input_option import FLOATS, check_input
 from lowerscope.core.sources.input_values import draw, read
-from lowerscope.core.sources.signatures import Parameter, Signature
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,27 +24,45 @@ from lowerscope.core.sources.entries import (
     find_entry,
     is_ir_module,
     is_model,
+    is_prim_func,
     parse_arguments,
+    with_main,
 )
 from lowerscope.core.sources.environments import Environment
-from lowerscope.core.sources.examples import ExampleInput, Examples, as_input
+from lowerscope.core.sources.examples import (
+    ExampleInput,
+    Examples,
+    Signature,
+    as_input,
+    signature_of_function,
+    signature_of_model,
+)
 from lowerscope.core.sources.exported import load_exported
 from lowerscope.core.sources.files import input_files, source_files
 from lowerscope.core.sources.handed_over import read_handed
 from lowerscope.core.sources.inputs import gather
 from lowerscope.core.sources.opened_model import LoadedModel, Offered, OpenedModel
-from lowerscope.core.sources.package_types import register_package_types
 from lowerscope.core.sources.parameters import load_into, read_arrays
-from lowerscope.core.sources.prim_funcs import is_prim_func, with_main
-from lowerscope.core.sources.samples import PREFIX
-from lowerscope.core.sources.signatures import (
-    Signature,
-    signature_of_function,
-    signature_of_model,
-)
-from lowerscope.core.sources.spec import MEMORY, source_kind, source_label, source_path
+from lowerscope.core.sources.spec import MEMORY, PREFIX, source_kind, source_label, source_path
 from lowerscope.core.sources.user_code import run_file, user_code
 from lowerscope.core.user_paths import check_readable, user_path
+
+_CACHES = ("transformers", "transformers.integrations.executorch")
+"""Package whose models return key-value caches, and its module that registers them."""
+
+
+def register_package_types() -> None:
+    """Register containers of packages that the user's file has imported with torch's pytree."""
+    package, module = _CACHES
+    if package not in sys.modules:
+        return
+    try:
+        register = importlib.import_module(module).register_dynamic_cache_export_support
+    except (ImportError, AttributeError):
+        # A version without it; torch then reports the unknown type.
+        return
+    register()
+
 
 shorten_stacks()
 

@@ -15,8 +15,9 @@ from lowerscope.core.nesting import mapped
 from lowerscope.core.random_state import RandomState
 from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.sources.environments import Environment
-from lowerscope.core.sources.examples import ExampleInput, Examples
-from lowerscope.core.sources.signatures import (
+from lowerscope.core.sources.examples import (
+    ExampleInput,
+    Examples,
     Signature,
 )
 

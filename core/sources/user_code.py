@@ -15,10 +15,8 @@ from pathlib import Path
 from types import ModuleType
 
 from lowerscope.core.errors import Cancelled, LowerscopeError, is_interrupt
-from lowerscope.core.sources.approved_files import check_approved
-from lowerscope.core.sources.environments import Environment
-from lowerscope.core.sources.readable_source import decode_source
-from lowerscope.core.sources.user_files import is_users
+from lowerscope.core.sources.approved_files import check_approved, decode_source
+from lowerscope.core.sources.environments import Environment, is_users
 
 _POINTED = re.compile(r"^\s*--> (.+):(\d+):\d+", re.MULTILINE)
 _MOST_LINES = 100

@@ -19,11 +19,14 @@ from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError, is_interrupt
 from lowerscope.core.nesting import plain
 from lowerscope.core.records.snapshot import Note, SourceLine
-from lowerscope.core.tracing.failures import cannot_export, where_of
-from lowerscope.core.tracing.named_inputs import NamedInputs, fixed_dimension
-from lowerscope.core.tracing.node_info import NodeInfo, describe, is_static
-from lowerscope.core.tracing.running_once import writes_statistics
-from lowerscope.core.tracing.source_lines import line_of_stack, line_of_traceback
+from lowerscope.core.tracing.failures import (
+    cannot_export,
+    line_of_stack,
+    line_of_traceback,
+    where_of,
+)
+from lowerscope.core.tracing.running_once import NodeInfo, describe, is_static, writes_statistics
+from lowerscope.core.tracing.symbols import NamedInputs, fixed_dimension
 
 
 def export(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,12 +16,83 @@ from torch.overrides import TorchFunctionMode
 from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError, is_interrupt
 from lowerscope.core.records.snapshot import SourceLine
-from lowerscope.core.tracing.failures import first_line, where_of
-from lowerscope.core.tracing.named_inputs import NamedInputs, fixed_dimension
-from lowerscope.core.tracing.node_info import NodeInfo, describe
-from lowerscope.core.tracing.shape_functions import SymbolicSizes
-from lowerscope.core.tracing.source_lines import is_users_file, line_of_frame, source_line
-from lowerscope.core.tracing.symbols import Symbols, named_text
+from lowerscope.core.tracing.failures import (
+    first_line,
+    is_users_file,
+    line_of_frame,
+    source_line,
+    where_of,
+)
+from lowerscope.core.tracing.running_once import NodeInfo, describe
+from lowerscope.core.tracing.symbols import NamedInputs, Symbols, fixed_dimension, named_text
+
+
+class SymbolicSizes(TorchFunctionMode):
+    """Mode that replaces torch's functions by those of this module, which compute no values."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        return _FUNCTIONS.get(func, func)(*args, **(kwargs or {}))
+
+
+def _kron(input: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    rank = max(input.dim(), other.dim())
+    first, second = ((1,) * (rank - each.dim()) + each.shape for each in (input, other))
+    shape = [a * b for a, b in zip(first, second, strict=True)]
+    return input.new_empty(shape, dtype=torch.result_type(input, other))
+
+
+def _take_along_dim(
+    input: torch.Tensor, indices: torch.Tensor, dim: int | None = None
+) -> torch.Tensor:
+    if dim is None:
+        return torch.empty_like(indices.flatten(), dtype=input.dtype)
+    # All axes but the indexed one are broadcast.
+    shapes = [list(each.shape) for each in (input, indices)]
+    for shape in shapes:
+        shape[dim] = 1
+    whole = list(torch.broadcast_shapes(*shapes))  # type: ignore[no-untyped-call]
+    whole[dim] = indices.shape[dim]
+    return input.new_empty(whole)
+
+
+def _multi_dot(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    return functools.reduce(torch.matmul, tensors)
+
+
+def _chain_matmul(*matrices: torch.Tensor) -> torch.Tensor:
+    return _multi_dot(matrices)
+
+
+def _lstm(input: torch.Tensor, states: Any, *options: Any) -> tuple[torch.Tensor, ...]:
+    return *_recurrent(input, states[0], *options), torch.empty_like(states[1])
+
+
+def _recurrent(input: torch.Tensor, state: torch.Tensor, *options: Any) -> tuple[torch.Tensor, ...]:
+    _parameters, has_biases, _layers, _dropout, _train, is_bidirectional, _batch_first = options
+    if not isinstance(has_biases, bool):
+        raise NotImplementedError("the sequences are packed")
+    features = state.shape[-1] * (2 if is_bidirectional else 1)
+    return input.new_empty((*input.shape[:-1], features)), torch.empty_like(state)
+
+
+_FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
+    torch.kron: _kron,
+    torch.Tensor.kron: _kron,
+    torch.take_along_dim: _take_along_dim,
+    torch.Tensor.take_along_dim: _take_along_dim,
+    torch.linalg.multi_dot: _multi_dot,
+    torch.chain_matmul: _chain_matmul,
+    torch.lstm: _lstm,
+    torch.gru: _recurrent,
+    torch.rnn_tanh: _recurrent,
+    torch.rnn_relu: _recurrent,
+}
 
 
 def run_symbolically(

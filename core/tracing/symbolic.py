@@ -5,24 +5,130 @@ from __future__ import annotations
 import builtins
 import dis
 import inspect
+import keyword
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import CodeType
 from typing import Any, cast
 
 import torch
+import torch.fx.graph
 from torch import fx
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
 
 from lowerscope.core.calling import Calling
 from lowerscope.core.errors import LowerscopeError, is_interrupt
 from lowerscope.core.nesting import plain
 from lowerscope.core.records.snapshot import Note, SourceLine
-from lowerscope.core.tracing.attribute_names import quote_attribute_names
-from lowerscope.core.tracing.eager_calls import EagerCalls
-from lowerscope.core.tracing.failures import CannotFollow, cannot_trace, where_of
+from lowerscope.core.tracing.failures import (
+    CannotFollow,
+    cannot_trace,
+    is_users_file,
+    line_of_code,
+    line_of_frame,
+    where_of,
+)
 from lowerscope.core.tracing.running_once import run_eagerly
-from lowerscope.core.tracing.source_lines import is_users_file, line_of_code, line_of_frame
+
+_FROZEN = "forward draws random numbers here, and the graph has those of this one call"
+
+
+class EagerCalls(TorchFunctionMode):
+    """Recorder of calls into torch that involve no proxy.
+
+    Parameters
+    ----------
+    boundary
+        The code of the function that runs the tracer.
+
+    Attributes
+    ----------
+    changes
+        For each tensor that was changed in place, its memory and the user's line.
+    draws
+        Lines that have drawn random numbers.
+    drawn
+        Tensors that were drawn or computed from drawn ones, each with the name of the random
+        operator.
+    """
+
+    def __init__(self, boundary: CodeType) -> None:
+        super().__init__()
+        self.changes: list[tuple[int, SourceLine | None]] = []
+        self.draws: dict[SourceLine | None, None] = {}
+        self.drawn: list[tuple[torch.Tensor, str]] = []
+        self._boundary = boundary
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        leaves = pytree.tree_leaves((args, kwargs))
+        if any(isinstance(leaf, fx.Proxy) for leaf in leaves):
+            return func(*args, **(kwargs or {}))
+        tensors = [
+            leaf
+            for leaf in leaves
+            if isinstance(leaf, torch.Tensor)
+            and leaf.layout is torch.strided
+            and not leaf.is_inference()
+        ]
+        versions = [tensor._version for tensor in tensors]
+        generators = [leaf for leaf in leaves if isinstance(leaf, torch.Generator)]
+        state = torch.random.get_rng_state()
+        result = func(*args, **(kwargs or {}))
+        line = line_of_frame(sys._getframe(1), self._boundary)
+        for tensor, version in zip(tensors, versions, strict=True):
+            if tensor._version != version:
+                self.changes.append((tensor.untyped_storage().data_ptr(), line))
+        drawn = generators or not torch.equal(state, torch.random.get_rng_state())
+        made = [each for each in pytree.tree_leaves(result) if isinstance(each, torch.Tensor)]
+        if drawn and made:
+            self.draws[line] = None
+            source = getattr(func, "__name__", "forward").strip("_")
+        else:
+            source = next(filter(None, map(self.drawn_by, tensors)), "")
+        if source:
+            self.drawn += [(each, source) for each in made]
+        return result
+
+    def drawn_by(self, tensor: torch.Tensor) -> str:
+        """Return the random operator that a tensor's memory depends on; empty for none."""
+        return next((name for each, name in self.drawn if _shares_memory(each, tensor)), "")
+
+    def notes(self) -> tuple[Note, ...]:
+        """Return the notes on the calls."""
+        return tuple(Note(text=_FROZEN, where=where_of(line)) for line in self.draws)
+
+
+def _shares_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one is other:
+        return True
+    if one.layout is not torch.strided or other.layout is not torch.strided:
+        return False
+    memory = one.untyped_storage().data_ptr()
+    return bool(memory) and memory == other.untyped_storage().data_ptr()
+
+
+def attribute_code(base: str, target: str) -> str:
+    """Return the Python code of a dotted path: ``getattr(self.layers, 'lambda').weight``."""
+    code = base
+    for name in target.split("."):
+        plain = name.isidentifier() and not keyword.iskeyword(name)
+        code = f"{code}.{name}" if plain else f"getattr({code}, {name!r})"
+    return code
+
+
+def quote_attribute_names() -> None:
+    """Patch torch.fx to support attributes of any name."""
+    torch.fx.graph._format_target = attribute_code
+
 
 quote_attribute_names()
 

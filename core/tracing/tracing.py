@@ -2,43 +2,96 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from lowerscope.core.calling import Calling
+import torch
+
+from lowerscope.core.calling import Calling, by_position
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import is_plain, leaves
 from lowerscope.core.random_state import RandomState
 from lowerscope.core.records.snapshot import Note, SourceLine
 from lowerscope.core.tracing import exporting, symbolic
-from lowerscope.core.tracing.counting import check_call, positional_call
 from lowerscope.core.tracing.failures import (
+    forward_line,
     is_scripted,
     made_functional,
     neither_traces,
     returns_nothing,
     took_export,
+    where_of,
 )
 from lowerscope.core.tracing.fidelity import (
     Behaviour,
     as_in_a_run,
     differs_from_model,
     observe,
+    unchanged,
 )
-from lowerscope.core.tracing.module_state import unchanged
-from lowerscope.core.tracing.named_inputs import CONSTRAINT, NamedInputs
-from lowerscope.core.tracing.node_info import NodeInfo
-from lowerscope.core.tracing.running_once import outputs_of, run_eagerly, run_once
-from lowerscope.core.tracing.source_lines import forward_line
+from lowerscope.core.tracing.running_once import NodeInfo, outputs_of, run_eagerly, run_once
+from lowerscope.core.tracing.symbols import CONSTRAINT, NamedInputs
 
 if TYPE_CHECKING:
     import torch
     from torch import fx
 
     from lowerscope.core.recipe import TracerName
+
+
+def positional_call(model: torch.nn.Module, count: int) -> Calling:
+    """Return the call of ``forward`` with `count` tensors; ``*rest`` names them rest_0, …"""
+    names: list[str] = []
+    for parameter in inspect.signature(model.forward).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"{parameter.name}_{index}" for index in range(count - len(names))]
+        elif parameter.kind is not parameter.KEYWORD_ONLY:
+            names.append(parameter.name)
+    names += [f"input_{index}" for index in range(len(names), count)]
+    return by_position(names[:count])
+
+
+def check_call(model: torch.nn.Module, calling: Calling) -> None:
+    """Check that ``forward`` takes the arguments of `calling`.
+
+    Raises
+    ------
+    LowerscopeError
+        If it cannot, with the names of its parameters.
+    """
+    if _plainly_takes(model.forward, calling):
+        return
+    signature = inspect.signature(model.forward)
+    try:
+        signature.bind(*calling.args, **calling.kwargs)
+    except TypeError as error:
+        names = ", ".join(signature.parameters)
+        count = len(calling.args) + len(calling.kwargs)
+        raise LowerscopeError(
+            f"{type(model).__name__} takes ({names}) and was given {count} "
+            f"input{'' if count == 1 else 's'}",
+            where=where_of(forward_line(model)),
+            todo="give one input for each, for example --input x=1,784:float32",
+        ) from error
+
+
+def _plainly_takes(function: Any, calling: Calling) -> bool:
+    """Return whether a function has a parameter for each tensor, and a default for all others.
+
+    This is the usual case; making a signature takes as long as tracing a layer.
+    """
+    code: CodeType | None = getattr(function, "__code__", None)
+    told = hasattr(function, "__wrapped__") or hasattr(function, "__signature__")
+    if code is None or told or code.co_kwonlyargcount or not calling.is_flat:
+        return False
+    most = code.co_argcount - inspect.ismethod(function)
+    return most - len(function.__defaults__ or ()) <= len(calling.args) <= most
+
 
 __all__ = ["NamedInputs", "NodeInfo", "TracedModel", "trace"]
 

@@ -10,7 +10,7 @@ from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.snapshot import FunctionRecord, PieceRecord
-from lowerscope.core.sources.samples import sample_path
+from lowerscope.core.sources.spec import sample_path
 
 SAMPLE = sample_path("fashion_mlp")
 

@@ -69,7 +69,7 @@ def _drawn(old: Functions, new: Functions) -> Figure:
     from lowerscope.app import theme
     from lowerscope.app.views.difference_page import diff_part
     from lowerscope.app.widgets.diff.view import DiffView
-    from lowerscope.core.rendering.changed_words import changed_words
+    from lowerscope.core.rendering.difference import changed_words
 
     application = QApplication.instance() or QApplication(["benchmark", *theme.STYLE])
     assert isinstance(application, QApplication)

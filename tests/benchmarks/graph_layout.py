@@ -9,9 +9,15 @@ import time
 
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.text_metrics import DEFAULT
-from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow
 from lowerscope.core.rendering.graphs.boxes import graph_record
-from lowerscope.core.rendering.graphs.hierarchy import Modules, Opening, groups_in, hierarchy
+from lowerscope.core.rendering.graphs.hierarchy import (
+    BoxText,
+    Flow,
+    Modules,
+    Opening,
+    groups_in,
+    hierarchy,
+)
 from tests.benchmarks.figures import Figure
 
 LIMITS = {1_000: 150.0, 10_000: 1000.0}

@@ -11,8 +11,7 @@ from lowerscope.core.cli import main
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.difference import DifferenceRecord
-from lowerscope.core.rendering.difference import FunctionText, function_differences
-from lowerscope.core.rendering.unified_text import unified_text
+from lowerscope.core.rendering.difference import FunctionText, function_differences, unified_text
 
 STEP = ["passes", "sample:fashion_mlp", "--step", "1", "--diff"]
 

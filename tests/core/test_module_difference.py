@@ -14,7 +14,7 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.difference import DifferenceRecord, Side
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.rendering.unified_text import unified_text
+from lowerscope.core.rendering.difference import unified_text
 
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"))
 START = Moment(clock="passes", index=0)

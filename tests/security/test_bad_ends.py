@@ -17,7 +17,7 @@ from tvm import relax
 from lowerscope.core.cli import main
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.running import Reference
-from lowerscope.core.passes.compiled_once import compiled_once
+from lowerscope.core.passes.transforming import compiled_once
 from lowerscope.core.recipe import Source
 from lowerscope.core.sources.loading import open_model
 from lowerscope.core.tracing.tracing import trace

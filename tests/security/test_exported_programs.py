@@ -20,7 +20,7 @@ from pytestqt.qtbot import QtBot
 from torch._export.serde import schema
 
 from lowerscope.core.errors import LowerscopeError, Problem
-from lowerscope.core.sources import array_files, program_schema
+from lowerscope.core.sources import array_files, program_text
 from lowerscope.core.sources.exported import load_exported
 from lowerscope.core.sources.program_text import (
     argument_name,
@@ -588,14 +588,14 @@ STRUCTURE: dict[str, Callable[[Document], object]] = {
 
 FIELDS = [
     (name, field)
-    for name, fields in (program_schema.RECORDS | program_schema.UNIONS).items()
+    for name, fields in (program_text.RECORDS | program_text.UNIONS).items()
     for field in fields
 ]
 
 
 @pytest.mark.parametrize(("name", "field"), FIELDS)
 def test_each_field_has_a_rule(name: str, field: str) -> None:
-    rule = (program_schema.RECORDS | program_schema.UNIONS)[name][field]
+    rule = (program_text.RECORDS | program_text.UNIONS)[name][field]
     text = f'"""\n{CALL}'
     for value in (text, [text], {text: text}, {"a": text}, [{"a": text}]):
         assert list(rule(value)), value
@@ -608,8 +608,8 @@ def test_what_is_not_known_is_code(tmp_path: Path, name: str) -> None:
 
 def test_the_tables_are_those_of_torch() -> None:
     """Another version of torch reads other fields: each of them has to be looked at."""
-    assert schema.SCHEMA_VERSION == program_schema.READER
-    known: dict[str, dict[str, Any]] = program_schema.RECORDS | program_schema.UNIONS
+    assert schema.SCHEMA_VERSION == program_text.READER
+    known: dict[str, dict[str, Any]] = program_text.RECORDS | program_text.UNIONS
     of_torch = {name: each for name, each in vars(schema).items() if dataclasses.is_dataclass(each)}
     for name in known.keys() - {"Value"}:
         fields = {each.name for each in dataclasses.fields(of_torch[name])}

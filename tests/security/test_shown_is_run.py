@@ -34,9 +34,9 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Extension, Recipe, Source
 from lowerscope.core.records.tuning import TuneOptions
 from lowerscope.core.sources import approved_files
+from lowerscope.core.sources.approved_files import readable_source
 from lowerscope.core.sources.environments import Environment
 from lowerscope.core.sources.loading import open_model
-from lowerscope.core.sources.readable_source import readable_source
 from lowerscope.core.sources.user_code import run_file
 from tests.end_to_end.driving import OpenWindow, wait_for_records
 from tests.end_to_end.small_nets import write

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.sources.samples import SAMPLES
+from lowerscope.core.sources.spec import SAMPLES
 from tests.core.export.using import use_all
 
 SETTINGS = {

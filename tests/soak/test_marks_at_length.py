@@ -15,7 +15,7 @@ import pytest
 from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Strategy
-from lowerscope.core.sources.samples import samples
+from lowerscope.core.sources.spec import samples
 from tests.step_changes import Compared, compare_steps, recipe_of, with_rules_as_schedules
 
 NAMES = [each.name for each in samples()]

@@ -17,7 +17,7 @@ import pytest
 from lowerscope.core.export.catalogue import Wanted
 from lowerscope.core.export.folder import export
 from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.sources.samples import SAMPLES
+from lowerscope.core.sources.spec import SAMPLES
 from tests.core.export.exporting import recipe_of
 
 SETTINGS = {

@@ -1,58 +1,11 @@
 """The rules, one subject a file; importing this package registers all of them."""
 
+from importlib import import_module
+from pkgutil import iter_modules
+
 from lowerscope.core.lowering import legal_forms
-from lowerscope.core.lowering.rules import (
-    activation,
-    arithmetic,
-    attention,
-    comparison,
-    conversion,
-    convolution,
-    creation,
-    distances,
-    dropout,
-    elementwise,
-    indexing,
-    joining,
-    linear,
-    losses,
-    normalisation,
-    ordering,
-    padding,
-    pooling,
-    reduction,
-    resize,
-    shape,
-    shuffling,
-    splitting,
-    writing,
-)
 
 assert legal_forms, "importing them enters them in TVM's table"
 
-__all__ = [
-    "activation",
-    "arithmetic",
-    "attention",
-    "comparison",
-    "conversion",
-    "convolution",
-    "creation",
-    "distances",
-    "dropout",
-    "elementwise",
-    "indexing",
-    "joining",
-    "linear",
-    "losses",
-    "normalisation",
-    "ordering",
-    "padding",
-    "pooling",
-    "reduction",
-    "resize",
-    "shape",
-    "shuffling",
-    "splitting",
-    "writing",
-]
+for _module in iter_modules(__path__, f"{__name__}."):
+    import_module(_module.name)

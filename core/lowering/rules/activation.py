@@ -11,8 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.promotion import cast
+from lowerscope.core.lowering.builder import NodeBuilder, cast, te_relu
 from lowerscope.core.lowering.relax_values import (
     Value,
     axis_of,
@@ -25,7 +24,6 @@ from lowerscope.core.lowering.relax_values import (
 from lowerscope.core.lowering.rule_table import Refused, exact, rule
 from lowerscope.core.lowering.rules.arithmetic import add, div, mul, sub
 from lowerscope.core.lowering.rules.elementwise import clamp
-from lowerscope.core.lowering.te_functions import te_relu
 
 aten = torch.ops.aten
 

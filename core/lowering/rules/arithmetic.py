@@ -11,8 +11,13 @@ import torch
 from tvm import topi
 from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.promotion import cast, common_dtype, is_nan, to_common_dtype
+from lowerscope.core.lowering.builder import (
+    NodeBuilder,
+    cast,
+    common_dtype,
+    is_nan,
+    to_common_dtype,
+)
 from lowerscope.core.lowering.relax_values import (
     HALF,
     Value,

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.promotion import cast, differs, to_common_dtype
+from lowerscope.core.lowering.builder import NodeBuilder, cast, differs, to_common_dtype
 from lowerscope.core.lowering.relax_values import Value, dtype_of, is_tensor, rank_of, scalar
 from lowerscope.core.lowering.rule_table import Refused, exact
 from lowerscope.core.lowering.rules.elementwise import truth

@@ -6,8 +6,7 @@ from typing import Any
 
 import torch
 
-from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.promotion import cast
+from lowerscope.core.lowering.builder import NodeBuilder, cast
 from lowerscope.core.lowering.relax_values import Value, dtype_name, dtype_of, is_float, is_tensor
 from lowerscope.core.lowering.rule_table import Refused, exact
 from lowerscope.core.lowering.rules.elementwise import truth

@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.promotion import cast
+from lowerscope.core.lowering.builder import NodeBuilder, cast
 from lowerscope.core.lowering.relax_values import (
     Value,
     dtype_name,

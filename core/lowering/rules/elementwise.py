@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.promotion import differs, is_nan, to_float
+from lowerscope.core.lowering.builder import NodeBuilder, differs, is_nan, to_float
 from lowerscope.core.lowering.relax_values import (
     Value,
     dtype_of,

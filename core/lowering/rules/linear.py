@@ -11,8 +11,7 @@ from torch import nn
 from tvm import topi
 from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.promotion import to_common_dtype
+from lowerscope.core.lowering.builder import NodeBuilder, te_dense, te_matmul, to_common_dtype
 from lowerscope.core.lowering.relax_values import (
     Value,
     dtype_of,
@@ -23,7 +22,6 @@ from lowerscope.core.lowering.relax_values import (
 )
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.shape import permute_to, reshape_to
-from lowerscope.core.lowering.te_functions import te_dense, te_matmul
 
 aten = torch.ops.aten
 

@@ -11,8 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.promotion import cast
+from lowerscope.core.lowering.builder import NodeBuilder, cast
 from lowerscope.core.lowering.relax_values import (
     Value,
     dtype_of,

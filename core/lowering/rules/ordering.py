@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.promotion import cast, is_nan, to_common_dtype
+from lowerscope.core.lowering.builder import NodeBuilder, cast, is_nan, to_common_dtype
 from lowerscope.core.lowering.relax_values import (
     Value,
     axis_of,

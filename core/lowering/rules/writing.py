@@ -10,8 +10,7 @@ import torch
 from tvm import relax
 from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.promotion import cast
+from lowerscope.core.lowering.builder import NodeBuilder, cast
 from lowerscope.core.lowering.relax_values import (
     HALF,
     Value,
@@ -26,8 +25,8 @@ from lowerscope.core.lowering.relax_values import (
 from lowerscope.core.lowering.rule_table import Refused, exact
 from lowerscope.core.lowering.rules.arithmetic import div, maximum, mul
 from lowerscope.core.lowering.rules.indexing import aten_slice, counted_from_front
-from lowerscope.core.lowering.rules.joining import cat
 from lowerscope.core.lowering.rules.shape import broadcast_to, reshape_to, unsqueeze
+from lowerscope.core.lowering.rules.splitting import cat
 
 aten = torch.ops.aten
 

@@ -4,33 +4,387 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TypeAlias
 
-from lowerscope.core.model.graph import CHEVRON, GROUPS, Box, Edge, GraphRecord, Region
+from lowerscope.core.model.graph import CHEVRON, GROUPS, Box, Edge, GraphRecord, Port, Region
 from lowerscope.core.model.text_metrics import TextMetrics, cut_to
 from lowerscope.core.rendering.graph_layout.compound import LayoutItem, Subgraph
 from lowerscope.core.rendering.graph_layout.layout import layout
 from lowerscope.core.rendering.graph_layout.route import NodeSize
-from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow
-from lowerscope.core.rendering.graphs.collapsing import (
-    Collapsed,
-    Frame,
-    FrameItem,
-    collapse,
-    level_that_fits,
-)
 from lowerscope.core.rendering.graphs.hierarchy import (
     FITTING,
+    Block,
     Blocks,
+    BoxText,
+    Flow,
+    Group,
     Item,
     Modules,
     Opening,
     groups_in,
     hierarchy,
 )
-from lowerscope.core.rendering.graphs.stubs import Stubs, with_stubs
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A group that is expanded, or a data-flow block: boxes by number, and frames, in order."""
+
+    id: str
+    title: str
+    items: tuple[FrameItem, ...]
+
+
+FrameItem: TypeAlias = "int | Frame"
+
+
+@dataclass(frozen=True, slots=True)
+class Collapsed:
+    """The rest of a graph after collapsing.
+
+    Attributes
+    ----------
+    boxes, flows
+        With a box for each collapsed group, and one flow at most from one box to another.
+    items
+        The boxes by number, and the frames of the expanded groups, in order.
+    of
+        For each box of the whole graph, the number of the one that it is or is in.
+    """
+
+    boxes: tuple[BoxText, ...]
+    flows: tuple[Flow, ...]
+    items: tuple[FrameItem, ...]
+    of: tuple[int, ...]
+
+
+def collapse(
+    boxes: Sequence[BoxText],
+    flows: Sequence[Flow],
+    items: Sequence[Item],
+    expanded: Set[str],
+    kinds: Mapping[str, str],
+    unit: str = "nodes",
+    calls: Mapping[str, BoxText] = MappingProxyType({}),
+) -> Collapsed:
+    """Collapse all groups that are not in `expanded`.
+
+    Parameters
+    ----------
+    boxes, flows
+        The whole graph.
+    items
+        Its groups, as `hierarchy` makes them.
+    expanded
+        Ids of groups.
+    kinds
+        The class of each module, by path.
+    unit
+        Noun for the boxes, in the plural.
+    calls
+        The boxes of the calls of fused functions, by the ids of the groups that these are.
+    """
+    left = _Left(boxes, expanded, kinds, unit, calls)
+    frames = left.add(items)
+    labels: dict[tuple[str, str], dict[str, None]] = {}
+    number = {box.id: index for index, box in enumerate(boxes)}
+    for flow in flows:
+        source = left.boxes[left.of[number[flow.source]]].id
+        target = left.boxes[left.of[number[flow.target]]].id
+        if source != target:
+            labels.setdefault((source, target), {})[flow.label] = None
+    merged = tuple(
+        Flow(source, target, next(iter(written)) if len(written) == 1 else f"{len(written)} values")
+        for (source, target), written in labels.items()
+    )
+    of = tuple(left.of[index] for index in range(len(boxes)))
+    return Collapsed(tuple(left.boxes), merged, frames, of)
+
+
+@dataclass(slots=True)
+class _Left:
+    """Builder of the remaining boxes, in order."""
+
+    whole: Sequence[BoxText]
+    expanded: Set[str]
+    kinds: Mapping[str, str]
+    unit: str
+    calls: Mapping[str, BoxText]
+    boxes: list[BoxText] = field(default_factory=list)
+    of: dict[int, int] = field(default_factory=dict)
+
+    def add(self, items: Sequence[Item]) -> tuple[FrameItem, ...]:
+        result: list[FrameItem] = []
+        for item in items:
+            if isinstance(item, int):
+                self.of[item] = len(self.boxes)
+                result.append(len(self.boxes))
+                self.boxes.append(self.whole[item])
+            elif isinstance(item, Block):
+                result.append(Frame("", item.title, self.add(item.items)))
+            elif item.id in self.expanded:
+                title = _named(item.title, self._kind(item))
+                result.append(Frame(item.id, title, self.add(item.items)))
+            else:
+                for box in item.boxes():
+                    self.of[box] = len(self.boxes)
+                result.append(len(self.boxes))
+                self.boxes.append(self._group_box(item))
+        return tuple(result)
+
+    def _kind(self, group: Group) -> str:
+        call = self.calls.get(group.id)
+        # The calls, without the constants beside them.
+        return self.kinds.get(group.path, "") if call is None else call.subtitle.split(" · ")[0]
+
+    def _group_box(self, group: Group) -> BoxText:
+        if group.id in self.calls:
+            return self.calls[group.id]
+        inside = list(self._inside(group))
+        strategies = {box.strategy for box in inside} - {""}
+        return BoxText(
+            id=group.id,
+            title=group.title,
+            subtitle=_named(self.kinds.get(group.path, ""), f"{len(inside)} {self.unit}"),
+            kind="group",
+            operator=self.kinds.get(group.path, ""),
+            strategy=strategies.pop() if len(strategies) == 1 else "",
+            members=tuple(dict.fromkeys(each for box in inside for each in _held(box))),
+        )
+
+    def _inside(self, group: Group) -> Iterator[BoxText]:
+        """Yield the contents of a module: the call of a fused function counts as one."""
+        for item in group.items:
+            if isinstance(item, int):
+                yield self.whole[item]
+            elif isinstance(item, Group):
+                yield from (self.calls[item.id],) if item.id in self.calls else self._inside(item)
+
+
+def _held(box: BoxText) -> tuple[str, ...]:
+    return (*((box.id,) if box.origins is None else box.origins), *box.members)
+
+
+def _named(one: str, two: str) -> str:
+    return " · ".join(part for part in (one, two) if part)
+
+
+# Which level fits
+
+_READABLE = 0.5
+"""The zoom below which the text in a box is illegible."""
+
+_ROW = 80.0
+_COLUMN = 180.0
+_FRAME = 60.0
+
+
+def level_that_fits(
+    boxes: Sequence[BoxText],
+    flows: Sequence[Flow],
+    items: Sequence[Item],
+    fits: tuple[float, float],
+) -> frozenset[str]:
+    """Return the ids of the groups to expand: all down to the depth at which all are legible.
+
+    Parameters
+    ----------
+    fits
+        Width and height, in pixels, of the view.
+    """
+    groups = list(groups_in(items))
+    expanded: frozenset[str] = frozenset()
+    for depth in range(max((group.depth for group in groups), default=-1) + 1):
+        deeper = frozenset(group.id for group in groups if group.depth <= depth)
+        left = collapse(boxes, flows, items, deeper, {})
+        width, height = _rough_size(left, depth + 1)
+        if width * _READABLE > fits[0] or height * _READABLE > fits[1]:
+            break
+        expanded = deeper
+    return expanded
+
+
+def _rough_size(left: Collapsed, frames: int) -> tuple[float, float]:
+    """Return an estimate of the picture's width and height."""
+    number = {box.id: index for index, box in enumerate(left.boxes)}
+    row = [0] * len(left.boxes)
+    targets: list[list[int]] = [[] for _ in left.boxes]
+    for flow in left.flows:
+        targets[number[flow.source]].append(number[flow.target])
+    for source, below in enumerate(targets):
+        for target in below:
+            row[target] = max(row[target], row[source] + 1)
+    in_row: dict[int, int] = {}
+    for each in row:
+        in_row[each] = in_row.get(each, 0) + 1
+    rows, columns = len(in_row), max(in_row.values(), default=0)
+    return columns * _COLUMN, rows * _ROW + frames * _FRAME
+
+
+_MANY = 3
+"""Least number of distant uses of a value with stubs."""
+
+_FAR = 4
+"""Least distance of a use with a stub, in layers."""
+
+STUB_HEIGHT = 16.0
+"""Height of a stub, in pixels."""
+
+STUB_GAP = 6.0
+"""Gap between a stub and its box, and between two stubs, in pixels."""
+
+_STUB_BESIDE = 10.0
+_INSET = 12.0
+_STEP = 16.0
+_PAD = 6.0
+_WIDEST = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """A stub, the ids of the boxes at the other end, and its width in pixels."""
+
+    label: str
+    others: tuple[str, ...]
+    width: float
+
+
+@dataclass(slots=True)
+class Stubs:
+    """The edges of a graph, and its stubs.
+
+    Attributes
+    ----------
+    flows
+        The flows drawn as edges.
+    ins, outs
+        The stubs above each box, and below it.
+    lines
+        Number of edges that end at each box.
+    """
+
+    flows: list[Flow]
+    ins: dict[str, list[Stub]] = field(default_factory=dict)
+    outs: dict[str, Stub] = field(default_factory=dict)
+    lines: Counter[str] = field(default_factory=Counter)
+
+    def room(self, box: str, width: float) -> tuple[float, float, float]:
+        """Return the extents of a box's stubs to the left and right of its middle, and above it."""
+        above = self.ins.get(box, ())
+        start = self._start(box, width)
+        right = start + self._wide(box) if above else 0.0
+        left = -start if above else 0.0
+        if box in self.outs:
+            left = max(left, _STUB_BESIDE + self.outs[box].width)
+        return left, right, STUB_HEIGHT + STUB_GAP if above else 0.0
+
+    def ports(self, box: str, x: float, y: float, width: float, height: float) -> list[Port]:
+        """Return the stubs of a box at these coordinates."""
+        ports: list[Port] = []
+        at = x + width / 2 + self._start(box, width)
+        for stub in self.ins.get(box, ()):
+            ports.append(
+                Port(
+                    box=box,
+                    others=stub.others,
+                    label=stub.label,
+                    side="in",
+                    x=at,
+                    y=y - STUB_GAP - STUB_HEIGHT,
+                    width=stub.width,
+                    height=STUB_HEIGHT,
+                )
+            )
+            at += stub.width + STUB_GAP
+        if box in self.outs:
+            out = self.outs[box]
+            ports.append(
+                Port(
+                    box=box,
+                    others=out.others,
+                    label=out.label,
+                    side="out",
+                    x=x + width / 2 - _STUB_BESIDE - out.width,
+                    y=y + height + STUB_GAP,
+                    width=out.width,
+                    height=STUB_HEIGHT,
+                )
+            )
+        return ports
+
+    def _wide(self, box: str) -> float:
+        above = self.ins[box]
+        return sum(stub.width for stub in above) + STUB_GAP * (len(above) - 1)
+
+    def _start(self, box: str, width: float) -> float:
+        """Return the start of the stubs above a box, from its middle: right of the edges."""
+        if box not in self.ins:
+            return 0.0
+        if self.lines[box] == 0:
+            return -self._wide(box) / 2
+        return _STUB_BESIDE + min(_STEP * (self.lines[box] - 1), width / 2 - _INSET)
+
+
+def with_stubs(
+    boxes: Sequence[BoxText], flows: Sequence[Flow], text_width: Callable[[str], float]
+) -> Stubs:
+    """Select the flows that are drawn as stubs; the nearest use of a value keeps its edge.
+
+    Parameters
+    ----------
+    boxes
+        In topological order.
+    """
+    row = _rows(boxes, flows)
+    leaving: dict[str, list[Flow]] = {}
+    for flow in flows:
+        leaving.setdefault(flow.source, []).append(flow)
+    titles = {box.id: box.title for box in boxes}
+    hidden: set[tuple[str, str]] = set()
+    stubs = Stubs([])
+    for source, uses in leaving.items():
+        nearest = min(uses, key=lambda flow: row[flow.target])
+        far = [
+            flow.target
+            for flow in uses
+            if flow is not nearest and row[flow.target] - row[source] >= _FAR
+        ]
+        if len(far) < _MANY:
+            continue
+        hidden.update((source, target) for target in far)
+        out = f"{len(far)} more uses"
+        stubs.outs[source] = Stub(out, tuple(far), text_width(out) + 2 * _PAD)
+        label = cut_to(titles[source], _WIDEST, text_width)
+        for target in far:
+            stub = Stub(label, (source,), text_width(label) + 2 * _PAD)
+            stubs.ins.setdefault(target, []).append(stub)
+    stubs.flows = [flow for flow in flows if (flow.source, flow.target) not in hidden]
+    stubs.lines = Counter(flow.target for flow in stubs.flows)
+    return stubs
+
+
+def _rows(boxes: Sequence[BoxText], flows: Sequence[Flow]) -> dict[str, int]:
+    """Return the longest-path layer of each box; sources are next to their first use."""
+    row = dict.fromkeys((box.id for box in boxes), 0)
+    targets: dict[str, list[str]] = {}
+    reading: set[str] = set()
+    for flow in flows:
+        targets.setdefault(flow.source, []).append(flow.target)
+        reading.add(flow.target)
+    for box in boxes:
+        below = row[box.id] + 1
+        for target in targets.get(box.id, ()):
+            row[target] = max(row[target], below)
+    for box in boxes:
+        if box.id not in reading and box.id in targets:
+            row[box.id] = min(row[target] for target in targets[box.id]) - 1
+    return row
+
 
 HEIGHT = 36.0
 """Height of every box, in pixels: two lines of text."""

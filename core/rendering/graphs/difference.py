@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.records.difference import NodeDifference, Status
-from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow
+from lowerscope.core.rendering.difference import matching_lines
 from lowerscope.core.rendering.graphs.boxes import graph_record
-from lowerscope.core.rendering.line_matching import matching_lines
+from lowerscope.core.rendering.graphs.hierarchy import BoxText, Flow
 
 _CALL = re.compile(r"^(?:R\.(?:\w+\.)*|call_tir |call )(\w+?)\d*(?= |$)")
 

@@ -3,27 +3,342 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.records.snapshot import FxNode
-from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow
 from lowerscope.core.rendering.graphs.boxes import graph_record
-from lowerscope.core.rendering.graphs.fx_labels import (
-    Label,
-    NodeValue,
-    Values,
-    label_of,
-    operator_name,
+from lowerscope.core.rendering.graphs.hierarchy import (
+    FITTING,
+    BoxText,
+    Flow,
+    Modules,
+    Opening,
+    short_dtypes,
+    tensor_label,
 )
-from lowerscope.core.rendering.graphs.hierarchy import FITTING, Modules, Opening
-from lowerscope.core.rendering.shapes import short_dtypes, tensor_label
 
 if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
+
+
+class NodeValue(Protocol):
+    """Description of a node's value: shape and dtype of a tensor, or a text in words."""
+
+    @property
+    def shape(self) -> tuple[int | str, ...] | None: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+
+
+Values = Mapping[str, NodeValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Short description of a node.
+
+    Attributes
+    ----------
+    name
+        ``Conv2d``, ``matmul``.
+    sizes
+        The part that its weights show already: ``3 → 64, 7×7``.
+    options
+        The rest: ``stride 2``.
+    """
+
+    name: str
+    sizes: str = ""
+    options: str = ""
+
+    def __str__(self) -> str:
+        """Return ``Conv2d · 3 → 64, 7×7, stride 2``."""
+        details = ", ".join(part for part in (self.sizes, self.options) if part)
+        return f"{self.name} · {details}" if details else self.name
+
+
+def label_of(node: Node, graph_module: GraphModule, values: Values) -> Label:
+    """Return the description of `node`."""
+    if node.op == "call_module":
+        return _module_label(graph_module.get_submodule(str(node.target)))
+    if node.op == "get_attr":
+        value = values.get(node.name)
+        shape = value.shape if value is not None and value.shape is not None else ()
+        return Label("get_attr", options=shape_text(shape, ""))
+    if node.op in ("call_function", "call_method"):
+        name = operator_name(node.target)
+        describe = _OPERATORS.get(name, _literals)
+        return describe(_SHORT_NAMES.get(name, name), node, values)
+    return Label(node.op)
+
+
+def operator_name(target: Any) -> str:
+    """Return the bare name of the callee of a ``call_function`` or ``call_method`` node."""
+    if isinstance(target, str):
+        return target
+    schema = getattr(target, "_schema", None)
+    if schema is not None:
+        return str(schema.name).rpartition("::")[2]
+    return str(getattr(target, "__name__", target))
+
+
+# Modules
+
+
+def _module_label(module: Any) -> Label:
+    name = type(module).__name__
+    describe = _MODULES.get(name)
+    return Label(name) if describe is None else describe(name, module)
+
+
+def _linear(name: str, module: Any) -> Label:
+    return Label(name, f"{module.in_features} → {module.out_features}")
+
+
+def _conv(name: str, module: Any) -> Label:
+    sizes = f"{module.in_channels} → {module.out_channels}, {shape_text(module.kernel_size)}"
+    return Label(name, sizes, _strides(module.stride, module.dilation, module.groups))
+
+
+def _channels(name: str, module: Any) -> Label:
+    return Label(name, options=str(module.num_features))
+
+
+def _layer_norm(name: str, module: Any) -> Label:
+    return Label(name, options=shape_text(module.normalized_shape, ""))
+
+
+def _group_norm(name: str, module: Any) -> Label:
+    return Label(name, options=f"{module.num_channels}, groups {module.num_groups}")
+
+
+def _embedding(name: str, module: Any) -> Label:
+    return Label(name, f"{module.num_embeddings}×{module.embedding_dim}")
+
+
+def _pool(name: str, module: Any) -> Label:
+    kernel = _spread(module.kernel_size, _dimensions(name))
+    return Label(name, options=f"{shape_text(kernel)}, stride {_one_or_all(module.stride)}")
+
+
+def _adaptive_pool(name: str, module: Any) -> Label:
+    return Label(name, options=shape_text(_spread(module.output_size, _dimensions(name)), ""))
+
+
+def _dropout(name: str, module: Any) -> Label:
+    return Label(name, options=f"p {module.p:g}")
+
+
+def _over_dim(name: str, module: Any) -> Label:
+    return Label(name, options=f"dim {module.dim}")
+
+
+def _flatten(name: str, module: Any) -> Label:
+    return Label(name, options=f"{module.start_dim} … {module.end_dim}")
+
+
+def _recurrent(name: str, module: Any) -> Label:
+    layers = f"{module.num_layers} layers" if module.num_layers > 1 else ""
+    return Label(name, f"{module.input_size} → {module.hidden_size}", layers)
+
+
+_MODULES: dict[str, Callable[[str, Any], Label]] = {
+    "Linear": _linear,
+    **{f"Conv{n}d": _conv for n in (1, 2, 3)},
+    **{f"ConvTranspose{n}d": _conv for n in (1, 2, 3)},
+    **{f"BatchNorm{n}d": _channels for n in (1, 2, 3)},
+    **{f"InstanceNorm{n}d": _channels for n in (1, 2, 3)},
+    "LayerNorm": _layer_norm,
+    "RMSNorm": _layer_norm,
+    "GroupNorm": _group_norm,
+    "Embedding": _embedding,
+    **{f"{kind}Pool{n}d": _pool for kind in ("Max", "Avg") for n in (1, 2, 3)},
+    **{f"Adaptive{kind}Pool{n}d": _adaptive_pool for kind in ("Max", "Avg") for n in (1, 2, 3)},
+    "Dropout": _dropout,
+    "Softmax": _over_dim,
+    "LogSoftmax": _over_dim,
+    "Flatten": _flatten,
+    "LSTM": _recurrent,
+    "GRU": _recurrent,
+    "RNN": _recurrent,
+}
+
+# Functions and methods
+
+
+def _literals(name: str, node: Node, values: Values) -> Label:
+    """Name the arguments that are plain numbers, strings, or lists of them."""
+    written = [_literal(argument) for argument in node.args]
+    named = [(key, _literal(value)) for key, value in node.kwargs.items()]
+    written += [f"{key} {text}" if text else "" for key, text in named]
+    return Label(name, options=", ".join(text for text in written if text))
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (tuple, list)) and value and all(type(item) is int for item in value):
+        return f"({', '.join(str(item) for item in value)})"
+    return ""
+
+
+def _name_only(name: str, node: Node, values: Values) -> Label:
+    return Label(name)
+
+
+def _item(name: str, node: Node, values: Values) -> Label:
+    index = node.args[1] if len(node.args) > 1 else ()
+    if isinstance(index, int):
+        return Label(name, options=str(index))
+    members = index if isinstance(index, tuple) else (index,)
+    return Label(name, options=f"[{', '.join(_subscript(member) for member in members)}]")
+
+
+def _subscript(index: Any) -> str:
+    if isinstance(index, slice):
+        ends = [index.start, index.stop] + ([] if index.step is None else [index.step])
+        return ":".join("" if end is None else str(end) for end in ends)
+    return "…" if index is ... else str(index)
+
+
+def _conv_call(name: str, node: Node, values: Values) -> Label:
+    weight = _shape_of(_argument(node, 1, "weight"), values)
+    if weight is None or len(weight) < 3:
+        return Label(name)
+    groups = _argument(node, 8 if name == "convolution" else 6, "groups") or 1
+    dilation = _argument(node, 5, "dilation") or 1
+    stride = _argument(node, 3, "stride") or 1
+    first, second = weight[:2]
+    if name == "convolution" and _argument(node, 6, "transposed"):
+        channels = f"{first} → {_times(second, groups)}"
+    else:
+        channels = f"{_times(second, groups)} → {first}"
+    return Label(name, f"{channels}, {shape_text(weight[2:])}", _strides(stride, dilation, groups))
+
+
+def _linear_call(name: str, node: Node, values: Values) -> Label:
+    weight = _shape_of(_argument(node, 1, "weight"), values)
+    if weight is None or len(weight) != 2:
+        return Label(name)
+    return Label(name, f"{weight[1]} → {weight[0]}")
+
+
+def _addmm_call(name: str, node: Node, values: Values) -> Label:
+    weight = _shape_of(_argument(node, 2, "mat2"), values)
+    if weight is None or len(weight) != 2:
+        return Label(name)
+    return Label(name, f"{weight[0]} → {weight[1]}")
+
+
+def _batch_norm_call(name: str, node: Node, values: Values) -> Label:
+    data = _shape_of(_argument(node, 0, "input"), values)
+    return Label(name, options=str(data[1]) if data is not None and len(data) > 1 else "")
+
+
+def _layer_norm_call(name: str, node: Node, values: Values) -> Label:
+    shape = _argument(node, 1, "normalized_shape")
+    return Label(name, options=shape_text(shape, "") if isinstance(shape, (tuple, list)) else "")
+
+
+def _embedding_call(name: str, node: Node, values: Values) -> Label:
+    tables = [_shape_of(each, values) for each in node.args[:2]]
+    table = next((shape for shape in tables if shape is not None and len(shape) == 2), None)
+    return Label(name, shape_text(table, "") if table is not None else "")
+
+
+def _pool_call(name: str, node: Node, values: Values) -> Label:
+    kernel = _argument(node, 1, "kernel_size")
+    stride = _argument(node, 2, "stride") or kernel
+    if kernel is None:
+        return Label(name)
+    written = shape_text(_spread(kernel, _dimensions(name)), "")
+    return Label(name, options=f"{written}, stride {_one_or_all(stride)}")
+
+
+_SHORT_NAMES = {
+    "_native_batch_norm_legit_no_training": "batch_norm",
+    "_native_batch_norm_legit": "batch_norm",
+    "native_layer_norm": "layer_norm",
+    "max_pool2d_with_indices": "max_pool2d",
+    "_softmax": "softmax",
+    "_log_softmax": "log_softmax",
+    "_to_copy": "to",
+}
+
+_OPERATORS: dict[str, Callable[[str, Any, Values], Label]] = {
+    "getitem": _item,
+    "linear": _linear_call,
+    "addmm": _addmm_call,
+    "convolution": _conv_call,
+    **{f"conv{n}d": _conv_call for n in (1, 2, 3)},
+    "batch_norm": _batch_norm_call,
+    "_native_batch_norm_legit_no_training": _batch_norm_call,
+    "_native_batch_norm_legit": _batch_norm_call,
+    "layer_norm": _layer_norm_call,
+    "native_layer_norm": _layer_norm_call,
+    "embedding": _embedding_call,
+    "max_pool2d_with_indices": _pool_call,
+    **{f"{kind}_pool{n}d": _pool_call for kind in ("max", "avg") for n in (1, 2, 3)},
+    "relu": _name_only,
+    "gelu": _name_only,
+    "scaled_dot_product_attention": _name_only,
+}
+
+# Arguments
+
+
+def _argument(node: Node, position: int, key: str) -> Any:
+    if len(node.args) > position:
+        return node.args[position]
+    return node.kwargs.get(key)
+
+
+def _shape_of(argument: Any, values: Values) -> tuple[int | str, ...] | None:
+    value = values.get(getattr(argument, "name", ""))
+    return None if value is None else value.shape
+
+
+def _strides(stride: Any, dilation: Any, groups: Any) -> str:
+    parts = [
+        f"{name} {_one_or_all(value)}"
+        for name, value in (("stride", stride), ("dilation", dilation), ("groups", groups))
+        if _one_or_all(value) != "1"
+    ]
+    return ", ".join(parts)
+
+
+def _one_or_all(value: Any) -> str:
+    """Return ``2`` for 2, [2] and (2, 2), and ``2×1`` for (2, 1)."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return str(value)
+    return str(value[0]) if len(set(value)) == 1 else shape_text(value, "")
+
+
+def _spread(value: Any, dimensions: int) -> tuple[Any, ...]:
+    if not isinstance(value, Sequence):
+        return (value,) * dimensions
+    return tuple(value) * dimensions if len(value) == 1 else tuple(value)
+
+
+def _dimensions(name: str) -> int:
+    """Return 2 for ``MaxPool2d`` and ``max_pool2d``."""
+    return next(int(letter) for letter in name if letter.isdigit())
+
+
+def _times(extent: int | str, groups: Any) -> str:
+    return str(extent * groups) if isinstance(extent, int) else f"{extent}·{groups}"
+
 
 _PLAIN = frozenset({"int", "float", "bool", "str", "dtype", "device", "none", "Size"})
 _SHAPE_QUERIES = frozenset(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from tvm import IRModule, relax
+from tvm import IRModule, ir, relax, tirx
 
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.text_metrics import TextMetrics
@@ -20,19 +21,183 @@ from lowerscope.core.relax_bindings import (
     entity_of,
     relax_functions,
 )
-from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow, Inside, spread
 from lowerscope.core.rendering.graphs.boxes import graph_record
 from lowerscope.core.rendering.graphs.difference import FunctionGraph
-from lowerscope.core.rendering.graphs.fused_groups import FusedGroup, given_to, group_called
-from lowerscope.core.rendering.graphs.hierarchy import FITTING, Blocks, Modules, Opening
-from lowerscope.core.rendering.graphs.relax_labels import (
-    call_text,
-    constant_text,
-    dtype_of,
-    shape_of,
-    type_label,
-    used_in,
+from lowerscope.core.rendering.graphs.hierarchy import (
+    FITTING,
+    Blocks,
+    BoxText,
+    Flow,
+    Inside,
+    Modules,
+    Opening,
+    spread,
+    tensor_label,
 )
+
+_CALL_TIR = ir.Op.get("relax.call_tir")
+
+
+@dataclass(frozen=True)
+class FusedGroup:
+    """A group of bindings that ``FuseOps`` has put into a function.
+
+    Attributes
+    ----------
+    name
+        Of the function.
+    module
+        That the function is in.
+    function
+        The Relax function.
+    origins
+        The bindings of the lowered module that became those in it, by the ids of the latter;
+        ``None`` where it is in the displayed module itself.
+    """
+
+    name: str
+    module: IRModule
+    function: Any
+    origins: Matches | None = None
+
+
+def groups_in(module: IRModule, origins: Matches) -> Mapping[str, FusedGroup]:
+    """Return the groups of a module by name."""
+    return {
+        name: FusedGroup(name, module, function, origins)
+        for name, function in relax_functions(module)
+        if is_group(function)
+    }
+
+
+def group_called(
+    value: Any, module: IRModule, fused: Mapping[str, FusedGroup] = MappingProxyType({})
+) -> FusedGroup | None:
+    """Return the group that a binding's value calls, if any.
+
+    Parameters
+    ----------
+    module
+        The module of the binding.
+    fused
+        The original groups of TensorIR functions, by name.
+    """
+    callee = callee_of(value)
+    if not isinstance(callee, ir.GlobalVar):
+        return None
+    name, function = str(callee.name_hint), module.functions.get(callee)
+    if is_group(function):
+        return FusedGroup(name, module, function)
+    return fused.get(name) if isinstance(function, tirx.PrimFunc) else None
+
+
+def given_to(group: FusedGroup, value: Any) -> Mapping[Any, Any] | None:
+    """Return the arguments of a group's parameters at `value`, its call or what that has become.
+
+    ``FuseTIR`` takes the tensors of tuples one by one, in order. ``None`` where the arguments are
+    no longer those of the group, such as where it gets the memory to write into.
+    """
+    params = list(group.function.params)
+    if group.origins is None:
+        return dict(zip(params, value.args, strict=True))
+    if value.op != _CALL_TIR or not isinstance(value.args[1], relax.Tuple):
+        return None
+    fields = list(value.args[1].fields)
+    given: dict[Any, Any] = {}
+    for param in params:
+        if isinstance(param.ty, relax.ShapeType):
+            continue
+        count = len(param.ty.fields) if isinstance(param.ty, relax.TupleType) else 1
+        taken, fields = fields[:count], fields[count:]
+        if len(taken) < count:
+            return None
+        is_tuple = isinstance(param.ty, relax.TupleType)
+        given[param] = relax.Tuple(taken) if is_tuple else taken[0]
+    return None if fields else given
+
+
+def is_group(function: Any) -> bool:
+    """Return whether a function is one that ``FuseOps`` made."""
+    return (
+        isinstance(function, relax.Function)
+        and function.attrs is not None
+        and bool(function.attrs.get("Primitive"))
+    )
+
+
+_INT_LITERAL = re.compile(r"T\.int(?:32|64)\((-?\d+)\)")
+
+
+def constant_text(constant: Any) -> str:
+    """Return the shape of a constant, or the value of a scalar."""
+    shape = type_label(constant.ty, with_dtype=False)
+    if shape:
+        return shape
+    number = constant.value.numpy()
+    return f"{number.item():g}" if number.dtype.kind == "f" else str(number.item())
+
+
+def type_label(value_type: Any, with_dtype: bool = True) -> str:
+    """Return ``1×784 f32`` for the type of a tensor with a known rank; empty for other types."""
+    return tensor_label(shape_of(value_type), dtype_of(value_type) if with_dtype else "")
+
+
+def shape_of(value_type: Any) -> tuple[int | str, ...] | None:
+    """Return the shape of a tensor with a known rank; ``None`` for other types."""
+    shape = getattr(value_type, "shape", None)
+    if not isinstance(value_type, relax.TensorType) or not isinstance(shape, relax.ShapeExpr):
+        return None
+    return tuple(_extent(extent) for extent in shape.values)
+
+
+def _extent(extent: Any) -> int | str:
+    if isinstance(extent, tirx.IntImm):
+        return int(extent)
+    return _INT_LITERAL.sub(r"\1", str(extent)).replace(" ", "")
+
+
+def dtype_of(value_type: Any) -> str:
+    return str(value_type.dtype) if isinstance(value_type, relax.TensorType) else ""
+
+
+def call_text(binding: Any, value: Any) -> str:
+    """Describe a binding's value: ``call_tir dense``, ``R.nn.relu``, ``tup[0]``."""
+    if isinstance(binding, relax.MatchCast):
+        return "match_cast"
+    if isinstance(value, relax.If):
+        return f"if {getattr(value.cond, 'name', '…')}"
+    if isinstance(value, relax.TupleGetItem):
+        return f"{getattr(value.tuple_value, 'name', 'tuple')}[{value.index}]"
+    if isinstance(value, relax.Call):
+        callee = callee_of(value)
+        called = getattr(callee, "name_hint", None) or getattr(callee, "global_symbol", "")
+        if not isinstance(value.op, ir.Op):
+            return f"call {called or getattr(value.op, 'name', '')}".rstrip()
+        operator = str(value.op.name).removeprefix("relax.")
+        return f"{operator} {called}" if called else f"R.{operator}"
+    if isinstance(value, relax.Var):
+        return f"= {value.name}"
+    return type(value).__name__.lower()
+
+
+def used_in(value: Any) -> tuple[list[Any], list[Any]]:
+    """Return the variables and the constants in an expression, each once, in order."""
+    variables: dict[Any, None] = {}
+    constants: dict[Any, None] = {}
+
+    def visit(expression: Any) -> None:
+        if isinstance(expression, relax.Var):
+            variables[expression] = None
+        elif isinstance(expression, ir.GenericConst) and isinstance(
+            expression.ty, relax.TensorType
+        ):
+            # Dtypes and texts, as in the calls that allocate memory, are constants as well.
+            constants[expression] = None
+
+    if value is not None:
+        relax.analysis.post_order_visit(value, visit)
+    return list(variables), list(constants)
+
 
 _STRATEGIES = {"tir": "te", "ext": "library", "relax": ""}
 

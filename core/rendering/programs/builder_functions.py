@@ -12,10 +12,8 @@ from tvm import ir, relax
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.python_text import quoted
 from lowerscope.core.relax_bindings import bound_in
-from lowerscope.core.rendering.programs.builder_calls import CallText, literal
-from lowerscope.core.rendering.programs.builder_constants import ConstantText
-from lowerscope.core.rendering.programs.builder_scope import BuilderScope
-from lowerscope.core.rendering.programs.builder_types import TypeText
+from lowerscope.core.rendering.programs.builder_calls import CallText, TypeText, literal
+from lowerscope.core.rendering.programs.builder_constants import BuilderScope, ConstantText
 from lowerscope.core.rendering.programs.program_lines import ProgramLines
 
 

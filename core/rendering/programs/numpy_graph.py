@@ -16,9 +16,8 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.python_text import comment, identifier
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.relax_bindings import Bound, bound_in, own_function
-from lowerscope.core.rendering.programs.identifiers import Identifiers
-from lowerscope.core.rendering.programs.numpy_expressions import NumpyExpressions
-from lowerscope.core.rendering.programs.program_lines import ProgramLines
+from lowerscope.core.rendering.programs.numpy_text import NumpyExpressions
+from lowerscope.core.rendering.programs.program_lines import Identifiers, ProgramLines
 
 _DESTINATION = ("relax.call_tir", "relax.call_dps_packed")
 

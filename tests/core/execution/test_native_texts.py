@@ -13,7 +13,7 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.snapshot import TextRecord, View
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.sources.samples import SAMPLES
+from lowerscope.core.sources.spec import SAMPLES
 from lowerscope.core.tensorir_parts import parts_of
 from tests.core.large_samples import LARGE
 

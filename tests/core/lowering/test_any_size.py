@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lowerscope.core.lowering.problems import reason_of
+from lowerscope.core.lowering.built_in import reason_of
 from tests.core.lowering.operator_table.any_size import Findings, examine
 from tests.core.lowering.operator_table.table import ENTRIES
 

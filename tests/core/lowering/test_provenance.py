@@ -137,7 +137,7 @@ def test_models_of_other_dtypes_give_what_torch_does(
 
 
 def test_constants_share_the_memory_of_the_parameters() -> None:
-    from lowerscope.core.lowering.constants import Constants
+    from lowerscope.core.lowering.builder import Constants
 
     tensor = torch.randn(64, 64)
     constants = Constants()
@@ -147,7 +147,7 @@ def test_constants_share_the_memory_of_the_parameters() -> None:
 
 @pytest.mark.parametrize("view", ["transposed", "unaligned", "empty"])
 def test_constants_of_tensors_that_tvm_cannot_read_as_they_lie(view: str) -> None:
-    from lowerscope.core.lowering.constants import Constants
+    from lowerscope.core.lowering.builder import Constants
 
     whole = torch.randn(9, 7)
     tensor = {"transposed": whole.t(), "unaligned": whole[1:], "empty": whole[:0]}[view]

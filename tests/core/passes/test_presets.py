@@ -11,7 +11,7 @@ from lowerscope.core.passes.presets import PRESETS, find_pipeline, with_pipeline
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import InputSpec, Recipe, Source, Strategy, with_bound_params
 from lowerscope.core.records.passes import Preset
-from lowerscope.core.sources.samples import samples
+from lowerscope.core.sources.spec import samples
 from tests.core.large_samples import LARGE
 
 NAMES = tuple(each.name for each in samples())

@@ -11,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowerscope.core.records.difference import FunctionDifference, Run
-from lowerscope.core.rendering.changed_words import changed_words
-from lowerscope.core.rendering.difference import FunctionText, function_differences, line_runs
-from lowerscope.core.rendering.line_matching import matching_lines
+from lowerscope.core.rendering.difference import (
+    FunctionText,
+    changed_words,
+    function_differences,
+    line_runs,
+    matching_lines,
+)
 
 LINES = st.lists(
     st.sampled_from(["for i in range(8):", "    x[i] = y[i]", "    x[i] = z[i] + 1", "", "}"])

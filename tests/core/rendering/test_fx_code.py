@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import fx, nn
 
-from lowerscope.core.rendering.fx_code import fx_code
+from lowerscope.core.rendering.fx_nodes import fx_code
 
 
 class Net(nn.Module):

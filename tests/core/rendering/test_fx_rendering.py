@@ -15,8 +15,8 @@ from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.records.snapshot import FxNode, SourceLine
 from lowerscope.core.rendering.fx_nodes import fx_nodes
-from lowerscope.core.rendering.fx_table import print_table
 from lowerscope.core.rendering.graphs.fx_graph import fx_graph
+from lowerscope.core.rendering.translation_text import print_table
 from lowerscope.core.tracing.tracing import TracedModel, trace
 
 Example = Callable[[str], tuple[nn.Module, tuple[torch.Tensor, ...]]]

@@ -12,10 +12,16 @@ from hypothesis import strategies as st
 from lowerscope.core.errors import Cancelled
 from lowerscope.core.model.graph import TITLE_BAR, GraphRecord
 from lowerscope.core.model.text_metrics import DEFAULT
-from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow
-from lowerscope.core.rendering.graphs.boxes import graph_record
-from lowerscope.core.rendering.graphs.collapsing import Frame, collapse
-from lowerscope.core.rendering.graphs.hierarchy import Group, Modules, Opening, groups_in, hierarchy
+from lowerscope.core.rendering.graphs.boxes import Frame, collapse, graph_record
+from lowerscope.core.rendering.graphs.hierarchy import (
+    BoxText,
+    Flow,
+    Group,
+    Modules,
+    Opening,
+    groups_in,
+    hierarchy,
+)
 
 Model = tuple[list[str], list[tuple[int, int]], frozenset[str]]
 """The path of each box's module, edges, and what is expanded."""

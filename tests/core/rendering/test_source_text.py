@@ -12,7 +12,7 @@ from lowerscope.core.model.queries import TextQuery
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.snapshot import SourceLine
-from lowerscope.core.rendering.source_text import source_text
+from lowerscope.core.rendering.function_source import source_text
 
 MODEL = """\
 import torch

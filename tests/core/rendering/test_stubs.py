@@ -6,9 +6,8 @@ from itertools import combinations
 
 from lowerscope.core.model.graph import Box, GraphRecord, Port
 from lowerscope.core.model.text_metrics import DEFAULT
-from lowerscope.core.rendering.graphs.box_texts import BoxText, Flow
 from lowerscope.core.rendering.graphs.boxes import graph_record
-from lowerscope.core.rendering.graphs.hierarchy import Modules, Opening
+from lowerscope.core.rendering.graphs.hierarchy import BoxText, Flow, Modules, Opening
 
 LAYERS = 8
 

@@ -11,7 +11,7 @@ from tvm import relax, s_tir, te, tirx
 from tvm.script import tirx as T
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.lowering.te_functions import te_dense, te_matmul, te_relu
+from lowerscope.core.lowering.builder import te_dense, te_matmul, te_relu
 from lowerscope.core.rendering.programs.te_text import te_text
 from lowerscope.core.rendering.script import function_text
 

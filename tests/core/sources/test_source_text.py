@@ -249,9 +249,9 @@ def test_source_files_of_a_file_that_is_no_python(tmp_path: Path) -> None:
 def test_what_the_window_reads_imports_no_torch() -> None:
     code = (
         "import sys\n"
-        "import lowerscope.core.sources.samples, lowerscope.core.sources.spec\n"
+        "import lowerscope.core.sources.spec, lowerscope.core.sources.spec\n"
         "import lowerscope.core.sources.input_option, lowerscope.core.sources.files\n"
-        "assert len(lowerscope.core.sources.samples.samples()) == 8\n"
+        "assert len(lowerscope.core.sources.spec.samples()) == 8\n"
         "assert not {'torch', 'tvm', 'numpy'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
