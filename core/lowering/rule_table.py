@@ -7,12 +7,13 @@ and keyword arguments, and an unknown argument is rejected instead of ignored.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
 import torch
+from torch import nn
 from tvm import ir, relax
 from tvm.relax import op
 
@@ -49,14 +50,18 @@ class Rule:
         once. The others compute in float32 there, as torch does, and round at the end.
     rounds_as_input
         Whether the result has the dtype of `input` if other arguments have another one.
+    of_module
+        Whether it is a function that stands for a module: of its parameters, those that the call
+        does not give are the module's attributes of the same names.
     """
 
     name: str
     lower: Lower
     exact: bool = False
     rounds_as_input: bool = False
+    of_module: bool = False
 
-    def apply(self, builder: NodeBuilder, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def apply(self, builder: NodeBuilder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Lower one call.
 
         Raises
@@ -73,19 +78,23 @@ class Rule:
         if signature.rest in kwargs:
             # x.permute(dims=(1, 0)) is x.permute(1, 0)
             args = (*args, kwargs.pop(signature.rest))
-        if kwargs or not signature.fewest <= len(args) <= signature.most:
+        own: dict[str, Any] = {}
+        if self.of_module:
+            module, *args = args
+            own = _attributes(module, signature, args, kwargs)
+        if own or kwargs or not signature.fewest <= len(args) <= signature.most:
             try:
-                signature.whole.bind(builder, *args, **kwargs)
+                signature.whole.bind(builder, *args, **kwargs, **own)
             except TypeError as error:
                 raise Refused(f"its arguments are not covered: {error}") from error
         half = "" if self.exact else _half_dtype((args, kwargs))
         if self.rounds_as_input:
             half = _half_dtype(kwargs["input"] if "input" in kwargs else args[0])
         if not half:
-            return self.lower(builder, *args, **kwargs)
+            return self.lower(builder, *args, **kwargs, **_constants(builder, own))
         args, kwargs = _in_float32(builder, args), _in_float32(builder, kwargs)
         with builder.constants_in_float32():
-            value = self.lower(builder, *args, **kwargs)
+            value = self.lower(builder, *args, **kwargs, **_constants(builder, own))
         asked = any(isinstance(each, torch.dtype) for each in (*args, *kwargs.values()))
         return value if asked else _rounded(builder, value, half)
 
@@ -131,12 +140,28 @@ def _tensors(value: Any) -> Iterator[Value]:
 
 @dataclass(frozen=True)
 class _Signature:
-    """Signature of a rule: positional arguments after the builder, and name of ``*rest``."""
+    """Signature of a rule: number of positional arguments after the builder, and names."""
 
     whole: inspect.Signature
     fewest: int
     most: float
     rest: str
+    names: tuple[str, ...]
+
+
+def _attributes(
+    module: nn.Module, signature: _Signature, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the attributes of a module for the parameters that its call does not give."""
+    missing = [name for name in signature.names[len(args) :] if name not in kwargs]
+    return {name: getattr(module, name) for name in missing if hasattr(module, name)}
+
+
+def _constants(builder: NodeBuilder, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: builder.constant(value) if isinstance(value, torch.Tensor) else value
+        for name, value in values.items()
+    }
 
 
 @cache
@@ -151,7 +176,9 @@ def _signature_of(lower: Lower) -> _Signature:
     ]
     rest = next((each.name for each in parameters if each.kind is kinds.VAR_POSITIONAL), "")
     needed = sum(each.default is kinds.empty for each in positional)
-    return _Signature(whole, needed - 1, float("inf") if rest else len(positional) - 1, rest)
+    names = tuple(each.name for each in parameters[1:] if each.name != rest)
+    most = float("inf") if rest else len(positional) - 1
+    return _Signature(whole, needed - 1, most, rest, names)
 
 
 def find_rule(target: Any) -> Rule | None:
@@ -197,7 +224,11 @@ _WITHOUT_EFFECT = ("layout", "device", "pin_memory", "memory_format", "requires_
 
 
 def rule(*keys: Any, name: str = "", rounds_as_input: bool = False) -> Callable[[Lower], Lower]:
-    """Register the decorated function as the rule for each of `keys`; see `Rule`."""
+    """Register the decorated function as the rule for each of `keys`; see `Rule`.
+
+    Of a class of modules, it is either given the module, as its parameter `module`, or the module's
+    attributes of the names of its parameters.
+    """
     return _entering(keys, name, rounds_as_input=rounds_as_input)
 
 
@@ -211,10 +242,11 @@ def _entering(
 ) -> Callable[[Lower], Lower]:
     def enter(lower: Lower) -> Lower:
         shown = name or lower.__name__.removesuffix("_module")
-        entry = Rule(shown, lower, is_exact, rounds_as_input)
+        takes_module = "module" in _signature_of(lower).names[:1]
         for key in dict.fromkeys(keys):
             assert key not in RULES, f"two rules for {key}"
-            RULES[key] = entry
+            of_module = isinstance(key, type) and not takes_module
+            RULES[key] = Rule(shown, lower, is_exact, rounds_as_input, of_module)
         return lower
 
     return enter

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -28,12 +27,12 @@ from lowerscope.core.lowering.rules.elementwise import clamp
 aten = torch.ops.aten
 
 
-@exact(F.relu, F.relu_, torch.relu, torch.relu_, "relu", "relu_", aten.relu.default)
+@exact(F.relu, F.relu_, torch.relu, torch.relu_, "relu", "relu_", aten.relu.default, nn.ReLU)
 def relu(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
     return b.emit_te(te_relu, input) if b.te else b.emit(op.nn.relu(input))
 
 
-@rule(F.leaky_relu, F.leaky_relu_, aten.leaky_relu.default)
+@rule(F.leaky_relu, F.leaky_relu_, aten.leaky_relu.default, nn.LeakyReLU)
 def leaky_relu(
     b: NodeBuilder, input: Value, negative_slope: float = 0.01, inplace: bool = False
 ) -> Value:
@@ -49,7 +48,7 @@ def leaky_relu(
     return b.emit(op.nn.leakyrelu(input, negative_slope))
 
 
-@rule(F.elu, F.elu_)
+@rule(F.elu, F.elu_, nn.ELU)
 def elu(b: NodeBuilder, input: Value, alpha: float = 1.0, inplace: bool = False) -> Value:
     # exp(x) - 1 of the positive elements is discarded, and must not overflow.
     below = b.emit(op.minimum(input, scalar(0, dtype_of(input))))
@@ -67,36 +66,36 @@ def aten_elu(
     return value if scale == 1 else mul(b, value, scale)
 
 
-@rule(F.celu, F.celu_, torch.celu, aten.celu.default)
+@rule(F.celu, F.celu_, torch.celu, aten.celu.default, nn.CELU)
 def celu(b: NodeBuilder, input: Value, alpha: float = 1.0, inplace: bool = False) -> Value:
     below = b.emit(op.minimum(input, scalar(0, dtype_of(input))))
     curve = mul(b, sub(b, b.emit(op.exp(div(b, below, alpha))), 1), alpha)
     return _below_zero(b, input, curve)
 
 
-@rule(F.selu, F.selu_, torch.selu, aten.selu.default)
+@rule(F.selu, F.selu_, torch.selu, aten.selu.default, nn.SELU)
 def selu(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
     return aten_elu(b, input, 1.6732632423543772, 1.0507009873554805)
 
 
-@rule(F.gelu, aten.gelu.default)
+@rule(F.gelu, aten.gelu.default, nn.GELU)
 def gelu(b: NodeBuilder, input: Value, approximate: str = "none") -> Value:
     if approximate == "tanh":
         return b.emit(op.nn.gelu_tanh(input))
     return b.emit(op.nn.gelu(input))
 
 
-@rule(F.silu, aten.silu.default)
+@rule(F.silu, aten.silu.default, nn.SiLU)
 def silu(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
     return b.emit(op.nn.silu(input))
 
 
-@rule(F.mish, aten.mish.default)
+@rule(F.mish, aten.mish.default, nn.Mish)
 def mish(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
     return mul(b, input, b.emit(op.tanh(softplus(b, input))))
 
 
-@rule(F.softplus, aten.softplus.default)
+@rule(F.softplus, aten.softplus.default, nn.Softplus)
 def softplus(b: NodeBuilder, input: Value, beta: float = 1.0, threshold: float = 20.0) -> Value:
     scaled = mul(b, input, beta)
     # Above the threshold torch returns the input; exp must not overflow there.
@@ -106,12 +105,12 @@ def softplus(b: NodeBuilder, input: Value, beta: float = 1.0, threshold: float =
     return b.emit(op.where(within, curve, input))
 
 
-@rule(F.softsign)
+@rule(F.softsign, nn.Softsign)
 def softsign(b: NodeBuilder, input: Value) -> Value:
     return div(b, input, add(b, b.emit(op.abs(input)), 1))
 
 
-@rule(F.logsigmoid, aten.log_sigmoid.default)
+@rule(F.logsigmoid, aten.log_sigmoid.default, nn.LogSigmoid)
 def logsigmoid(b: NodeBuilder, input: Value) -> Value:
     # min(x, 0) - log(1 + exp(-|x|)) overflows for no x.
     decay = b.emit(op.exp(b.emit(op.negative(b.emit(op.abs(input))))))
@@ -119,14 +118,14 @@ def logsigmoid(b: NodeBuilder, input: Value) -> Value:
     return sub(b, below, b.emit(op.log(add(b, decay, 1))))
 
 
-@rule(F.hardtanh, F.hardtanh_, aten.hardtanh.default)
+@rule(F.hardtanh, F.hardtanh_, aten.hardtanh.default, nn.Hardtanh)
 def hardtanh(
     b: NodeBuilder, input: Value, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Value:
     return clamp(b, input, min_val, max_val)
 
 
-@rule(F.rrelu, torch.rrelu)
+@rule(F.rrelu, torch.rrelu, nn.RReLU)
 def rrelu(
     b: NodeBuilder,
     input: Value,
@@ -140,44 +139,39 @@ def rrelu(
     return leaky_relu(b, input, (lower + upper) / 2)
 
 
-@rule(nn.RReLU, name="rrelu")
-def rrelu_module(b: NodeBuilder, module: nn.RReLU, input: Value) -> Value:
-    return rrelu(b, input, module.lower, module.upper, module.training)
-
-
-@rule(F.relu6, aten.relu6.default)
+@rule(F.relu6, aten.relu6.default, nn.ReLU6)
 def relu6(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
     return clamp(b, input, 0.0, 6.0)
 
 
-@rule(F.hardsigmoid, aten.hardsigmoid.default)
+@rule(F.hardsigmoid, aten.hardsigmoid.default, nn.Hardsigmoid)
 def hardsigmoid(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
     return div(b, clamp(b, add(b, input, 3), 0.0, 6.0), 6)
 
 
-@rule(F.hardswish, aten.hardswish.default)
+@rule(F.hardswish, aten.hardswish.default, nn.Hardswish)
 def hardswish(b: NodeBuilder, input: Value, inplace: bool = False) -> Value:
     return div(b, mul(b, input, clamp(b, add(b, input, 3), 0.0, 6.0)), 6)
 
 
-@rule(F.hardshrink, torch.hardshrink, "hardshrink", aten.hardshrink.default)
+@rule(F.hardshrink, torch.hardshrink, "hardshrink", aten.hardshrink.default, nn.Hardshrink)
 def hardshrink(b: NodeBuilder, input: Value, lambd: float = 0.5) -> Value:
     dtype = dtype_of(input)
     inside = b.emit(op.less_equal(b.emit(op.abs(input)), scalar(lambd, dtype)))
     return b.emit(op.where(inside, scalar(0, dtype), input))
 
 
-@rule(F.softshrink, aten.softshrink.default)
+@rule(F.softshrink, aten.softshrink.default, nn.Softshrink)
 def softshrink(b: NodeBuilder, input: Value, lambd: float = 0.5) -> Value:
     return sub(b, input, clamp(b, input, -lambd, lambd))
 
 
-@rule(F.tanhshrink)
+@rule(F.tanhshrink, nn.Tanhshrink)
 def tanhshrink(b: NodeBuilder, input: Value) -> Value:
     return sub(b, input, b.emit(op.tanh(input)))
 
 
-@rule(F.threshold, torch.threshold_, aten.threshold.default)
+@rule(F.threshold, torch.threshold_, aten.threshold.default, nn.Threshold)
 def threshold(
     b: NodeBuilder, input: Value, threshold: float, value: float, inplace: bool = False
 ) -> Value:
@@ -186,7 +180,7 @@ def threshold(
     return b.emit(op.where(below, scalar(value, dtype), input))
 
 
-@rule(F.prelu, torch.prelu, "prelu", aten.prelu.default, aten._prelu_kernel.default)
+@rule(F.prelu, torch.prelu, "prelu", aten.prelu.default, aten._prelu_kernel.default, nn.PReLU)
 def prelu(b: NodeBuilder, input: Value, weight: Value) -> Value:
     count = math.prod(shape_of(weight))
     if count > 1 and rank_of(weight) == 1 and rank_of(input) > 1:
@@ -196,7 +190,7 @@ def prelu(b: NodeBuilder, input: Value, weight: Value) -> Value:
     return _below_zero(b, input, mul(b, input, weight))
 
 
-@rule(F.glu, aten.glu.default)
+@rule(F.glu, aten.glu.default, nn.GLU)
 def glu(b: NodeBuilder, input: Value, dim: int = -1) -> Value:
     halves = b.emit(op.split(input, 2, axis_of(dim, rank_of(input))))
     return mul(b, b.emit(halves[0]), b.emit(op.sigmoid(b.emit(halves[1]))))
@@ -214,21 +208,21 @@ def log_softmax(b: NodeBuilder, input: Value, dim: int, dtype: Any = None) -> Va
     return b.emit(op.nn.log_softmax(value, axis_of(dim, rank_of(value))))
 
 
-@rule(F.softmax, name="softmax")
+@rule(F.softmax, nn.Softmax, name="softmax")
 def functional_softmax(
     b: NodeBuilder, input: Value, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Value:
     return softmax(b, input, _axis(input, dim), dtype)
 
 
-@rule(F.log_softmax, name="log_softmax")
+@rule(F.log_softmax, nn.LogSoftmax, name="log_softmax")
 def functional_log_softmax(
     b: NodeBuilder, input: Value, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Value:
     return log_softmax(b, input, _axis(input, dim), dtype)
 
 
-@rule(F.softmin)
+@rule(F.softmin, nn.Softmin)
 def softmin(
     b: NodeBuilder, input: Value, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Value:
@@ -258,50 +252,6 @@ def _below_zero(b: NodeBuilder, input: Value, value: Value) -> Value:
     return b.emit(op.where(negative, value, input))
 
 
-_MODULES: dict[type[nn.Module], tuple[Callable[..., Value], tuple[str, ...]]] = {
-    nn.ReLU: (relu, ()),
-    nn.ReLU6: (relu6, ()),
-    nn.LeakyReLU: (leaky_relu, ("negative_slope",)),
-    nn.ELU: (elu, ("alpha",)),
-    nn.CELU: (celu, ("alpha",)),
-    nn.SELU: (selu, ()),
-    nn.GELU: (gelu, ("approximate",)),
-    nn.SiLU: (silu, ()),
-    nn.Mish: (mish, ()),
-    nn.Softplus: (softplus, ("beta", "threshold")),
-    nn.Softsign: (softsign, ()),
-    nn.LogSigmoid: (logsigmoid, ()),
-    nn.Hardtanh: (hardtanh, ("min_val", "max_val")),
-    nn.Hardsigmoid: (hardsigmoid, ()),
-    nn.Hardswish: (hardswish, ()),
-    nn.Hardshrink: (hardshrink, ("lambd",)),
-    nn.Softshrink: (softshrink, ("lambd",)),
-    nn.Tanhshrink: (tanhshrink, ()),
-    nn.Threshold: (threshold, ("threshold", "value")),
-    nn.GLU: (glu, ("dim",)),
-    nn.Softmax: (functional_softmax, ("dim",)),
-    nn.LogSoftmax: (functional_log_softmax, ("dim",)),
-    nn.Softmin: (softmin, ("dim",)),
-}
-"""Modules that call one of the functions above with their own attributes."""
-
-
-def _of_module(lower: Callable[..., Value], attributes: tuple[str, ...]) -> Callable[..., Value]:
-    def lower_module(b: NodeBuilder, module: nn.Module, input: Value) -> Value:
-        return lower(b, input, **{name: getattr(module, name) for name in attributes})
-
-    return lower_module
-
-
-for _type, (_lower, _attributes) in _MODULES.items():
-    rule(_type, name=_lower.__name__.removeprefix("functional_"))(_of_module(_lower, _attributes))
-
-
 @rule(nn.Softmax2d, name="softmax")
 def softmax2d_module(b: NodeBuilder, module: nn.Softmax2d, input: Value) -> Value:
     return softmax(b, input, -3)
-
-
-@rule(nn.PReLU)
-def prelu_module(b: NodeBuilder, module: nn.PReLU, input: Value) -> Value:
-    return prelu(b, input, b.constant(module.weight))

@@ -32,18 +32,18 @@ from lowerscope.core.lowering.rule_table import Refused, exact, rule
 aten = torch.ops.aten
 
 
-@exact(
-    torch.add,
-    operator.add,
-    operator.iadd,
-    "add",
-    "add_",
-    "__add__",
-    "__radd__",
-    "__iadd__",
-    aten.add.Tensor,
-    aten.add.Scalar,
-)
+def _keys(name: str, python: str, *overloads: str) -> list[Any]:
+    """Return the keys of an operator: torch's function and method, Python's operator, and ATen's
+    overloads, by default of a tensor and of a number."""
+    packet = getattr(aten, name)
+    return [
+        *(getattr(torch, name), name, f"__{python}__"),
+        *(getattr(operator, python), getattr(operator, f"i{python}")),
+        *(getattr(packet, each) for each in overloads or ("Tensor", "Scalar")),
+    ]
+
+
+@exact(*_keys("add", "add"), "__radd__", "__iadd__")
 def add(b: NodeBuilder, input: Value, other: Value, alpha: Any = 1) -> Value:
     if alpha != 1:
         return _scaled_sum(b, input, other, alpha)
@@ -55,19 +55,7 @@ def add(b: NodeBuilder, input: Value, other: Value, alpha: Any = 1) -> Value:
     return b.emit(op.add(first, second))
 
 
-@exact(
-    torch.sub,
-    torch.subtract,
-    operator.sub,
-    operator.isub,
-    "sub",
-    "sub_",
-    "subtract",
-    "__sub__",
-    "__isub__",
-    aten.sub.Tensor,
-    aten.sub.Scalar,
-)
+@exact(*_keys("sub", "sub"), torch.subtract, "subtract", "__isub__")
 def sub(b: NodeBuilder, input: Value, other: Value, alpha: Any = 1) -> Value:
     if alpha != 1:
         return _scaled_sum(b, input, other, -alpha)
@@ -79,20 +67,7 @@ def rsub(b: NodeBuilder, input: Value, other: Value, alpha: Any = 1) -> Value:
     return sub(b, other, input, alpha)
 
 
-@exact(
-    torch.mul,
-    torch.multiply,
-    operator.mul,
-    operator.imul,
-    "mul",
-    "mul_",
-    "multiply",
-    "__mul__",
-    "__rmul__",
-    "__imul__",
-    aten.mul.Tensor,
-    aten.mul.Scalar,
-)
+@exact(*_keys("mul", "mul"), torch.multiply, "multiply", "__rmul__", "__imul__")
 def mul(b: NodeBuilder, input: Value, other: Value) -> Value:
     first, second = to_common_dtype(b, input, other)
     if dtype_of(first) == "bool":
@@ -101,21 +76,8 @@ def mul(b: NodeBuilder, input: Value, other: Value) -> Value:
 
 
 @rule(
-    torch.div,
-    torch.divide,
-    torch.true_divide,
-    operator.truediv,
-    operator.itruediv,
-    "div",
-    "div_",
-    "divide",
-    "true_divide",
-    "__truediv__",
-    "__itruediv__",
-    aten.div.Tensor,
-    aten.div.Scalar,
-    aten.div.Tensor_mode,
-    aten.div.Scalar_mode,
+    *_keys("div", "truediv", "Tensor", "Scalar", "Tensor_mode", "Scalar_mode"),
+    *(torch.divide, torch.true_divide, "divide", "true_divide", "__itruediv__"),
 )
 def div(b: NodeBuilder, input: Value, other: Value, rounding_mode: str | None = None) -> Value:
     if rounding_mode == "floor":
@@ -135,16 +97,7 @@ def reversed_div(b: NodeBuilder, input: Value, other: Value) -> Value:
     return div(b, other, input)
 
 
-@rule(
-    torch.floor_divide,
-    operator.floordiv,
-    operator.ifloordiv,
-    "floor_divide",
-    "__floordiv__",
-    aten.floor_divide.default,
-    aten.floor_divide.Scalar,
-    aten.floor_divide_.Tensor,
-)
+@rule(*_keys("floor_divide", "floordiv", "default", "Scalar"), aten.floor_divide_.Tensor)
 def floor_divide(b: NodeBuilder, input: Value, other: Value) -> Value:
     first, second = to_common_dtype(b, input, other)
     if not is_float(dtype_of(first)):
@@ -158,16 +111,7 @@ def floor_divide(b: NodeBuilder, input: Value, other: Value) -> Value:
     return b.emit(op.where(b.emit(op.equal(second, zero)), quotient, signed))
 
 
-@rule(
-    torch.remainder,
-    operator.mod,
-    operator.imod,
-    "remainder",
-    "__mod__",
-    aten.remainder.Tensor,
-    aten.remainder.Scalar,
-    aten.remainder.Scalar_Tensor,
-)
+@rule(*_keys("remainder", "mod", "Tensor", "Scalar", "Scalar_Tensor"))
 def remainder(b: NodeBuilder, input: Value, other: Value) -> Value:
     first, second = to_common_dtype(b, input, other)
     if not is_float(dtype_of(first)):
@@ -188,17 +132,7 @@ def fmod(b: NodeBuilder, input: Value, other: Value) -> Value:
     return cast(b, b.emit(op.mod(cast(b, first, wide), cast(b, second, wide))), dtype)
 
 
-@rule(
-    torch.pow,
-    operator.pow,
-    operator.ipow,
-    "pow",
-    "pow_",
-    "__pow__",
-    aten.pow.Tensor_Scalar,
-    aten.pow.Tensor_Tensor,
-    aten.pow.Scalar,
-)
+@rule(*_keys("pow", "pow", "Tensor_Scalar", "Tensor_Tensor", "Scalar"))
 def pow(b: NodeBuilder, input: Value, exponent: Value) -> Value:
     dtype = common_dtype(input, exponent)
     if not is_tensor(exponent) and exponent in (1, 2, 3) and is_tensor(input):
@@ -280,30 +214,16 @@ def float_power(b: NodeBuilder, input: Value, exponent: Value) -> Value:
 
 
 @rule(
-    torch.bitwise_left_shift,
-    operator.lshift,
-    operator.ilshift,
-    "bitwise_left_shift",
-    "__lshift__",
-    aten.bitwise_left_shift.Tensor,
-    aten.bitwise_left_shift.Tensor_Scalar,
-    aten.__lshift__.Tensor,
-    aten.__lshift__.Scalar,
+    *_keys("bitwise_left_shift", "lshift", "Tensor", "Tensor_Scalar"),
+    *(aten.__lshift__.Tensor, aten.__lshift__.Scalar),
 )
 def left_shift(b: NodeBuilder, input: Value, other: Value) -> Value:
     return b.emit(op.left_shift(*to_common_dtype(b, input, other)))
 
 
 @rule(
-    torch.bitwise_right_shift,
-    operator.rshift,
-    operator.irshift,
-    "bitwise_right_shift",
-    "__rshift__",
-    aten.bitwise_right_shift.Tensor,
-    aten.bitwise_right_shift.Tensor_Scalar,
-    aten.__rshift__.Tensor,
-    aten.__rshift__.Scalar,
+    *_keys("bitwise_right_shift", "rshift", "Tensor", "Tensor_Scalar"),
+    *(aten.__rshift__.Tensor, aten.__rshift__.Scalar),
 )
 def right_shift(b: NodeBuilder, input: Value, other: Value) -> Value:
     return b.emit(op.right_shift(*to_common_dtype(b, input, other)))

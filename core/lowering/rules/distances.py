@@ -49,20 +49,18 @@ def pairwise_distance_module(
     return pairwise_distance(b, x1, x2, module.norm, module.eps, module.keepdim)
 
 
-@rule(F.cosine_similarity, torch.cosine_similarity, aten.cosine_similarity.default)
+@rule(
+    F.cosine_similarity,
+    torch.cosine_similarity,
+    aten.cosine_similarity.default,
+    nn.CosineSimilarity,
+)
 def cosine_similarity(
     b: NodeBuilder, x1: Value, x2: Value, dim: int = 1, eps: float = 1e-8
 ) -> Value:
     norms = [maximum(b, vector_norm(b, each, 2, dim, keepdim=True), eps) for each in (x1, x2)]
     first, second = (div(b, each, norm) for each, norm in zip((x1, x2), norms, strict=True))
     return sum(b, mul(b, first, second), dim)
-
-
-@rule(nn.CosineSimilarity)
-def cosine_similarity_module(
-    b: NodeBuilder, module: nn.CosineSimilarity, x1: Value, x2: Value
-) -> Value:
-    return cosine_similarity(b, x1, x2, module.dim, module.eps)
 
 
 @rule(F.normalize)

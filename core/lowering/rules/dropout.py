@@ -24,6 +24,12 @@ _TRAINING = "it is in training mode"
     F.dropout3d,
     F.alpha_dropout,
     F.feature_alpha_dropout,
+    nn.Dropout,
+    nn.Dropout1d,
+    nn.Dropout2d,
+    nn.Dropout3d,
+    nn.AlphaDropout,
+    nn.FeatureAlphaDropout,
 )
 def dropout(
     b: NodeBuilder,
@@ -45,19 +51,6 @@ def aten_dropout(b: NodeBuilder, input: Value, p: float, train: bool) -> Value:
 @exact(aten.native_dropout.default, name="dropout")
 def aten_native_dropout(b: NodeBuilder, input: Value, p: float, train: bool | None) -> Value:
     return dropout(b, input, p, bool(train)), Missing("it belongs to training")
-
-
-@exact(
-    nn.Dropout,
-    nn.Dropout1d,
-    nn.Dropout2d,
-    nn.Dropout3d,
-    nn.AlphaDropout,
-    nn.FeatureAlphaDropout,
-    name="dropout",
-)
-def dropout_module(b: NodeBuilder, module: Any, input: Value) -> Value:
-    return dropout(b, input, module.p, module.training)
 
 
 @exact(

@@ -94,14 +94,12 @@ _OTHER_NAMES: dict[str, tuple[Any, ...]] = {
 
 
 def _enter_all() -> None:
-    for name, relax_operator in _ON_FLOATS.items():
+    for name, relax_operator in (_ON_FLOATS | _TESTS).items():
         _enter(name, _on_floats(relax_operator))
     for name, relax_operator in _ON_ALL.items():
         _enter(name, _on_all(relax_operator))
     for name, relax_operator in _ROUNDING.items():
         _enter(name, _rounding(relax_operator))
-    for name, relax_operator in _TESTS.items():
-        _enter(name, _test(relax_operator))
 
 
 def _enter(name: str, lower: Callable[..., Value]) -> None:
@@ -112,9 +110,7 @@ def _enter(name: str, lower: Callable[..., Value]) -> None:
     if packet is not None:
         keys.append(packet.default)
     for other in _OTHER_NAMES.get(name, ()):
-        if isinstance(other, type):
-            rule(other, name=name)(_of_module(lower))
-        elif other not in keys:
+        if other not in keys:
             keys.append(other)
     rule(*keys, name=name)(lower)
 
@@ -140,20 +136,6 @@ def _rounding(relax_operator: Callable[..., Value]) -> Callable[..., Value]:
         return b.emit(relax_operator(input)) if is_float(dtype_of(input)) else input
 
     return lower
-
-
-def _test(relax_operator: Callable[..., Value]) -> Callable[..., Value]:
-    def lower(b: NodeBuilder, input: Value) -> Value:
-        return b.emit(relax_operator(to_float(b, input)))
-
-    return lower
-
-
-def _of_module(lower: Callable[..., Value]) -> Callable[..., Value]:
-    def lower_module(b: NodeBuilder, module: Any, input: Value) -> Value:
-        return lower(b, input)
-
-    return lower_module
 
 
 _enter_all()

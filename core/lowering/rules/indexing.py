@@ -128,7 +128,7 @@ def aten_embedding(
     return embedding(b, indices, weight)
 
 
-@exact(F.embedding)
+@exact(F.embedding, nn.Embedding)
 def embedding(
     b: NodeBuilder,
     input: Value,
@@ -144,15 +144,10 @@ def embedding(
     return b.emit(op.take(weight, input, 0, mode="clip"))
 
 
-@exact(nn.Embedding)
-def embedding_module(b: NodeBuilder, module: nn.Embedding, input: Value) -> Value:
-    return embedding(b, input, b.constant(module.weight), max_norm=module.max_norm)
-
-
 _BAGS: dict[str, Any] = {"sum": op.sum, "mean": op.mean, "max": op.max}
 
 
-@rule(F.embedding_bag)
+@rule(F.embedding_bag, nn.EmbeddingBag)
 def embedding_bag(
     b: NodeBuilder,
     input: Value,
@@ -173,25 +168,6 @@ def embedding_bag(
     if per_sample_weights is not None:
         rows = mul(b, rows, reshape_to(b, per_sample_weights, [*shape_of(input), 1]))
     return b.emit(_BAGS[mode](rows, [1]))
-
-
-@rule(nn.EmbeddingBag)
-def embedding_bag_module(
-    b: NodeBuilder,
-    module: nn.EmbeddingBag,
-    input: Value,
-    offsets: Value = None,
-    per_sample_weights: Value = None,
-) -> Value:
-    return embedding_bag(
-        b,
-        input,
-        b.constant(module.weight),
-        max_norm=module.max_norm,
-        mode=module.mode,
-        per_sample_weights=per_sample_weights,
-        padding_idx=module.padding_idx,
-    )
 
 
 @exact(F.one_hot, aten.one_hot.default)

@@ -26,7 +26,7 @@ from lowerscope.core.lowering.rules.shape import permute_to, reshape_to
 aten = torch.ops.aten
 
 
-@rule(F.linear, aten.linear.default)
+@rule(F.linear, aten.linear.default, nn.Linear)
 def linear(b: NodeBuilder, input: Value, weight: Value, bias: Value = None) -> Value:
     if rank_of(weight) != 2:
         raise Refused("its weight is not a matrix")
@@ -40,12 +40,7 @@ def linear(b: NodeBuilder, input: Value, weight: Value, bias: Value = None) -> V
     return product if bias is None else b.emit_te(topi.add, product, bias)
 
 
-@rule(nn.Linear)
-def linear_module(b: NodeBuilder, module: nn.Linear, input: Value) -> Value:
-    return linear(b, input, b.constant(module.weight), b.optional_constant(module.bias))
-
-
-@rule(F.bilinear, torch.bilinear, aten.bilinear.default)
+@rule(F.bilinear, torch.bilinear, aten.bilinear.default, nn.Bilinear)
 def bilinear(
     b: NodeBuilder, input1: Value, input2: Value, weight: Value, bias: Value = None
 ) -> Value:
@@ -60,12 +55,6 @@ def bilinear(
     if bias is not None:
         found = b.emit(op.add(found, bias))
     return reshape_to(b, found, [*rows, results])
-
-
-@rule(nn.Bilinear)
-def bilinear_module(b: NodeBuilder, module: nn.Bilinear, input1: Value, input2: Value) -> Value:
-    weight = b.constant(module.weight)
-    return bilinear(b, input1, input2, weight, b.optional_constant(module.bias))
 
 
 @rule(

@@ -32,7 +32,7 @@ _REDUCTIONS = ("none", "mean", "sum")
 """Reductions, indexed by ATen's numbers."""
 
 
-@rule(F.mse_loss)
+@rule(F.mse_loss, nn.MSELoss)
 def mse_loss(
     b: NodeBuilder,
     input: Value,
@@ -47,7 +47,7 @@ def mse_loss(
     return _reduced(b, loss if weight is None else mul(b, loss, weight), reduction)
 
 
-@rule(F.l1_loss)
+@rule(F.l1_loss, nn.L1Loss)
 def l1_loss(
     b: NodeBuilder,
     input: Value,
@@ -60,7 +60,7 @@ def l1_loss(
     return _reduced(b, b.emit(op.abs(sub(b, input, target))), reduction)
 
 
-@rule(F.smooth_l1_loss)
+@rule(F.smooth_l1_loss, nn.SmoothL1Loss)
 def smooth_l1_loss(
     b: NodeBuilder,
     input: Value,
@@ -80,7 +80,7 @@ def smooth_l1_loss(
     return _reduced(b, b.emit(op.where(is_near, near, far)), reduction)
 
 
-@rule(F.huber_loss)
+@rule(F.huber_loss, nn.HuberLoss)
 def huber_loss(
     b: NodeBuilder,
     input: Value,
@@ -95,7 +95,7 @@ def huber_loss(
     return mul(b, loss, delta)
 
 
-@rule(F.binary_cross_entropy)
+@rule(F.binary_cross_entropy, nn.BCELoss)
 def binary_cross_entropy(
     b: NodeBuilder,
     input: Value,
@@ -114,7 +114,7 @@ def binary_cross_entropy(
     return _reduced(b, loss if weight is None else mul(b, loss, weight), reduction)
 
 
-@rule(F.binary_cross_entropy_with_logits)
+@rule(F.binary_cross_entropy_with_logits, nn.BCEWithLogitsLoss)
 def binary_cross_entropy_with_logits(
     b: NodeBuilder,
     input: Value,
@@ -135,7 +135,7 @@ def binary_cross_entropy_with_logits(
     return _reduced(b, loss if weight is None else mul(b, loss, weight), reduction)
 
 
-@rule(F.kl_div)
+@rule(F.kl_div, nn.KLDivLoss)
 def kl_div(
     b: NodeBuilder,
     input: Value,
@@ -160,7 +160,7 @@ def kl_div(
     return _reduced(b, loss, reduction)
 
 
-@rule(F.nll_loss)
+@rule(F.nll_loss, nn.NLLLoss)
 def nll_loss(
     b: NodeBuilder,
     input: Value,
@@ -187,7 +187,7 @@ def nll_loss(
     return _reduced(b, loss, reduction)
 
 
-@rule(F.cross_entropy)
+@rule(F.cross_entropy, nn.CrossEntropyLoss)
 def cross_entropy(
     b: NodeBuilder,
     input: Value,
@@ -282,38 +282,3 @@ def _reduced(b: NodeBuilder, loss: Value, reduction: Any) -> Value:
 def _refuse_old(size_average: Any, reduce: Any) -> None:
     if size_average is not None or reduce is not None:
         raise Refused("it uses size_average or reduce, which torch has given up")
-
-
-_MODULES: dict[type[nn.Module], tuple[Callable[..., Value], tuple[str, ...]]] = {
-    nn.MSELoss: (mse_loss, ("reduction",)),
-    nn.L1Loss: (l1_loss, ("reduction",)),
-    nn.SmoothL1Loss: (smooth_l1_loss, ("reduction", "beta")),
-    nn.HuberLoss: (huber_loss, ("reduction", "delta")),
-    nn.KLDivLoss: (kl_div, ("reduction", "log_target")),
-    nn.BCELoss: (binary_cross_entropy, ("reduction", "weight")),
-    nn.BCEWithLogitsLoss: (
-        binary_cross_entropy_with_logits,
-        ("reduction", "weight", "pos_weight"),
-    ),
-    nn.NLLLoss: (nll_loss, ("reduction", "weight", "ignore_index")),
-    nn.CrossEntropyLoss: (
-        cross_entropy,
-        ("reduction", "weight", "ignore_index", "label_smoothing"),
-    ),
-}
-"""Modules that call one of the functions above with their own attributes."""
-
-
-def _of_module(lower: Callable[..., Value], attributes: tuple[str, ...]) -> Callable[..., Value]:
-    def lower_module(b: NodeBuilder, module: nn.Module, input: Value, target: Value) -> Value:
-        options = {name: getattr(module, name) for name in attributes}
-        for name, value in options.items():
-            if isinstance(value, torch.Tensor):
-                options[name] = b.constant(value)
-        return lower(b, input, target, **options)
-
-    return lower_module
-
-
-for _type, (_lower, _attributes) in _MODULES.items():
-    rule(_type, name=_lower.__name__)(_of_module(_lower, _attributes))

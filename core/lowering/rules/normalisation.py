@@ -26,7 +26,7 @@ aten = torch.ops.aten
 _TRAINING = "it is in training mode"
 
 
-@rule(F.batch_norm, rounds_as_input=True)
+@rule(F.batch_norm, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, rounds_as_input=True)
 def batch_norm(
     b: NodeBuilder,
     input: Value,
@@ -60,21 +60,6 @@ def batch_norm(
         )
     )
     return b.emit(normalised[0])
-
-
-@rule(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, name="batch_norm")
-def batch_norm_module(b: NodeBuilder, module: Any, input: Value) -> Value:
-    if module.training:
-        raise Refused(_TRAINING)
-    return batch_norm(
-        b,
-        input,
-        b.optional_constant(module.running_mean),
-        b.optional_constant(module.running_var),
-        b.optional_constant(module.weight),
-        b.optional_constant(module.bias),
-        eps=module.eps,
-    )
 
 
 @rule(torch.batch_norm, aten.batch_norm.default, name="batch_norm", rounds_as_input=True)
@@ -122,7 +107,7 @@ def aten_batch_norm_of_batch(
     return value, *[Missing("it belongs to training")] * 2
 
 
-@rule(F.layer_norm, torch.layer_norm, aten.layer_norm.default, rounds_as_input=True)
+@rule(F.layer_norm, torch.layer_norm, aten.layer_norm.default, nn.LayerNorm, rounds_as_input=True)
 def layer_norm(
     b: NodeBuilder,
     input: Value,
@@ -143,12 +128,6 @@ def layer_norm(
     return b.emit(op.nn.layer_norm(*operands, axes=axes, epsilon=eps))
 
 
-@rule(nn.LayerNorm)
-def layer_norm_module(b: NodeBuilder, module: nn.LayerNorm, input: Value) -> Value:
-    weight, bias = b.optional_constant(module.weight), b.optional_constant(module.bias)
-    return layer_norm(b, input, module.normalized_shape, weight, bias, module.eps)
-
-
 @rule(aten.native_layer_norm.default, name="layer_norm", rounds_as_input=True)
 def aten_layer_norm(
     b: NodeBuilder,
@@ -162,7 +141,7 @@ def aten_layer_norm(
     return value, *[Missing("it belongs to training")] * 2
 
 
-@rule(F.rms_norm, torch.rms_norm, aten.rms_norm.default, rounds_as_input=True)
+@rule(F.rms_norm, torch.rms_norm, aten.rms_norm.default, nn.RMSNorm, rounds_as_input=True)
 def rms_norm(
     b: NodeBuilder,
     input: Value,
@@ -177,13 +156,7 @@ def rms_norm(
     return value if weight is None else mul(b, value, weight)
 
 
-@rule(nn.RMSNorm)
-def rms_norm_module(b: NodeBuilder, module: nn.RMSNorm, input: Value) -> Value:
-    weight = b.optional_constant(module.weight)
-    return rms_norm(b, input, module.normalized_shape, weight, module.eps)
-
-
-@rule(F.group_norm, torch.group_norm, aten.group_norm.default, rounds_as_input=True)
+@rule(F.group_norm, torch.group_norm, aten.group_norm.default, nn.GroupNorm, rounds_as_input=True)
 def group_norm(
     b: NodeBuilder,
     input: Value,
@@ -200,12 +173,6 @@ def group_norm(
     normalised = _normalise(b, grouped, [2], (None, None), eps)
     value = b.emit(op.reshape(normalised, (batch, channels, *spatial)))
     return _affine(b, value, _by_channel(b, input, weight, bias))
-
-
-@rule(nn.GroupNorm)
-def group_norm_module(b: NodeBuilder, module: nn.GroupNorm, input: Value) -> Value:
-    weight, bias = b.optional_constant(module.weight), b.optional_constant(module.bias)
-    return group_norm(b, input, module.num_groups, weight, bias, module.eps)
 
 
 @rule(aten.native_group_norm.default, name="group_norm", rounds_as_input=True)

@@ -191,17 +191,13 @@ def _enter_max(dimensions: int) -> None:
             raise Refused("TVM has no indices of a pooling")
         return _max_pool(b, dimensions, input, kernel_size, stride, padding, dilation, ceil_mode)
 
-    def lower_module(b: NodeBuilder, module: Any, input: Value) -> Value:
-        arguments = (module.kernel_size, module.stride, module.padding, module.dilation)
-        return lower(b, input, *arguments, module.ceil_mode, module.return_indices)
-
     def lower_with_indices(b: NodeBuilder, input: Value, *args: Any) -> Value:
         return lower(b, input, *args), Missing("TVM has no indices of a pooling")
 
     # F.max_pool2d dispatches to one of two functions, and either may be traced.
     functions = {getattr(F, name), getattr(torch, name), getattr(F, f"_{name}")}
-    rule(*functions, getattr(aten, name).default, name=name)(lower)
-    rule(getattr(nn, f"MaxPool{dimensions}d"), name=name)(lower_module)
+    module = getattr(nn, f"MaxPool{dimensions}d")
+    rule(*functions, getattr(aten, name).default, module, name=name)(lower)
     with_indices = getattr(aten, f"{name}_with_indices", None)
     if with_indices is not None:
         rule(with_indices.default, name=name)(lower_with_indices)
@@ -223,13 +219,8 @@ def _enter_average(dimensions: int) -> None:
         arguments = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
         return _avg_pool(b, dimensions, input, *arguments)
 
-    def lower_module(b: NodeBuilder, module: Any, input: Value) -> Value:
-        divisor = getattr(module, "divisor_override", None)
-        arguments = (module.kernel_size, module.stride, module.padding, module.ceil_mode)
-        return lower(b, input, *arguments, module.count_include_pad, divisor)
-
-    rule(getattr(F, name), getattr(aten, name).default, name=name)(lower)
-    rule(getattr(nn, f"AvgPool{dimensions}d"), name=name)(lower_module)
+    module = getattr(nn, f"AvgPool{dimensions}d")
+    rule(getattr(F, name), getattr(aten, name).default, module, name=name)(lower)
 
 
 def _enter_adaptive(dimensions: int) -> None:
@@ -238,31 +229,24 @@ def _enter_adaptive(dimensions: int) -> None:
     def average(b: NodeBuilder, input: Value, output_size: Extents) -> Value:
         return adaptive_avg_pool(b, dimensions, input, output_size)
 
-    def average_module(b: NodeBuilder, module: Any, input: Value) -> Value:
-        return adaptive_avg_pool(b, dimensions, input, module.output_size)
-
     def maximum(
         b: NodeBuilder, input: Value, output_size: Extents, return_indices: bool = False
     ) -> Value:
         return _adaptive_max_pool(b, dimensions, input, output_size, return_indices)
 
-    def maximum_module(b: NodeBuilder, module: Any, input: Value) -> Value:
-        return maximum(b, input, module.output_size, module.return_indices)
-
     keys = [getattr(F, name), getattr(aten, name).default]
+    keys.append(getattr(nn, f"AdaptiveAvgPool{dimensions}d"))
     if hasattr(aten, f"_{name}"):
         keys.append(getattr(aten, f"_{name}").default)
     rule(*keys, name=name)(average)
-    rule(getattr(nn, f"AdaptiveAvgPool{dimensions}d"), name=name)(average_module)
 
     def maximum_with_indices(b: NodeBuilder, input: Value, output_size: Extents) -> Value:
         return maximum(b, input, output_size), Missing("TVM has no indices of a pooling")
 
     name = f"adaptive_max_pool{dimensions}d"
     functions = {getattr(F, name), getattr(F, f"_{name}")}
-    rule(*functions, name=name)(maximum)
+    rule(*functions, getattr(nn, f"AdaptiveMaxPool{dimensions}d"), name=name)(maximum)
     rule(getattr(aten, name).default, name=name)(maximum_with_indices)
-    rule(getattr(nn, f"AdaptiveMaxPool{dimensions}d"), name=name)(maximum_module)
 
 
 for _dimensions in (1, 2, 3):

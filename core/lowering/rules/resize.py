@@ -28,7 +28,7 @@ _METHODS = {
 }
 
 
-@rule(F.interpolate, F.upsample)
+@rule(F.interpolate, F.upsample, nn.Upsample, nn.UpsamplingNearest2d, nn.UpsamplingBilinear2d)
 def interpolate(
     b: NodeBuilder,
     input: Value,
@@ -77,19 +77,6 @@ def interpolate(
             )
         )
     return b.emit(op.squeeze(resized, [2])) if len(extents) == 1 else resized
-
-
-@rule(nn.Upsample, nn.UpsamplingNearest2d, nn.UpsamplingBilinear2d)
-def upsample_module(b: NodeBuilder, module: Any, input: Value) -> Value:
-    return interpolate(
-        b,
-        input,
-        module.size,
-        module.scale_factor,
-        module.mode,
-        module.align_corners,
-        module.recompute_scale_factor,
-    )
 
 
 _SAMPLES = ("bilinear", "nearest")

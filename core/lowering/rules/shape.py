@@ -88,7 +88,7 @@ def reshape_as(b: NodeBuilder, input: Value, other: Value) -> Value:
     return reshape_to(b, input, shape_of(other))
 
 
-@exact(torch.flatten, "flatten", aten.flatten.using_ints)
+@exact(torch.flatten, "flatten", aten.flatten.using_ints, nn.Flatten)
 def flatten(b: NodeBuilder, input: Value, start_dim: int = 0, end_dim: int = -1) -> Value:
     shape = shape_of(input) or (1,)
     start, end = axis_of(start_dim, len(shape)), axis_of(end_dim, len(shape))
@@ -99,11 +99,6 @@ def flatten(b: NodeBuilder, input: Value, start_dim: int = 0, end_dim: int = -1)
 @exact("ravel", torch.ravel)
 def ravel(b: NodeBuilder, input: Value) -> Value:
     return flatten(b, input)
-
-
-@exact(nn.Flatten)
-def flatten_module(b: NodeBuilder, module: nn.Flatten, input: Value) -> Value:
-    return flatten(b, input, module.start_dim, module.end_dim)
 
 
 @exact(torch.unflatten, "unflatten", aten.unflatten.int)
@@ -342,14 +337,10 @@ def attribute(b: NodeBuilder, input: Any, name: str) -> Any:
     aten.alias.default,
     aten.contiguous.default,
     aten.lift_fresh_copy.default,
+    nn.Identity,
     name="identity",
 )
 def identity(b: NodeBuilder, input: Value, *args: Any) -> Value:
-    return input
-
-
-@exact(nn.Identity, name="identity")
-def identity_module(b: NodeBuilder, module: nn.Identity, input: Value) -> Value:
     return input
 
 
@@ -361,7 +352,7 @@ def _axes(dim: Any, rank: int) -> list[int]:
     return [axis_of(each, rank) for each in _sequence(dim)]
 
 
-@exact(F.pixel_shuffle, torch.pixel_shuffle, aten.pixel_shuffle.default)
+@exact(F.pixel_shuffle, torch.pixel_shuffle, aten.pixel_shuffle.default, nn.PixelShuffle)
 def pixel_shuffle(b: NodeBuilder, input: Value, upscale_factor: int) -> Value:
     # Relax has this operator, but its legalisation calls a function missing from topi.
     r = upscale_factor
@@ -373,7 +364,7 @@ def pixel_shuffle(b: NodeBuilder, input: Value, upscale_factor: int) -> Value:
     return reshape_to(b, interleaved, [*batch, channels // (r * r), height * r, width * r])
 
 
-@exact(F.pixel_unshuffle, torch.pixel_unshuffle, aten.pixel_unshuffle.default)
+@exact(F.pixel_unshuffle, torch.pixel_unshuffle, aten.pixel_unshuffle.default, nn.PixelUnshuffle)
 def pixel_unshuffle(b: NodeBuilder, input: Value, downscale_factor: int) -> Value:
     r = downscale_factor
     *batch, channels, height, width = shape_of(input)
@@ -383,24 +374,9 @@ def pixel_unshuffle(b: NodeBuilder, input: Value, downscale_factor: int) -> Valu
     return reshape_to(b, gathered, [*batch, channels * r * r, height // r, width // r])
 
 
-@exact(F.channel_shuffle, torch.channel_shuffle)
+@exact(F.channel_shuffle, torch.channel_shuffle, nn.ChannelShuffle)
 def channel_shuffle(b: NodeBuilder, input: Value, groups: int) -> Value:
     batch, channels, *spatial = shape_of(input)
     split = reshape_to(b, input, [batch, groups, channels // groups, *spatial])
     swapped = transpose(b, split, 1, 2)
     return reshape_to(b, swapped, shape_of(input))
-
-
-@exact(nn.PixelShuffle)
-def pixel_shuffle_module(b: NodeBuilder, module: nn.PixelShuffle, input: Value) -> Value:
-    return pixel_shuffle(b, input, module.upscale_factor)
-
-
-@exact(nn.PixelUnshuffle)
-def pixel_unshuffle_module(b: NodeBuilder, module: nn.PixelUnshuffle, input: Value) -> Value:
-    return pixel_unshuffle(b, input, module.downscale_factor)
-
-
-@exact(nn.ChannelShuffle)
-def channel_shuffle_module(b: NodeBuilder, module: nn.ChannelShuffle, input: Value) -> Value:
-    return channel_shuffle(b, input, module.groups)
