@@ -112,10 +112,6 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
     te
         Whether an emitted relax operator is replaced by its legalisation, a ``call_tir`` of a new
         PrimFunc; otherwise it is emitted unchanged. May change from node to node.
-    dimensions
-        The variables of named dimensions.
-    constants
-        The model's parameters as Relax constants.
     not_legalised
         Names of operators that stayed although `te` was set.
     """

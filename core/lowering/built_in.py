@@ -94,13 +94,7 @@ def compute(
 
 
 class Notes:
-    """Collector of notes; nodes with the same reason share one.
-
-    Parameters
-    ----------
-    lines
-        The user's line of each node that has one, by node name.
-    """
+    """Collector of notes; nodes with the same reason share one."""
 
     def __init__(self, lines: Mapping[str, SourceLine]) -> None:
         self._lines = lines
@@ -130,15 +124,7 @@ class Notes:
     def all(
         self, not_legalised: Iterable[str], without_match: Iterable[Override]
     ) -> tuple[Note, ...]:
-        """Return the notes.
-
-        Parameters
-        ----------
-        not_legalised
-            Names of operators that stayed although TE was chosen.
-        without_match
-            Overrides that match no node.
-        """
+        """Return the notes."""
         notes = [
             Note(text=f"{text}; lowered without it: {', '.join(names)}", where=where)
             for (where, text), names in self._without_rule.items()
@@ -324,8 +310,6 @@ class Current:
     ----------
     strategy
         The one that is tried, and finally the one that was used.
-    rule
-        The name of the rule.
     cause
         Why it runs in torch although another strategy was chosen.
     user_rule, without
@@ -366,17 +350,7 @@ class Current:
         *,
         is_random: bool,
     ) -> NodeLowering:
-        """Return the provenance of the lowered node.
-
-        Parameters
-        ----------
-        bindings, emitted
-            As `NodeBuilder.end_node` returned them.
-        value, rebound
-            As in `NodeLowering`.
-        is_random
-            Whether the node draws random numbers.
-        """
+        """Return the provenance of the lowered node."""
         names = tuple(binding.var.name for binding in bindings)
         functions = functions_of(bindings)
         used = tuple(self.used)
@@ -457,17 +431,10 @@ class BuiltIn:
 
         Parameters
         ----------
-        args, kwargs
-            Its arguments, with the values of the nodes among them.
         now
             Context of the node; updated with the strategy and the rules.
-        in_torch
-            Whether it can run in torch.
 
-        Raises
-        ------
-        Refused
-            If it cannot be lowered.
+        Raises `Refused` if it cannot be lowered.
         """
         if now.strategy == "library" and in_torch:
             return self._by_library(node, args, kwargs, now)
@@ -506,10 +473,7 @@ class BuiltIn:
     ) -> Value:
         """Return the value of a node by a rule, or by TVM's own converter.
 
-        Raises
-        ------
-        Refused
-            If there is none, or it does not fit.
+        Raises `Refused` if there is none, or it does not fit.
         """
         if node.op == "call_module":
             module = self._modules[str(node.target)]

@@ -27,8 +27,6 @@ def module_after(lowered: LoweredModel, graph: fx.Graph, count: int) -> tvm.IRMo
 
     Parameters
     ----------
-    graph
-        The one that was lowered.
     count
         From 0 to the number of nodes, which gives the lowered module itself.
     """
@@ -72,8 +70,6 @@ class _Part:
     ----------
     bindings
         Number of its bindings, without those that name the return value.
-    params
-        Its parameters.
     returned
         The returned expressions: the value of the latest node with tensors.
     """

@@ -59,14 +59,8 @@ class LibraryFunction:
     name
         Under which it is registered: ``torch.conv2d``, or ``torch.conv2d_1`` for the second one
         of the module that differs in its bound arguments.
-    call
-        The function, called as ``call(*args, **kwargs)``.
     args, kwargs
         With an `Argument` for each tensor, and a `Size` for each size of a named dimension.
-    inputs
-        Number of tensors that are read.
-    copies
-        Whether the call changes some of its arguments.
     returns
         Whether new tensors are returned, since their shapes depend on data; otherwise the results
         are written into the tensors that follow the inputs.
@@ -141,14 +135,8 @@ class LibraryFunctions:
 
         Parameters
         ----------
-        operator
-            Base of the name.
         key
             Equal for calls that may share a function.
-        make
-            Returns the function to call.
-        args, kwargs, inputs, copies, returns, sized
-            See `LibraryFunction`.
         """
         whole = (
             operator,

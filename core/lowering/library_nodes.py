@@ -50,11 +50,6 @@ class ModuleCall:
 
     It holds a copy of the module without weights, so that it neither changes with the user's module
     nor keeps its memory.
-
-    Attributes
-    ----------
-    module
-        That copy.
     """
 
     def __init__(self, module: nn.Module) -> None:
@@ -151,13 +146,9 @@ class BoundCall:
     ----------
     key
         Equal for nodes that make the same call.
-    make
-        Returns the function to call.
     args, kwargs
         With an `Argument` for each tensor, parameters of a module included, and a `Size` for each
         size of a named dimension.
-    tensors, sizes
-        Their values, as TVM expressions.
     changes_buffers
         Whether it may write into buffers of the module that it calls.
     """
@@ -172,13 +163,7 @@ class BoundCall:
 
 
 class LibraryNodes:
-    """Lowering of one graph's nodes to calls of library functions.
-
-    Attributes
-    ----------
-    functions
-        The functions that are called.
-    """
+    """Lowering of one graph's nodes to calls of library functions."""
 
     def __init__(self, builder: NodeBuilder, modules: Mapping[str, nn.Module]) -> None:
         self.functions = LibraryFunctions()
@@ -198,10 +183,6 @@ class LibraryNodes:
 
         Parameters
         ----------
-        info
-            Description of the node's value; see `gives_tensors`.
-        args, kwargs
-            The node's arguments, with values in place of nodes.
         mutates
             Whether it changes tensors among its arguments.
 
@@ -209,13 +190,8 @@ class LibraryNodes:
         -------
         value
             A tensor, or a nest of tuples of tensors and ``None``.
-        name
-            Of the library function.
 
-        Raises
-        ------
-        Refused
-            If an argument or a result has an unsupported type.
+        Raises `Refused` if an argument or a result has an unsupported type.
         """
         leaves = [leaf for leaf in _leaves(info) if leaf.shape is not None]
         from_data = self._has_shape_from_data(node, args, kwargs) or any(
@@ -243,10 +219,7 @@ class LibraryNodes:
     def bind(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
         """Return the call that `node` makes, with its tensors separated from other arguments.
 
-        Raises
-        ------
-        Refused
-            If an argument has an unsupported type.
+        Raises `Refused` if an argument has an unsupported type.
         """
         key: Any = node.target
         changes = False

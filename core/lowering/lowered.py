@@ -22,8 +22,6 @@ class TeCall:
 
     Attributes
     ----------
-    call
-        The call as it was made.
     function
         The TE function; ``None`` if an operator was legalised, as TVM does not expose the one it
         calls.
@@ -31,8 +29,6 @@ class TeCall:
         The operator that was legalised, as ``R.matmul``; empty for a TE function.
     args, kwargs
         The arguments of the function: tensors that stand for the arguments of `call`, and numbers.
-    outputs
-        The tensors that the function made.
     """
 
     call: Any
@@ -124,8 +120,6 @@ class UsedRule:
         at lowering.
     name
         Its label; for a library function, its registered name.
-    function
-        The called function.
     """
 
     kind: Literal["user", "built-in", "tvm", "library", "python"]
@@ -148,8 +142,6 @@ class PartLowering:
         Of the value if it is a tensor; otherwise ``None`` and empty.
     rule, bindings, functions
         As in `NodeLowering`.
-    used
-        The rule itself.
     """
 
     name: str
@@ -169,8 +161,6 @@ class NodeLowering:
 
     Attributes
     ----------
-    node
-        Name of the FX node.
     strategy
         ``"high-level"``, ``"te"`` or ``"library"``; empty for nodes that make no code.
     rule
@@ -222,10 +212,6 @@ class NamedConstant:
     name
         Of the model's parameter, buffer or tensor: ``linear0.weight``; for others,
         ``constant_N``, counted in the order of ``main``.
-    from_model
-        Whether it is one of the model's.
-    constant
-        The Relax constant.
     """
 
     name: str
@@ -249,8 +235,6 @@ class LoweredModel:
     nodes
         Provenance by node name, for every node of the graph. Each binding of ``main`` is in
         exactly one of them.
-    notes
-        For the user.
     library
         The functions that the module calls by name, to register before it is built and run.
     random

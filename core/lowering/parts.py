@@ -54,10 +54,7 @@ def as_traced(
     written
         Whether it is written into a tensor of that dtype, which casts it.
 
-    Raises
-    ------
-    Refused
-        If it has another shape or dtype.
+    Raises `Refused` if it has another shape or dtype.
     """
     if is_tensor(value) and numbers_of(value.ty.shape) == shape and dtype_of(value) == dtype:
         return value
@@ -132,8 +129,6 @@ def decompose(
         With an `Argument` for each tensor.
     types
         Shape and dtype of each of these tensors.
-    covered
-        Whether to keep an operator.
 
     Returns
     -------
@@ -141,10 +136,8 @@ def decompose(
         With a placeholder for each tensor; every node but the output has its value, without memory,
         in ``meta["val"]``. Nothing in it changes a tensor in place.
 
-    Raises
-    ------
-    Refused
-        If the call cannot be traced without its tensors' values, or has too many operators.
+    Raises `Refused` if the call cannot be traced without its tensors' values, or has too many
+    operators.
     """
     recorder = _Recorder(covered)
     fake = FakeTensorMode(allow_non_fake_inputs=True)
@@ -334,13 +327,7 @@ NUMBERS_ONLY = "no rule covers it as a whole, and it is broken up only where sha
 
 
 class Parts:
-    """Lowering of one graph's nodes in parts.
-
-    Parameters
-    ----------
-    root
-        The graph's module.
-    """
+    """Lowering of one graph's nodes in parts."""
 
     def __init__(self, builder: NodeBuilder, library: LibraryNodes, root: fx.GraphModule) -> None:
         self._builder = builder
@@ -358,8 +345,6 @@ class Parts:
 
         Parameters
         ----------
-        args, kwargs
-            The node's arguments, with values in place of nodes.
         checked
             Returns the value in the form of the node, or rejects it.
 
@@ -367,13 +352,8 @@ class Parts:
         -------
         value
             A tensor, or a nest of tuples of tensors and ``None``.
-        parts
-            The lowered parts, in order.
 
-        Raises
-        ------
-        Refused
-            If it cannot be decomposed into operators that are covered by rules.
+        Raises `Refused` if it cannot be decomposed into operators that are covered by rules.
         """
         builder = self._builder
         stayed = set(builder.not_legalised)

@@ -107,8 +107,6 @@ def random_outputs(
 
     Parameters
     ----------
-    output
-        The graph's output node.
     leaves_of
         Returns the number of outputs in a node's value.
     gives_tensors

@@ -185,10 +185,7 @@ def torch_dtype(dtype: str) -> torch.dtype:
 def dtype_name(dtype: torch.dtype) -> str:
     """Return TVM's name for torch's dtype.
 
-    Raises
-    ------
-    KeyError
-        If TVM has no such dtype.
+    Raises `KeyError` if TVM has no such dtype.
     """
     name = str(dtype).removeprefix("torch.")
     if name not in _TORCH_DTYPES:
@@ -279,10 +276,8 @@ class Dimensions:
     def compute(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
         """Return a Python function's result on sizes.
 
-        Raises
-        ------
-        NotImplementedError
-            If it is no integer for all sizes, or depends on an undecidable comparison.
+        Raises `NotImplementedError` if it is no integer for all sizes, or depends on an undecidable
+        comparison.
         """
         make = _COMPUTED.get(function)
         if make is None:
@@ -349,10 +344,7 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
 def _evaluated(node: ast.expr, variables: Mapping[str, Any]) -> Any:
     """Return the value of an expression over names.
 
-    Raises
-    ------
-    KeyError
-        If a name or an operation is unknown.
+    Raises `KeyError` if a name or an operation is unknown.
     """
     match node:
         case ast.Constant(value=int(value)):

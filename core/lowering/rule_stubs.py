@@ -30,10 +30,6 @@ class Body:
     ----------
     imports
         Import lines besides those of every rule file.
-    lines
-        Of the function, without indentation.
-    parameters
-        Of the function, after ``x``.
     """
 
     imports: tuple[str, ...]
@@ -135,14 +131,8 @@ def body_of(operator: str, strategy: str, *, unary: bool, module: bool) -> Body:
 
     Parameters
     ----------
-    operator
-        As `operator_name` gives it.
-    strategy
-        ``"high-level"`` or ``"te"``.
     unary
         Whether the call is of one tensor of floats, and of nothing else.
-    module
-        Whether a module is called.
     """
     if operator == "linear" and unary and module:
         return _LINEAR_TE if strategy == "te" else _LINEAR
@@ -182,8 +172,6 @@ class Stub:
     ----------
     name
         Of its function: ``my_relu``.
-    imports
-        Import lines for the top of its file.
     """
 
     name: str
@@ -211,15 +199,10 @@ def make_stub(traced: Traced, name: str, strategy: Strategy) -> Stub:
 
     Parameters
     ----------
-    name
-        Of the node.
     strategy
         Strategy of the rule; ``"library"`` for both of the others.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such node, or rules do not apply to it.
+    Raises `LowerscopeError` if there is no such node, or rules do not apply to it.
     """
     node = _find(traced, name)
     modules = dict(traced.graph_module.named_modules())
@@ -305,10 +288,7 @@ def _parameters(node: fx.Node, *, written_out: bool) -> tuple[tuple[str, ...], s
 def _key(node: fx.Node, module: nn.Module | None) -> tuple[str, str]:
     """Return an expression for the target of a node, and its import besides torch.
 
-    Raises
-    ------
-    LowerscopeError
-        If no file can name it.
+    Raises `LowerscopeError` if no file can name it.
     """
     target: Any = type(module) if module is not None else node.target
     if isinstance(target, str):

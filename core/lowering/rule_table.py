@@ -41,8 +41,6 @@ class Rule:
 
     Attributes
     ----------
-    name
-        Its label.
     lower
         Called with the builder, the module for a ``call_module`` node, and the node's arguments.
     exact
@@ -64,10 +62,7 @@ class Rule:
     def apply(self, builder: NodeBuilder, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Lower one call.
 
-        Raises
-        ------
-        Refused
-            If the rule does not have these parameters, or rejects their values.
+        Raises `Refused` if the rule does not have these parameters, or rejects their values.
         """
         kwargs = {_SYNONYMS.get(key, key): value for key, value in kwargs.items()}
         for key in _WITHOUT_EFFECT:

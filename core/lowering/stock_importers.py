@@ -58,10 +58,7 @@ def tracer_of(recipe: Recipe, *, exported: bool) -> TracerName:
     exported
         Whether the source is an exported program, which is traced already.
 
-    Raises
-    ------
-    LowerscopeError
-        If the recipe's importer does not support graphs of that tracer.
+    Raises `LowerscopeError` if the recipe's importer does not support graphs of that tracer.
     """
     chosen: TracerName = "export" if exported else recipe.tracer
     if recipe.translator not in IMPORTERS:
@@ -92,13 +89,9 @@ def lower_by_importer(
     ----------
     traced
         Made by the tracer of `tracer_of`; for ``"tvm-export"``, decomposed as TVM does it.
-    inputs, ranges
-        As for `lower`.
 
-    Raises
-    ------
-    LowerscopeError
-        If the recipe has options that no importer supports, or the importer does not cover a node.
+    Raises `LowerscopeError` if the recipe has options that no importer supports, or the importer
+    does not cover a node.
     """
     name = IMPORTERS[recipe.translator][0]
     _check(recipe, name)

@@ -106,15 +106,7 @@ def has_shape_from_data(
     is_mask: Callable[[Any], bool],
     is_tensor: Callable[[Any], bool],
 ) -> bool:
-    """Return whether the shape of a node's value depends on the values of its inputs.
-
-    Parameters
-    ----------
-    args
-        The node's arguments, with values in place of nodes.
-    is_mask, is_tensor
-        Whether a value is a tensor of booleans, or any tensor.
-    """
+    """Return whether the shape of a node's value depends on the values of its inputs."""
     name = bare_name(node, modules)
     if name in _SHAPE_FROM_DATA or has_unknown_extents(node.meta.get("val")):
         return True

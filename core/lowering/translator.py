@@ -66,14 +66,10 @@ class Choices:
 
     Parameters
     ----------
-    default
-        For nodes without an override.
     overrides
         In order; see `core.recipe.Override`. Disabled ones are ignored.
     paths
         Dotted path of the module that each node comes from, by node name.
-    modules
-        The modules that nodes call, by path.
     """
 
     def __init__(
@@ -218,16 +214,12 @@ def lower(
 
     Parameters
     ----------
-    traced
-        The FX graph with the descriptions of its nodes.
     inputs
         Name, shape and dtype for each placeholder, in order; a shape may have names in it.
     strategy
         ``"high-level"`` for relax operators, ``"te"`` for a ``call_tir`` of a PrimFunc each,
         ``"library"`` for calls of torch. Nodes that the first two do not cover run in torch as
         well.
-    overrides
-        Other strategies for some of the nodes.
     rules
         The user's own, in order; they take precedence over built-in ones.
     ranges
@@ -235,10 +227,8 @@ def lower(
     begins
         Called before each node with its override, and at the end with none; may raise to cancel.
 
-    Raises
-    ------
-    LowerscopeError
-        If a node computes something other than tensors from data; it lists all of them.
+    Raises `LowerscopeError` if a node computes something other than tensors from data; it lists all
+    of them.
     """
     with warnings.catch_warnings():
         # TVM warns of its own deprecations while it builds.
@@ -252,10 +242,7 @@ def input_variable(
 ) -> Value:
     """Return the argument of ``main`` for an input.
 
-    Raises
-    ------
-    LowerscopeError
-        If TVM does not have its dtype.
+    Raises `LowerscopeError` if TVM does not have its dtype.
     """
     if not is_dtype(dtype):
         raise LowerscopeError(
@@ -403,10 +390,7 @@ class _Translation:
     ) -> Value:
         """Return the value of a user's rule.
 
-        Raises
-        ------
-        LowerscopeError
-            If it fails; its emitted bindings are still there.
+        Raises `LowerscopeError` if it fails; its emitted bindings are still there.
         """
 
         hindrance = hinders_rules(args, kwargs, self._dimensions)

@@ -65,15 +65,7 @@ class RuleNode:
     def built_in(self, *args: Any, **kwargs: Any) -> Any:
         """Lower the node as if there were no rule of the user's, and return the value.
 
-        Parameters
-        ----------
-        args, kwargs
-            The arguments of the call, `args` and `kwargs` or others in their place.
-
-        Raises
-        ------
-        Refused
-            If not even torch can run the node on these arguments.
+        Raises `Refused` if not even torch can run the node on these arguments.
         """
         return self._built_in(args, kwargs)
 
@@ -86,12 +78,8 @@ class UserRule:
     ----------
     keys
         Module classes, functions, names of methods, ATen overloads.
-    strategies
-        That it is for.
     function
         Called with the builder, a `RuleNode`, and the arguments of the node's call.
-    line
-        Of the function.
     running
         The context in which the file's code runs. Its exceptions become a `LowerscopeError` that
         points at the file's own line.
@@ -184,13 +172,7 @@ def gathering() -> Iterator[list[Gathered]]:
 
 
 class UserRules:
-    """The rules of all files, by the target of a node; a later one takes precedence.
-
-    Parameters
-    ----------
-    rules
-        In order.
-    """
+    """The rules of all files, by the target of a node; a later one takes precedence."""
 
     def __init__(self, rules: Sequence[UserRule]) -> None:
         self._rules = tuple(rules)
@@ -224,10 +206,8 @@ def apply_rule(found: UserRule, builder: NodeBuilder, node: RuleNode, info: Info
     info
         Description of torch's value of the node, which the rule's must match.
 
-    Raises
-    ------
-    LowerscopeError
-        If the rule fails, rejects the node, or makes something else; it points at the file's line.
+    Raises `LowerscopeError` if the rule fails, rejects the node, or makes something else; it points
+    at the file's line.
     """
     _check_arguments(found, node)
     with found.running("lowers the node"), _lent(builder):

@@ -30,8 +30,6 @@ class Leaf:
     ----------
     ids
         Of the bindings that call its function, outermost first, and its own.
-    bound
-        The binding.
     number
         Of its value.
     reads
@@ -214,11 +212,6 @@ def match_bindings(
     Bindings that a pass adds for a binding that it keeps, such as the memory of its value, belong
     to that binding. In a function that a pass makes of some bindings, both the binding there and
     the call of the function belong to each. A binding that was removed has no descendants.
-
-    Parameters
-    ----------
-    walked
-        Bindings that are known.
     """
     walked = walked or Bindings()
     bounds = walked.of(before)

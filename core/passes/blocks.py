@@ -55,16 +55,10 @@ def blocks_after(
 
     Parameters
     ----------
-    before, after
-        The module before and after a pass.
     matches
         The descendants in `after` of the bindings of `before`.
     origins
         The bindings before the first pass that became those of `before`.
-    known
-        The fused functions of `before`.
-    name
-        Of the pass.
     """
     if before.same_as(after):
         return known

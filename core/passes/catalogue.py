@@ -44,15 +44,11 @@ class OwnPass:
 
     Attributes
     ----------
-    type
-        Its record.
     change
         Its implementation; ``None`` if a part of the recipe provides it.
     given
         As in `catalogue.Pass`: its implementation, or an argument beside the module; empty for
         none.
-    options
-        Its options.
     """
 
     type: PassType
@@ -169,13 +165,7 @@ _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def context_options(name: str, dialect: str) -> Iterator[Option]:
-    """Yield the options of a pass in the context.
-
-    Parameters
-    ----------
-    name
-        Of the pass in the catalogue.
-    """
+    """Yield the options of a pass in the context."""
     title = name.rpartition(".")[2]
     names = {f"{dialect}.{title}", f"{dialect}.{_WORD.sub('_', title).lower()}"}
     for key, kind in _configurations().items():
@@ -266,12 +256,8 @@ class Pass:
 
     Attributes
     ----------
-    type
-        Its record.
     make
         Takes the options, and returns TVM's pass.
-    options
-        Its options.
     given
         A parameter of `make` that takes a part of the recipe: ``"params"`` for the parameters,
         ``"schedule"`` for the function that applies its schedules to a module, ``"rules"`` for
@@ -366,10 +352,7 @@ def find(name: str, passes: Catalogue, where: str) -> Pass:
     A Relax pass may be named with its dialect; others may be named without it if the name is
     unique.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such pass, several have the name, or it cannot be used.
+    Raises `LowerscopeError` if there is no such pass, several have the name, or it cannot be used.
     """
     found = passes.get(name) or passes.get(name.removeprefix("relax."))
     if found is None:
@@ -406,11 +389,6 @@ def user_passes(module: ModuleType, path: Path, running: Running) -> Iterator[Pa
     They are the public names at its top level: passes of TVM, such as functions decorated by
     ``tvm.transform.module_pass``; classes decorated so; and functions whose return annotation is a
     pass, whose parameters are the options.
-
-    Parameters
-    ----------
-    running
-        The context in which the file's code runs.
     """
     # Decoded as by Python: the file may declare another encoding.
     lines = importlib.util.decode_source(path.read_bytes()).split("\n")

@@ -48,8 +48,6 @@ class _Folded:
 
     Attributes
     ----------
-    convolution
-        Its binding.
     gone
         Variables of the bindings that are folded: an addition of a bias, and the norm.
     result

@@ -36,13 +36,7 @@ class Followed:
     step: Matches
 
     def after(self, matches: Matches) -> tuple[Matches, Matches]:
-        """Return `became` and `in_main` after one more pass.
-
-        Parameters
-        ----------
-        matches
-            From the ids before that pass to those after it.
-        """
+        """Return `became` and `in_main` after one more pass."""
         in_main = _in_main(compose(self.in_main, matches))
         elsewhere = {
             old: tuple(each for each in found if _function_of(each) != "main")
@@ -72,10 +66,6 @@ def follow(
     ----------
     runs
         Of the steps that were applied, without the passes inside of them.
-    start
-        The state before the first of these.
-    walked
-        Bindings that are known.
     """
     walked = walked or Bindings()
     now = start
@@ -95,15 +85,7 @@ def follow(
 def _fates_in(
     run: PassRun, before: Matches, after: Matches, known: Collection[str]
 ) -> Mapping[str, Fate]:
-    """Return the effects of a step on the bindings that it removed or moved into a function.
-
-    Parameters
-    ----------
-    before, after
-        Descendants of bindings before the step, and after it.
-    known
-        Names of the functions before it.
-    """
+    """Return the effects of a step on the bindings that it removed or moved into a function."""
     name = run.name.removeprefix("relax.")
     fates: dict[str, Fate] = {}
     for entity, found in after.items():

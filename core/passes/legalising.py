@@ -28,12 +28,8 @@ def legalise_operators(make: Callable[..., Any], check: Callable[[], None], **gi
 
     Parameters
     ----------
-    make
-        Makes TVM's.
     check
         Called before each call of an operator; may raise to cancel.
-    given
-        Its options.
     """
     legalised = _Legalised(check)
     forms = {

@@ -57,15 +57,10 @@ def options_of(name: str, function: Callable[..., Any], given: str = "") -> tupl
 
     Parameters
     ----------
-    name
-        Of the pass.
     given
         A parameter that is no option since it is given otherwise.
 
-    Raises
-    ------
-    NoField
-        If another parameter has a type that no field supports.
+    Raises `NoField` if another parameter has a type that no field supports.
     """
     docs = dict(_documented(inspect.getdoc(function) or ""))
     return tuple(
@@ -218,10 +213,8 @@ def arguments_of(
 ) -> dict[str, Any]:
     """Return the arguments of a pass for the values of its options.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such option, a value does not fit it, or one is missing; it is named.
+    Raises `LowerscopeError` if there is no such option, a value does not fit it, or one is missing;
+    it is named.
     """
     known = {each.record.name: each for each in options}
     for name in values:

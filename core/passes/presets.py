@@ -109,10 +109,7 @@ def pipeline_title(recipe: Recipe) -> str:
 def find_pipeline(text: str) -> Preset:
     """Return the preset named `text`, or that of a file of this name.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is neither.
+    Raises `LowerscopeError` if there is neither.
     """
     for preset in PRESETS:
         if preset.name == text:
@@ -129,10 +126,7 @@ def find_pipeline(text: str) -> Preset:
 def save_preset(preset: Preset, file: str) -> Path:
     """Write a list of steps to a file, replacing an existing one; return the file's path.
 
-    Raises
-    ------
-    LowerscopeError
-        If the file cannot be written.
+    Raises `LowerscopeError` if the file cannot be written.
     """
     return save(preset, file)
 
@@ -140,10 +134,8 @@ def save_preset(preset: Preset, file: str) -> Path:
 def load_preset(file: str) -> Preset:
     """Read a file of `save_preset`.
 
-    Raises
-    ------
-    LowerscopeError
-        If the file cannot be read, or is no list of steps, with the invalid field.
+    Raises `LowerscopeError` if the file cannot be read, or is no list of steps, with the invalid
+    field.
     """
     path = user_path(file).absolute()
     todo = "Choose a file that was saved as a pipeline"

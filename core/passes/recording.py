@@ -22,13 +22,7 @@ _AT_ONCE = 1 << 20
 
 
 def is_same(one: Any, other: Any, script: Callable[[Any], str]) -> bool:
-    """Return whether two functions of one name have the same text and the same constants.
-
-    Parameters
-    ----------
-    script
-        Returns the script of either.
-    """
+    """Return whether two functions of one name have the same text and the same constants."""
     if one.same_as(other):
         return True
     if script(one) != script(other):
@@ -139,8 +133,6 @@ class Recorder:
         The passes in the order in which they began.
     stopped
         The exception that `check` has raised.
-    instrument
-        For the ``instruments`` of a ``PassContext``.
     """
 
     def __init__(self, check: Callable[[], None] = lambda: None) -> None:

@@ -16,10 +16,8 @@ def parse_step(text: str) -> Step:
 
     Values are written as in JSON, or as texts without quotes; ``[a,b]`` is a list of texts.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no name, or the text after it is not of the form ``OPTION=VALUE``.
+    Raises `LowerscopeError` if there is no name, or the text after it is not of the form
+    ``OPTION=VALUE``.
     """
     name, _, rest = text.partition(":")
     options: dict[str, OptionValue] = {}

@@ -51,15 +51,11 @@ def apply_without(
 
     Parameters
     ----------
-    made
-        The pass.
     error
         Why it failed on the whole module; raised again if it fails on no function alone, or on
         the others together as well.
     leave_out
         Called with the functions that are left out, and the reasons.
-    check
-        Called before each function; may raise to cancel.
     begins
         Called before the pass is applied to the others.
     """
@@ -211,13 +207,7 @@ _build: ContextVar[Build] = ContextVar("build", default=_TVM)
 
 @contextmanager
 def compiled_once(check: Callable[[], None]) -> Iterator[None]:
-    """Compile equal functions only once in the body.
-
-    Parameters
-    ----------
-    check
-        Called before each compilation; may raise to cancel.
-    """
+    """Compile equal functions only once in the body."""
     before = _build.set(_BuiltOnce(check))
     try:
         yield
@@ -281,12 +271,8 @@ class TransformedModel:
         The module after the last step that was applied.
     runs
         The steps and the passes inside of them, in the order in which they began.
-    problem
-        Why a step failed.
     start
         The result after the first of the steps, which was reused.
-    notes
-        For the user.
     schedules
         The schedules applied by each scheduling step, in order.
     """
@@ -423,10 +409,7 @@ class TransformedModel:
     def module_after(self, number: int) -> tvm.IRModule:
         """Return the module after a pass of `runs`, counted from 1; 0 is before the first.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is none: the pass failed, or one before it did.
+        Raises `LowerscopeError` if there is none: the pass failed, or one before it did.
         """
         if number == 0 and self.runs:
             return self.runs[0].before
@@ -471,18 +454,8 @@ def transform(
         Called before each step, and each pass inside of one; may raise to cancel.
     values
         Tensors of the parameters that are arguments of ``main``, by name.
-    passes
-        Those that steps can name; by default TVM's own.
-    target
-        The target that they are applied for; none by default.
     start
         The result of the first of the steps, for reuse.
-    schedule
-        Applies the recipe's schedules.
-    rules
-        Schedules the other functions by rules.
-    tuned
-        Schedules them by tuning results.
     begins
         Called before each step with its text, and with ``""`` after all.
     """

@@ -38,8 +38,6 @@ class _Axis:
         Number of input elements that contribute to an output element.
     phases
         The stride: output elements at this distance are one convolution.
-    before, after
-        Padding of the input.
     steps
         Number of output elements of each convolution.
     first, last

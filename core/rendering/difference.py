@@ -147,11 +147,6 @@ def function_differences(
 ) -> tuple[FunctionDifference, ...]:
     """Compare two modules, function by function.
 
-    Parameters
-    ----------
-    old, new
-        The functions of either side by name, in the order in which they are listed.
-
     Returns
     -------
     tuple of FunctionDifference

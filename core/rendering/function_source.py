@@ -31,8 +31,6 @@ def function_source(
 
     Parameters
     ----------
-    function
-        A function, a method, a class, or something that wraps one.
     kind, name, remark
         As in `RuleSource`. For a closure, its arguments are added.
     """
@@ -115,15 +113,7 @@ def source_text(file: str, lines: Iterable[SourceLine]) -> TextRecord:
 
     Spans are ``torch:FILE:LINE``, for each line that an FX node comes from.
 
-    Parameters
-    ----------
-    lines
-        Those that the nodes of the model come from, of any file.
-
-    Raises
-    ------
-    LowerscopeError
-        If no node comes from the file, or it cannot be read.
+    Raises `LowerscopeError` if no node comes from the file, or it cannot be read.
     """
     lines = list(lines)
     files = list(dict.fromkeys(line.file for line in lines))

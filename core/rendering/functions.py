@@ -31,8 +31,6 @@ def function_records(
 
     Parameters
     ----------
-    calls
-        The ids of the bindings that call each function, as `calls_of` finds them in `module`.
     composed
         The functions that are made of several, by name, with the bindings of their blocks.
     """

@@ -71,8 +71,6 @@ def fx_nodes(
 
     Parameters
     ----------
-    graph_module
-        The graph, with the modules that its nodes call.
     values, lines, modules, lowered
         The value of each node, its line and dotted module path of origin, and its lowering, by node
         name; nodes may be missing.

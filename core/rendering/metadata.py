@@ -26,10 +26,7 @@ WHOLE = "lowerscope export SOURCE --output DIR writes it whole"
 def metadata_text(module: IRModule) -> TextRecord:
     """Return the script of the whole module with metadata; long lines are cut, with a note.
 
-    Raises
-    ------
-    LowerscopeError
-        If the constants are too large to be printed.
+    Raises `LowerscopeError` if the constants are too large to be printed.
     """
     size = constant_bytes(module)
     if size > MOST_BYTES:

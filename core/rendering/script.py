@@ -36,12 +36,8 @@ def marked_lines(
 
     Parameters
     ----------
-    node
-        An object with a method ``script``: a module or a function.
     objects
         Bindings, loops and blocks inside `node`.
-    options
-        Of ``script``.
 
     Returns
     -------
@@ -106,15 +102,7 @@ def tensorir_cards(
     lines: Sequence[str],
     whole: Lines,
 ) -> list[Card]:
-    """Return the cards of a TensorIR function.
-
-    Parameters
-    ----------
-    parts, places
-        Its blocks and loops, and the lines of each by its index.
-    lines, whole
-        The script, and the lines that the function has in it.
-    """
+    """Return the cards of a TensorIR function."""
     return [
         *_parameter_cards(function, lines, whole),
         *_allocated_cards(function, parts, places, lines, whole),
@@ -307,13 +295,6 @@ def relax_text(module: IRModule, bounds: Sequence[Bound] | None = None) -> TextR
 
     Spans are ``relax:FUNCTION`` and, in it, ``relax:FUNCTION/VARIABLE`` for each binding. Callees
     are named as in the whole module: ``cls.dense``.
-
-    Parameters
-    ----------
-    module
-        The module.
-    bounds
-        Its bindings, where they are known.
     """
     lines, functions, bindings, cards = _module_lines(
         _without_bodies(module), bounds, show_meta=False
@@ -346,8 +327,6 @@ def module_text(module: IRModule, *, show_meta: bool = False) -> TextRecord:
 
     Parameters
     ----------
-    module
-        The module.
     show_meta
         With the values of constants, so that the text can be read back.
     """
@@ -378,10 +357,7 @@ def function_text(module: IRModule, name: str, loops: Sequence[str] | None = Non
         Ids for the loops of a TensorIR function, in order, in place of those that they have here;
         an empty one for a loop without.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function, or it is external and has no text.
+    Raises `LowerscopeError` if there is no such function, or it is external and has no text.
     """
     names = {str(variable.name_hint): variable for variable in module.get_global_vars()}
     function = module[names[name]] if name in names else None

@@ -40,13 +40,7 @@ MOST = 6
 def translation_records(
     lowered: LoweredModel, graph_module: fx.GraphModule, bounds: Sequence[Bound]
 ) -> tuple[TranslationRecord, ...]:
-    """Return a record of each FX node in the order in which they were translated.
-
-    Parameters
-    ----------
-    bounds
-        The bindings of the lowered module.
-    """
+    """Return a record of each FX node in the order in which they were translated."""
     names = ValueNames(lowered, graph_module, bounds)
     seen: set[str] = set()
     records: list[TranslationRecord] = []

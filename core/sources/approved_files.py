@@ -35,15 +35,7 @@ def put_in_force(table: Mapping[str, str] | None) -> None:
 def check_approved(path: Path, content: bytes, folder: Path) -> None:
     """Reject a file whose content is not in the table in force.
 
-    Parameters
-    ----------
-    folder
-        Folder that the file's imports are resolved in.
-
-    Raises
-    ------
-    LowerscopeError
-        If it was not approved (``code="unseen"``).
+    Raises `LowerscopeError` if it was not approved (``code="unseen"``).
     """
     table = _table
     if table is None or _is_approved(path, content, table):
@@ -101,10 +93,7 @@ _IGNORED = re.compile(
 def decode_source(content: bytes) -> str:
     """Return the text of a Python file, with line feeds at the ends of lines.
 
-    Raises
-    ------
-    SyntaxError
-        If it is not text in its declared encoding.
+    Raises `SyntaxError` if it is not text in its declared encoding.
     """
     try:
         return importlib.util.decode_source(content)

@@ -44,10 +44,7 @@ def most_bytes() -> int:
 def read_npy(path: Path) -> Array:
     """Read a ``.npy``.
 
-    Raises
-    ------
-    UnreadableArrays
-        If it cannot be read, is too large, or holds objects.
+    Raises `UnreadableArrays` if it cannot be read, is too large, or holds objects.
     """
     try:
         with path.open("rb") as stream:
@@ -69,10 +66,8 @@ def read_npz(
 ) -> tuple[tuple[str, ...], dict[str, Array]]:
     """Return the names of the arrays in an ``.npz``, and the arrays selected by `choose`.
 
-    Raises
-    ------
-    UnreadableArrays
-        If it cannot be read, or the selected arrays are too large or hold objects.
+    Raises `UnreadableArrays` if it cannot be read, or the selected arrays are too large or hold
+    objects.
     """
     try:
         with zipfile.ZipFile(path) as archive:

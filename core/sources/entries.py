@@ -39,13 +39,8 @@ def with_main(built: Any, name: str, where: str) -> tvm.IRModule:
         one of TensorIR only, ``main`` or else the only function is called.
     name
         Name in the module of a PrimFunc without one.
-    where
-        The source, for errors.
 
-    Raises
-    ------
-    LowerscopeError
-        If the function to call, or its call, is ambiguous.
+    Raises `LowerscopeError` if the function to call, or its call, is ambiguous.
     """
     import tvm
     from tvm import relax, tirx
@@ -198,18 +193,12 @@ def find_entry(module: ModuleType, name: str, path: Path) -> tuple[str, object]:
 
     Parameters
     ----------
-    module
-        The file, run.
     name
         The entry that the user named; empty for the only candidate, or the one that the file
         itself names in ``entry`` or ``__all__``.
-    path
-        The file.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such entry, no candidate, or more than one (``code="choose-entry"``).
+    Raises `LowerscopeError` if there is no such entry, no candidate, or more than one
+    (``code="choose-entry"``).
     """
     candidates = find_candidates(module)
     if name:
@@ -282,10 +271,7 @@ def is_ir_module(value: object) -> bool:
 def parse_arguments(text: str) -> dict[str, Any]:
     """Read ``--args``.
 
-    Raises
-    ------
-    LowerscopeError
-        If it is not a JSON object.
+    Raises `LowerscopeError` if it is not a JSON object.
     """
     todo = """Write an object, such as --args '{"hidden": 128}'"""
     try:
@@ -306,10 +292,8 @@ def parse_arguments(text: str) -> dict[str, Any]:
 def build(entry: object, name: str, arguments: Mapping[str, Any], path: Path) -> object:
     """Call the entry if it is a class or a function, and return the model.
 
-    Raises
-    ------
-    LowerscopeError
-        If arguments are missing or unknown, the call fails, or it does not return a model.
+    Raises `LowerscopeError` if arguments are missing or unknown, the call fails, or it does not
+    return a model.
     """
     where = f"{path}:{name}"
     if is_model(entry):

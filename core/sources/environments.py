@@ -40,13 +40,7 @@ _ACCESS = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
 
 
 class OpenedFiles:
-    """Files below a folder that were opened.
-
-    Parameters
-    ----------
-    folder
-        Absolute.
-    """
+    """Files below a folder that were opened."""
 
     def __init__(self, folder: Path) -> None:
         self._below = os.path.join(folder, "")
@@ -198,11 +192,6 @@ _recording: list[Registrations] = []
 class Registrations:
     """The global functions of TVM and the operator libraries of torch that a file registers.
 
-    Parameters
-    ----------
-    folder
-        The user's folder: files in it are the user's own code.
-
     Attributes
     ----------
     spent
@@ -296,13 +285,7 @@ _present: Environment | None = None
 
 
 class Environment:
-    """The environment of one file that is run.
-
-    Parameters
-    ----------
-    path
-        The file, absolute.
-    """
+    """The environment of one file that is run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -336,10 +319,7 @@ class Environment:
     def entered(self) -> Iterator[None]:
         """Run the body in the environment; in it already, this does nothing.
 
-        Raises
-        ------
-        LowerscopeError
-            If it is spent.
+        Raises `LowerscopeError` if it is spent.
         """
         with _lock:
             outer = _entered[-1] if _entered else None
@@ -380,10 +360,7 @@ class Environment:
 
         The files that it reads are recorded. Functions that it registers exist in the body only.
 
-        Raises
-        ------
-        LowerscopeError
-            If it is spent.
+        Raises `LowerscopeError` if it is spent.
         """
         with _lock:
             if self.spent:
@@ -589,10 +566,7 @@ class _OwnFolders:
     ) -> ModuleSpec | None:
         """Return the spec that an installed package finds outside the folders; ``None`` for others.
 
-        Raises
-        ------
-        ModuleNotFoundError
-            If the name exists in the folders only.
+        Raises `ModuleNotFoundError` if the name exists in the folders only.
         """
         folders = self.folders
         if path is not None or not folders or PathFinder.find_spec(name, folders) is None:
@@ -672,10 +646,7 @@ def _find_sources(entry: str) -> _SourceFinder:
 
     An archive is no folder: nothing is found in it.
 
-    Raises
-    ------
-    ImportError
-        If the folder is not a user's, so that another hook handles it.
+    Raises `ImportError` if the folder is not a user's, so that another hook handles it.
     """
     if not _is_users_code(entry) or (os.path.isfile(entry) and not is_zipfile(entry)):
         raise ImportError("not a folder of the user's", path=entry)

@@ -106,10 +106,7 @@ class Signature:
 def signature_of_model(model: torch.nn.Module, where: str) -> Signature:
     """Return the signature of the ``forward`` of a model.
 
-    Raises
-    ------
-    LowerscopeError
-        If it has no ``forward``.
+    Raises `LowerscopeError` if it has no ``forward``.
     """
     if getattr(model.forward, "__name__", "") == "_forward_unimplemented":
         raise LowerscopeError(
@@ -202,10 +199,7 @@ def is_tensor(value: object) -> bool:
 def as_input(value: object, name: str, origin: str, where: str) -> ExampleInput:
     """Return a tensor, a NumPy array or a TVM tensor as an input.
 
-    Raises
-    ------
-    LowerscopeError
-        If it is none of these, or its dtype is not supported for inputs.
+    Raises `LowerscopeError` if it is none of these, or its dtype is not supported for inputs.
     """
     if isinstance(value, torch.Tensor):
         tensor = value.detach()
@@ -229,10 +223,7 @@ def call_examples(
 ) -> tuple[dict[str, Any], frozenset[str]]:
     """Return the example arguments by name, and the names of those passed by keyword.
 
-    Raises
-    ------
-    LowerscopeError
-        If they cannot be made, or do not match the model's signature.
+    Raises `LowerscopeError` if they cannot be made, or do not match the model's signature.
     """
     values = examples.make
     if callable(values):

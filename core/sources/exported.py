@@ -76,16 +76,11 @@ def load_exported(
 
     Parameters
     ----------
-    path
-        The ``.pt2``.
     trust
         Open it even though it could run code.
 
-    Raises
-    ------
-    LowerscopeError
-        If the file is damaged or no exported program, or it could run code
-        (``code="trust"``, with the code it would run).
+    Raises `LowerscopeError` if the file is damaged or no exported program, or it could run code
+    (``code="trust"``, with the code it would run).
     """
     check_readable(path, "source")
     # Read once: the bytes loaded are the bytes audited.

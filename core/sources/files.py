@@ -26,10 +26,7 @@ def source_files(source: Source, inputs: tuple[InputSpec, ...]) -> tuple[Path, .
     They are the file itself, the parameters, the inputs' files, the Python files in its folder that
     it imports, directly or transitively, and the files in its folder that these mention by name.
 
-    Raises
-    ------
-    LowerscopeError
-        If the source is a sample that does not exist.
+    Raises `LowerscopeError` if the source is a sample that does not exist.
     """
     if source.spec.startswith(MEMORY):
         return input_files(inputs)

@@ -50,8 +50,6 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    title
-        The model's title.
     path
         Search path of the modules that it names.
     lines
@@ -94,10 +92,7 @@ _here: WeakValueDictionary[str, Parcel] = WeakValueDictionary()
 def pack(model: object, inputs: object, title: str) -> Parcel:
     """Pickle a model with its inputs in their current state.
 
-    Raises
-    ------
-    LowerscopeError
-        If they cannot be pickled.
+    Raises `LowerscopeError` if they cannot be pickled.
     """
     import cloudpickle
 
@@ -140,10 +135,7 @@ def private_file(parcel: Parcel) -> Iterator[tuple[str, str]]:
 
     The file is removed after the body, whether the window has taken it or never started.
 
-    Raises
-    ------
-    OSError
-        If it cannot be written.
+    Raises `OSError` if it cannot be written.
     """
     _remove_left_over()
     folder = tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-")
@@ -176,10 +168,7 @@ def _remove_left_over() -> None:
 def take(order: Order) -> None:
     """Take the file of an order: keep its descriptor open in this process, and remove it.
 
-    Raises
-    ------
-    LowerscopeError
-        If it is not the file that this window was started for.
+    Raises `LowerscopeError` if it is not the file that this window was started for.
     """
     try:
         descriptor = os.open(order.file, os.O_RDONLY | os.O_NOFOLLOW)
@@ -240,10 +229,7 @@ def handed_descriptors() -> tuple[int, ...]:
 def read_handed(spec: str) -> tuple[Header, Any, Any]:
     """Return the header, the model and the inputs of a model in memory.
 
-    Raises
-    ------
-    LowerscopeError
-        If it is not available: it was in the memory of another process.
+    Raises `LowerscopeError` if it is not available: it was in the memory of another process.
     """
     with _opened(spec) as stream:
         try:

@@ -66,10 +66,7 @@ def parse_input(text: str, dimensions: Collection[str] = ()) -> InputSpec:
     dimensions
         The names declared by ``--dim``. A lone one is a shape if there is no file of that name.
 
-    Raises
-    ------
-    LowerscopeError
-        If the text has none of these forms; the error lists the forms.
+    Raises `LowerscopeError` if the text has none of these forms; the error lists the forms.
     """
     named = _NAMED.fullmatch(text.strip())
     name, value = (named[1], named[2]) if named else ("", text.strip())

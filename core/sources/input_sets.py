@@ -62,10 +62,7 @@ class InputSet:
     def values(self, place: int) -> tuple[torch.Tensor, ...]:
         """Return the values of all inputs for a sample.
 
-        Raises
-        ------
-        LowerscopeError
-            If its file cannot be read, or does not fit.
+        Raises `LowerscopeError` if its file cannot be read, or does not fit.
         """
         specs = {spec.name: spec for spec in self.samples[place].inputs}
         return tuple(
@@ -161,17 +158,7 @@ class InputSet:
 def open_set(path: str, inputs: Sequence[ExampleInput], classes: Sequence[str]) -> InputSet:
     """Return the set of inputs in a folder, an ``.npz`` or an ``.npy``.
 
-    Parameters
-    ----------
-    inputs
-        Those of the model, which the samples are made to fit.
-    classes
-        Class names, indexed by label.
-
-    Raises
-    ------
-    LowerscopeError
-        If it does not exist, or is of another kind.
+    Raises `LowerscopeError` if it does not exist, or is of another kind.
     """
     place = user_path(path).absolute()
     if not place.is_dir() and place.suffix.lower() not in (".npz", ".npy"):

@@ -35,10 +35,7 @@ LABELS = ("y", "labels", "label", "targets", "target")
 def sample_of(value: torch.Tensor, item: int, where: str) -> torch.Tensor:
     """Return a sample of the first axis.
 
-    Raises
-    ------
-    LowerscopeError
-        If the index is out of range.
+    Raises `LowerscopeError` if the index is out of range.
     """
     count = value.shape[0] if value.ndim else 0
     if not 0 <= item < count:
@@ -54,10 +51,7 @@ def fitted(value: torch.Tensor, shape: Shape | None, dtype: str | None, where: s
     Bytes become floats from 0 to 1, as in a picture; floats become floats of another width, and
     integers become integers that represent them. ``None`` leaves shape or dtype unchanged.
 
-    Raises
-    ------
-    LowerscopeError
-        If it does not fit.
+    Raises `LowerscopeError` if it does not fit.
     """
     if shape is not None and tuple(value.shape) != shape:
         if value.numel() != math.prod(shape):
@@ -104,15 +98,7 @@ def draw(spec: InputSpec, seed: int, sizes: Sizes) -> tuple[torch.Tensor, str]:
 
     Floats are normally distributed, integers uniform in their range, truth values even.
 
-    Parameters
-    ----------
-    sizes
-        Of the dimensions that the shape names.
-
-    Raises
-    ------
-    LowerscopeError
-        If there is not enough memory for it.
+    Raises `LowerscopeError` if there is not enough memory for it.
     """
     assert spec.shape is not None
     shape = at_sizes(spec.shape, sizes)
@@ -154,17 +140,12 @@ def read(
     ----------
     spec
         Given by the user; its shape and dtype are required of the value.
-    name
-        The input, which is looked up in an ``.npz``.
     like
         Shape that a picture is made to fit if the user gave none; ``None`` for its own.
     kind
         Dtype that an array is converted to if the user gave none; ``None`` for its own.
 
-    Raises
-    ------
-    LowerscopeError
-        If the file cannot be read, or does not contain the input.
+    Raises `LowerscopeError` if the file cannot be read, or does not contain the input.
     """
     shape = like if spec.shape is None else at_sizes(spec.shape, {})
     if spec.drawing is not None:
@@ -210,10 +191,7 @@ def _drawn_by_hand(
 def from_array(array: np.ndarray[Any, Any], where: str) -> torch.Tensor:
     """Return a copy of a NumPy array as a tensor.
 
-    Raises
-    ------
-    LowerscopeError
-        If its dtype is not supported for inputs.
+    Raises `LowerscopeError` if its dtype is not supported for inputs.
     """
     if array.dtype.name not in DTYPES:
         raise LowerscopeError(

@@ -61,24 +61,13 @@ def gather(
     ----------
     specs
         Given by the user; a spec without a name is for the next input in order.
-    signature
-        The model's parameters.
-    examples
-        The example inputs, for inputs without a spec.
     fixed
         Inputs whose values are already known, by name, for inputs without a spec.
     seed
         Set before the first value is drawn.
-    path
-        The source.
-    sizes
-        Of the dimensions that `specs` name.
 
-    Raises
-    ------
-    LowerscopeError
-        If a value cannot be made, is not a tensor, or the number of inputs is wrong;
-        ``code="give-inputs"`` if the user must give more.
+    Raises `LowerscopeError` if a value cannot be made, is not a tensor, or the number of inputs is
+    wrong; ``code="give-inputs"`` if the user must give more.
     """
     arguments: dict[str, _Argument] = {}
     found: dict[str, ExampleInput] = {}

@@ -72,15 +72,10 @@ def open_model(source: Source, seed: int) -> OpenedModel:
 
     Parameters
     ----------
-    source
-        The source to open.
     seed
         Set before the file is run, and before its entry is called.
 
-    Raises
-    ------
-    LowerscopeError
-        If the source or its parameters cannot be loaded; the error says why.
+    Raises `LowerscopeError` if the source or its parameters cannot be loaded; the error says why.
     """
     if source.spec.startswith(MEMORY):
         return _open_handed(source, seed)
@@ -112,13 +107,8 @@ def with_inputs(
         The inputs given by the user; the file's example inputs are used for the rest.
     seed
         Set before inputs are drawn.
-    sizes
-        Of the dimensions that `specs` name.
 
-    Raises
-    ------
-    LowerscopeError
-        If the inputs cannot be made; the error says why.
+    Raises `LowerscopeError` if the inputs cannot be made; the error says why.
     """
     offered, home = opened.offered, opened.home
     # Resolve now: the file may change the working directory.

@@ -53,10 +53,6 @@ class OpenedModel:
     files
         Files whose content the result depends on: those that `source_files` finds, and those
         imported or read from the file's folder, or below, while it was opened.
-    home
-        The environment of a Python file; ``None`` for an exported program.
-    offered
-        The sources of its inputs.
     """
 
     title: str
@@ -104,10 +100,6 @@ class Offered:
 
     Attributes
     ----------
-    signature
-        The model's parameters.
-    examples
-        The file's example inputs.
     fixed
         The values of inputs that are already known, by name, from a file of parameters.
     random
@@ -128,8 +120,6 @@ class LoadedModel(OpenedModel):
     ----------
     inputs
         The tensors among the inputs as used, in order.
-    calling
-        The call signature of the model.
     parameters
         Names of the inputs of an ``IRModule`` whose values are from the file of parameters.
     """

@@ -29,10 +29,7 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray[Any, Any]]:
     Floats that NumPy lacks, such as ``bfloat16``, are returned as float32, which represents all
     their values.
 
-    Raises
-    ------
-    LowerscopeError
-        If it is damaged, or too large for this machine.
+    Raises `LowerscopeError` if it is damaged, or too large for this machine.
     """
     try:
         check_bytes(path.stat().st_size)
@@ -81,16 +78,8 @@ def is_torch_file(path: Path) -> bool:
 def load_weights(path: Path, what: str) -> Any:
     """Return the content of a file of torch's: tensors, and containers, strings and numbers.
 
-    Parameters
-    ----------
-    what
-        The expected content, for the message.
-
-    Raises
-    ------
-    LowerscopeError
-        If it is damaged, or would import something to make an object; the import is named, and
-        nothing of it has run.
+    Raises `LowerscopeError` if it is damaged, or would import something to make an object; the
+    import is named, and nothing of it has run.
     """
     try:
         _check_size(path)
@@ -114,13 +103,7 @@ def load_weights(path: Path, what: str) -> Any:
 
 
 def check_tensor(value: torch.Tensor, name: str, path: Path) -> None:
-    """Raise a `LowerscopeError` unless a tensor is dense, on the CPU, and not too large.
-
-    Parameters
-    ----------
-    name
-        Its name, for the message.
-    """
+    """Raise a `LowerscopeError` unless a tensor is dense, on the CPU, and not too large."""
     reason = ""
     if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
         kind = "quantised" if value.is_quantized else f"{value.layout} on {value.device.type}"
@@ -182,10 +165,8 @@ def read_arrays(path: Path) -> Arrays:
     A pickle is read by an unpickler that allows NumPy arrays only, and files of torch as weights
     only.
 
-    Raises
-    ------
-    LowerscopeError
-        If the file cannot be read, would run code, or holds anything but named arrays.
+    Raises `LowerscopeError` if the file cannot be read, would run code, or holds anything but named
+    arrays.
     """
     check_readable(path, "parameters")
     value: object
@@ -271,10 +252,7 @@ def load_into(model: torch.nn.Module, arrays: Arrays, where: str) -> None:
     Keys are the names of the state dictionary, or w0, b0, w1, b1, … for the weights and biases of
     the layers in order. Values are converted to the dtype of the parameter.
 
-    Raises
-    ------
-    LowerscopeError
-        If a name, a shape or the number of layers does not match.
+    Raises `LowerscopeError` if a name, a shape or the number of layers does not match.
     """
     if not arrays:
         return
@@ -296,10 +274,7 @@ def load_into(model: torch.nn.Module, arrays: Arrays, where: str) -> None:
 def names_for(model: torch.nn.Module, arrays: Arrays, where: str) -> dict[str, str]:
     """Return the parameter of `model` for each of `arrays`: see `load_into`.
 
-    Raises
-    ------
-    LowerscopeError
-        If an array matches no parameter, or a parameter has no array.
+    Raises `LowerscopeError` if an array matches no parameter, or a parameter has no array.
     """
     state = model.state_dict(keep_vars=True)
     names = {key: key for key in arrays}

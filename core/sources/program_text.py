@@ -312,10 +312,7 @@ def _is_arithmetic(text: str, leaf: Leaf) -> bool:
 def _bits(node: ast.AST, leaf: Leaf) -> int:
     """Return a bound on the length in bits of the value of `node`.
 
-    Raises
-    ------
-    ValueError
-        If it is not known to be arithmetic, or the number is too long.
+    Raises `ValueError` if it is not known to be arithmetic, or the number is too long.
     """
     found = _bits_of(node, leaf)
     if found > MOST_BITS:
@@ -355,10 +352,7 @@ def _bits_of(node: ast.AST, leaf: Leaf) -> int:
 def _terms(node: ast.AST) -> int:
     """Return a bound on the terms of an expanded arithmetic expression.
 
-    Raises
-    ------
-    ValueError
-        If there are too many.
+    Raises `ValueError` if there are too many.
     """
     match node:
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
@@ -544,8 +538,6 @@ def suspects_of_payload(document: object, file: str) -> Iterator[str]:
 
     Parameters
     ----------
-    document
-        The list.
     file
         Prefix of the names of the files with the values.
     """

@@ -43,10 +43,7 @@ class Sample(NamedTuple):
 def sample_path(name: str) -> Path:
     """Return the file of the sample called `name`.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such sample; the error lists the names.
+    Raises `LowerscopeError` if there is no such sample; the error lists the names.
     """
     if name not in SAMPLES:
         raise no_sample(name)
@@ -77,10 +74,7 @@ def parse_spec(text: str) -> tuple[str, str]:
 
     A path that exists is taken whole, including colons, and so is the colon of a Windows drive.
 
-    Raises
-    ------
-    LowerscopeError
-        If nothing is given, or the part behind the colon is not a name.
+    Raises `LowerscopeError` if nothing is given, or the part behind the colon is not a name.
     """
     text = text.strip()
     if not text:
@@ -117,10 +111,7 @@ def _checked_entry(entry: str, text: str) -> str:
 def source_path(spec: str) -> Path:
     """Return the absolute path of a source; it need not exist.
 
-    Raises
-    ------
-    LowerscopeError
-        If the source is a sample that does not exist, or a model in memory.
+    Raises `LowerscopeError` if the source is a sample that does not exist, or a model in memory.
     """
     if spec.startswith(PREFIX):
         return sample_path(spec.removeprefix(PREFIX))
@@ -161,10 +152,8 @@ def is_file(spec: str) -> bool:
 def source_kind(path: Path) -> Kind:
     """Return the kind of source of a file.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such file, it cannot be opened, or it is neither Python nor exported.
+    Raises `LowerscopeError` if there is no such file, it cannot be opened, or it is neither Python
+    nor exported.
     """
     failure = why_unreadable(path)
     if isinstance(failure, FileNotFoundError):

@@ -27,10 +27,7 @@ _numbers = itertools.count(1)
 def run_file(environment: Environment) -> ModuleType:
     """Run the file of an entered environment as a module with a private, unique name.
 
-    Raises
-    ------
-    LowerscopeError
-        If the file is not Python, was not approved, or fails.
+    Raises `LowerscopeError` if the file is not Python, was not approved, or fails.
     """
     path = environment.path
     text = _read_approved(path)
@@ -55,8 +52,6 @@ def user_code(path: Path, doing: str) -> Iterator[None]:
 
     Parameters
     ----------
-    path
-        The user's file.
     doing
         The operation, for the message: ``"is run"``, ``"Net is built"``.
     """

@@ -49,10 +49,7 @@ def export(
     named
         The dimensions that are to take any size of a range; ``None`` for none.
 
-    Raises
-    ------
-    LowerscopeError
-        If it cannot be exported.
+    Raises `LowerscopeError` if it cannot be exported.
     """
     try:
         with (
@@ -290,13 +287,7 @@ def changes_in_place(node: fx.Node) -> bool:
 def described_values(
     graph_module: fx.GraphModule, names: Mapping[Any, Any] | None = None
 ) -> dict[str, NodeInfo]:
-    """Return the value of each node by name, as recorded by ``torch.export``.
-
-    Parameters
-    ----------
-    names
-        Of its symbols, to write symbolic extents with.
-    """
+    """Return the value of each node by name, as recorded by ``torch.export``."""
     values: dict[str, NodeInfo] = {}
 
     def written(extent: Any) -> str:
@@ -315,10 +306,8 @@ def described_values(
 def names_of_symbols(graph_module: fx.GraphModule, named: NamedInputs) -> dict[Any, Any]:
     """Return the names of an exported graph's symbols for dimensions of its inputs.
 
-    Raises
-    ------
-    LowerscopeError
-        If it has a number for a dimension that has a name, or a symbol for one that has none.
+    Raises `LowerscopeError` if it has a number for a dimension that has a name, or a symbol for one
+    that has none.
     """
     from lowerscope.core.tracing.symbols import extent_text, symbol_of
 

@@ -109,12 +109,8 @@ class Behaviour:
 
     Attributes
     ----------
-    outputs
-        Its return value.
     draws
         Whether it draws random numbers of torch's.
-    in_place
-        Whether it changes its tensors.
     repeats
         Whether it computes the same again from the same state.
     notes
@@ -133,10 +129,7 @@ def observe(
 ) -> Behaviour:
     """Call `model` once, or twice if needed; its state and all generators are restored.
 
-    Raises
-    ------
-    LowerscopeError
-        If the model fails on these inputs.
+    Raises `LowerscopeError` if the model fails on these inputs.
     """
     start = RandomState.present()
     try:

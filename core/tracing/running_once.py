@@ -46,13 +46,7 @@ class NodeInfo:
 
 
 def describe(value: Any, written: Callable[[Any], str] = str) -> NodeInfo:
-    """Return the description of `value`: a tensor, a number or a nest of them.
-
-    Parameters
-    ----------
-    written
-        Formats a symbolic extent.
-    """
+    """Return the description of `value`: a tensor, a number or a nest of them."""
     if isinstance(value, torch.Tensor):
         shape = tuple(size if isinstance(size, int) else written(size) for size in value.shape)
         dtype = str(value.dtype).removeprefix("torch.")
@@ -95,17 +89,11 @@ def run_once(
 
     Returns
     -------
-    values
-        Description of each node's value, by node name.
     mutations
         See `TracedModel.mutations`.
-    outputs
-        The outputs.
 
-    Raises
-    ------
-    LowerscopeError
-        If a node fails, or changes a tensor of which a view is read afterwards.
+    Raises `LowerscopeError` if a node fails, or changes a tensor of which a view is read
+    afterwards.
     """
     recorder = _Recorder(graph_module, lines)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
@@ -118,10 +106,7 @@ def run_once(
 def outputs_of(graph_module: fx.GraphModule, inputs: tuple[torch.Tensor, ...]) -> Any:
     """Return the outputs of a graph, run on copies of `inputs`.
 
-    Raises
-    ------
-    LowerscopeError
-        If it fails.
+    Raises `LowerscopeError` if it fails.
     """
     interpreter = fx.Interpreter(graph_module)
     interpreter.extra_traceback = False
@@ -232,10 +217,8 @@ def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], callin
 
     It distinguishes inputs that do not fit from a graph that cannot be traced.
 
-    Raises
-    ------
-    LowerscopeError
-        If the model fails on these inputs, or returns neither a tensor nor a number.
+    Raises `LowerscopeError` if the model fails on these inputs, or returns neither a tensor nor a
+    number.
     """
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         return call_eagerly(model, inputs, calling)

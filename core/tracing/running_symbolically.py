@@ -103,11 +103,8 @@ def run_symbolically(
 ) -> dict[str, NodeInfo]:
     """Return the value of each node by name, with the names of dimensions in it.
 
-    Raises
-    ------
-    LowerscopeError
-        If the graph does not take all sizes (code ``"fixed-dimension"``), or torch cannot trace
-        it without the values of tensors (code ``"try-export"``).
+    Raises `LowerscopeError` if the graph does not take all sizes (code ``"fixed-dimension"``), or
+    torch cannot trace it without the values of tensors (code ``"try-export"``).
     """
     symbols = Symbols(named, inputs)
     recorder = _Recorder(graph_module, symbols, named, lines)

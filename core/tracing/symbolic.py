@@ -156,13 +156,8 @@ def trace_symbolically(
         The graph over the model's own parameters.
     lines
         The user's line of each node that has one, by node name.
-    notes
-        For the user.
 
-    Raises
-    ------
-    LowerscopeError
-        If the model fails on the inputs, or cannot be traced.
+    Raises `LowerscopeError` if the model fails on the inputs, or cannot be traced.
     """
     tracer = _Tracer(calling, inputs)
     buffers = [name for name, _ in model.named_buffers()]

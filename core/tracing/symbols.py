@@ -43,8 +43,6 @@ class NamedInputs:
 
     Attributes
     ----------
-    shapes
-        Of the tensors in order.
     ranges
         Smallest and largest size of each name.
     """

@@ -59,10 +59,7 @@ def positional_call(model: torch.nn.Module, count: int) -> Calling:
 def check_call(model: torch.nn.Module, calling: Calling) -> None:
     """Check that ``forward`` takes the arguments of `calling`.
 
-    Raises
-    ------
-    LowerscopeError
-        If it cannot, with the names of its parameters.
+    Raises `LowerscopeError` if it cannot, with the names of its parameters.
     """
     if _plainly_takes(model.forward, calling):
         return
@@ -115,10 +112,6 @@ class TracedModel:
     mutations
         For each node that changes a tensor in place, the earlier nodes that read as the node's
         own value from then on.
-    tracer
-        ``"fx"`` or ``"export"``.
-    notes
-        For the user.
     """
 
     graph_module: torch.fx.GraphModule
@@ -151,8 +144,6 @@ def trace(
     tracer
         ``"fx"`` for ``torch.fx.symbolic_trace``, ``"export"`` for ``torch.export``, ``"auto"`` for
         the first of them that succeeds, with a note if that is the second.
-    exported
-        The program of a ``.pt2`` file; the export tracer uses it directly.
     calling
         The call of the model with these tensors; ``None`` for by position.
     named
@@ -162,12 +153,9 @@ def trace(
         Whether the export tracer decomposes operators to core ATen, as TVM's own importer of
         exported programs does.
 
-    Raises
-    ------
-    LowerscopeError
-        If the model fails on these inputs, returns nothing, does not take all sizes (code
-        ``fixed-dimension``), or the tracer cannot trace it (codes ``try-export`` and ``try-fx``
-        if the other tracer may).
+    Raises `LowerscopeError` if the model fails on these inputs, returns nothing, does not take all
+    sizes (code ``fixed-dimension``), or the tracer cannot trace it (codes ``try-export`` and
+    ``try-fx`` if the other tracer may).
     """
     import torch
 

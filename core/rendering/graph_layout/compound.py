@@ -48,8 +48,6 @@ class Graph:
 
     Attributes
     ----------
-    boxes
-        Number of boxes.
     edges
         All hyperedges, one per value.
     ins, outs
@@ -111,15 +109,7 @@ class Cluster:
         return tuple(value for value, ends in self.targets.items() if OUT in ends)
 
     def graph(self, constants: Set[int], bands: Sequence[int] | None = None) -> Graph:
-        """Return the graph of the cluster's items and ports.
-
-        Parameters
-        ----------
-        constants
-            Numbers of the boxes that no spine starts at.
-        bands
-            The band of each vertex.
-        """
+        """Return the graph of the cluster's items and ports."""
         count = len(self.items)
         entering, leaving = self.entering(), self.leaving()
         port_in = {value: count + index for index, value in enumerate(entering)}

@@ -66,14 +66,10 @@ class Layout:
 
     Attributes
     ----------
-    corners
-        The top left corner of each box, by id.
     edges
         The path of each edge, in the given order.
     frames
         The frames in the given order, outer ones first.
-    width, height
-        Of the whole, margins included.
     """
 
     corners: dict[str, Point]
@@ -97,8 +93,6 @@ def layout(
 
     Parameters
     ----------
-    nodes
-        The boxes; ids are unique.
     edges
         Source id, target id, and the width of the label in pixels, 0 for none. There is no cycle,
         not even with each frame contracted to one box.

@@ -34,8 +34,6 @@ def order_cluster(
     ----------
     outside
         The depth of each entering value at its source.
-    first, last
-        The given order of the ports in the first and the last layer.
     """
     graph, frames = layered.graph, layered.frames
     set_depths(graph, outside, {vertex: frame.graph.count for vertex, frame in frames.items()})
@@ -80,13 +78,7 @@ def order_cluster(
 def order(
     graph: LayeredGraph, check: Callable[[], None], first: Sequence[int], last: Sequence[int]
 ) -> list[list[int]]:
-    """Return the vertices of each layer from left to right.
-
-    Parameters
-    ----------
-    first, last
-        The given order of the ports in the first and the last layer.
-    """
+    """Return the vertices of each layer from left to right."""
     layers = _depth_first_order(graph, first)
     fixed: set[int] = set()
     for number, given in ((0, first), (len(layers) - 1, last)):

@@ -40,14 +40,10 @@ class Problem:
 
     Attributes
     ----------
-    layers
-        The order within each layer.
     left, right
         Extents of each vertex to either side of its x, in pixels.
     offsets
         Of edges that do not end at the x of both of their vertices.
-    check
-        Called often; may raise to cancel.
     """
 
     graph: LayeredGraph
@@ -290,15 +286,7 @@ def _aligned_pairs(
 
 
 def _compacted(problem: Problem, root: list[int], shift: list[float]) -> list[float]:
-    """Place the blocks leftmost, then as far to the right as their followers allow.
-
-    Parameters
-    ----------
-    root
-        The block of each vertex, named by one of its vertices.
-    shift
-        Distance of each vertex from the x of its block.
-    """
+    """Place the blocks leftmost, then as far to the right as their followers allow."""
     after: dict[int, dict[int, float]] = {}
     before: dict[int, int] = {}
     for layer in problem.layers:

@@ -24,14 +24,10 @@ class LayeredGraph:
 
     Attributes
     ----------
-    graph
-        The graph before the insertion of dummy vertices.
     boxes, real
         Number of boxes; number of boxes and ports.
     layer_of
         The layer of each vertex; the first one for a box that spans several.
-    count
-        Number of layers.
     up, down
         Neighbours of each vertex in the layer above and below.
     chains
@@ -79,17 +75,7 @@ class LayeredGraph:
 
 @dataclass(eq=False, slots=True)
 class LayeredCluster:
-    """A cluster with its layers.
-
-    Attributes
-    ----------
-    graph
-        The inside of the cluster.
-    frames
-        The clusters of the frames in it, by vertex.
-    layers
-        The order within each layer.
-    """
+    """A cluster with its layers."""
 
     cluster: Cluster
     graph: LayeredGraph
@@ -103,13 +89,7 @@ def rank_cluster(
     check: Callable[[], None],
     bands: Sequence[int] | None = None,
 ) -> LayeredCluster:
-    """Assign layers from the inside out: a frame with many layers may span several outside.
-
-    Parameters
-    ----------
-    constants, bands
-        See `Cluster.graph`.
-    """
+    """Assign layers from the inside out: a frame with many layers may span several outside."""
     frames = {
         vertex: rank_cluster(item, constants, check)
         for vertex, item in enumerate(cluster.items)
@@ -175,13 +155,6 @@ def set_depths(layered: LayeredGraph, outside: Sequence[int], rows: Mapping[int,
     """Set `LayeredGraph.depth`, the longest path from a source; it selects the spine.
 
     Paths from outside count as longer than all others, and those from constants as shorter.
-
-    Parameters
-    ----------
-    outside
-        The depth of each entering value at its source.
-    rows
-        Number of layers inside each frame.
     """
     graph, depth = layered.graph, layered.depth
     depth[:] = [rows.get(vertex, 1) - 1 for vertex in range(layered.real)]

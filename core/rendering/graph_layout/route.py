@@ -72,8 +72,6 @@ class RoutedCluster:
         The points of each value to each of its target vertices.
     labels
         The left end of the label of each value that has one, by box.
-    frames
-        The insides of frames, by vertex.
     """
 
     layered: LayeredCluster

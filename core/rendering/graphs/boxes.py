@@ -72,23 +72,7 @@ def collapse(
     unit: str = "nodes",
     calls: Mapping[str, BoxText] = MappingProxyType({}),
 ) -> Collapsed:
-    """Collapse all groups that are not in `expanded`.
-
-    Parameters
-    ----------
-    boxes, flows
-        The whole graph.
-    items
-        Its groups, as `hierarchy` makes them.
-    expanded
-        Ids of groups.
-    kinds
-        The class of each module, by path.
-    unit
-        Noun for the boxes, in the plural.
-    calls
-        The boxes of the calls of fused functions, by the ids of the groups that these are.
-    """
+    """Collapse all groups that are not in `expanded`."""
     left = _Left(boxes, expanded, kinds, unit, calls)
     frames = left.add(items)
     labels: dict[tuple[str, str], dict[str, None]] = {}
@@ -190,13 +174,7 @@ def level_that_fits(
     items: Sequence[Item],
     fits: tuple[float, float],
 ) -> frozenset[str]:
-    """Return the ids of the groups to expand: all down to the depth at which all are legible.
-
-    Parameters
-    ----------
-    fits
-        Width and height, in pixels, of the view.
-    """
+    """Return the ids of the groups to expand: all down to the depth at which all are legible."""
     groups = list(groups_in(items))
     expanded: frozenset[str] = frozenset()
     for depth in range(max((group.depth for group in groups), default=-1) + 1):
@@ -260,8 +238,6 @@ class Stubs:
 
     Attributes
     ----------
-    flows
-        The flows drawn as edges.
     ins, outs
         The stubs above each box, and below it.
     lines
@@ -429,14 +405,8 @@ def graph_record(
     ----------
     boxes, flows
         The graph, every box after those that it reads.
-    metrics
-        Widths of text in the fonts of the graph.
     check
         Called often; may raise to cancel.
-    blocks
-        The vertical order of boxes, and the boxes with a frame.
-    modules
-        The modules that boxes can be collapsed into.
     """
     boxes = [_cut(box, metrics) for box in boxes]
     if modules is None:

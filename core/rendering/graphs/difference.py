@@ -43,13 +43,6 @@ def graph_difference(
     An unchanged or changed node is one box, with the id of the new side; a removed one has its old
     id after ``old:``. The strategy of a box is its status, empty where nothing changed; its origins
     are those of both sides.
-
-    Parameters
-    ----------
-    metrics
-        Widths of text in the fonts of the graph.
-    check
-        Called often; may raise to cancel.
     """
     boxes: list[BoxText] = []
     nodes: list[NodeDifference] = []

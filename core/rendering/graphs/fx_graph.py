@@ -363,23 +363,6 @@ def fx_graph(
     value or computes with it, is named in the subtitles of the nodes that use it, and is a member
     of their boxes. Results always have a box. Nodes that depend on constants alone are of the kind
     ``constant``.
-
-    Parameters
-    ----------
-    graph_module
-        The graph, with the modules that its nodes call.
-    nodes
-        Its nodes, as `fx_nodes` made them.
-    values
-        The value of each node, by node name.
-    metrics
-        Widths of text in the fonts of the graph.
-    check
-        Called often; may raise to cancel.
-    kinds
-        The class of each of the model's modules, by dotted path.
-    opening
-        Which modules are expanded.
     """
     records = {record.name: record for record in nodes}
     folded = _folded(graph_module, values)

@@ -75,8 +75,6 @@ class Spread:
 
     Attributes
     ----------
-    boxes, flows
-        The remaining boxes and flows.
     around
         For each box, the id of the one that it is inside of, or ``""``.
     """
@@ -342,10 +340,6 @@ class Modules:
         The dotted path of each box's module, in the order of the boxes.
     kinds
         The class of each module, by path.
-    opening
-        Which are expanded.
-    unit
-        Noun for the boxes, in the plural.
     calls
         The box of the call of a fused function that a box is inside of, by the number of the
         latter.

@@ -29,11 +29,6 @@ def part_of(graph: GraphRecord, name: str) -> GraphRecord | None:
     name
         Of a module that is expanded, for its frame and what is inside; or of a node, for it and
         the nodes that give it values or take its own.
-
-    Returns
-    -------
-    GraphRecord or None
-        ``None`` where the graph has no such module or node.
     """
     region = next((each for each in graph.regions if each.id == f"module:{name}"), None)
     if region is not None:

@@ -44,12 +44,6 @@ class FusedGroup:
 
     Attributes
     ----------
-    name
-        Of the function.
-    module
-        That the function is in.
-    function
-        The Relax function.
     origins
         The bindings of the lowered module that became those in it, by the ids of the latter;
         ``None`` where it is in the displayed module itself.
@@ -73,15 +67,7 @@ def groups_in(module: IRModule, origins: Matches) -> Mapping[str, FusedGroup]:
 def group_called(
     value: Any, module: IRModule, fused: Mapping[str, FusedGroup] = MappingProxyType({})
 ) -> FusedGroup | None:
-    """Return the group that a binding's value calls, if any.
-
-    Parameters
-    ----------
-    module
-        The module of the binding.
-    fused
-        The original groups of TensorIR functions, by name.
-    """
+    """Return the group that a binding's value calls, if any."""
     callee = callee_of(value)
     if not isinstance(callee, ir.GlobalVar):
         return None
@@ -225,22 +211,12 @@ def relax_graph(
     ----------
     module
         The module; one without Relax functions has an empty graph.
-    metrics
-        Widths of text in the fonts of the graph.
-    check
-        Called often; may raise to cancel.
     function
         Name of the function; where there is none of this name, the first one is drawn.
     paths
         The dotted path of the model's module that each binding comes from, by the binding's id.
-    kinds
-        The class of each of these modules, by path.
-    opening
-        Which modules and calls are expanded.
     origins
         The origins of each binding of a module at a step; ``None`` for the lowered module.
-    fused
-        The original groups of TensorIR functions, by name.
     """
     functions = dict(relax_functions(module))
     if not functions:
@@ -254,11 +230,6 @@ def function_graph(module: IRModule, function: str, origins: Matches) -> Functio
     """Return the boxes of a Relax function and their flows, without a layout.
 
     There are none where the module has no such function.
-
-    Parameters
-    ----------
-    origins
-        As for `relax_graph`.
     """
     functions = dict(relax_functions(module))
     if function not in functions:
@@ -397,13 +368,7 @@ class _FunctionGraph:
         )
 
     def _blocks(self, places: Sequence[str]) -> Blocks | None:
-        """Return the frames of data-flow blocks, where there is something outside of one.
-
-        Parameters
-        ----------
-        places
-            For each box of the picture, the box of the function that it is, or that contains it.
-        """
+        """Return the frames of data-flow blocks, where there is something outside of one."""
         blocks = {of for box in self._boxes if (of := self._blocks_of_boxes.get(box.id))}
         if len(blocks) < 2:
             return None

@@ -57,10 +57,7 @@ class TypeText:
     def type(self, meant: Any) -> str:
         """Return code that makes the type.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is none.
+        Raises `LowerscopeError` if there is none.
         """
         text = self._type(meant)
         if text is None:
@@ -128,10 +125,7 @@ class CallText:
     def value(self, meant: Any) -> str:
         """Return code that makes a value.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is none.
+        Raises `LowerscopeError` if there is none.
         """
         if isinstance(meant, ir.Call):
             return self._proved(meant, self._call_forms(meant))
@@ -278,10 +272,8 @@ _CALLERS: Mapping[str, Callable[[CallText, Any], str]] = {
 def literal(value: Any) -> str:
     """Return a value of an attribute as a literal of Python.
 
-    Raises
-    ------
-    LowerscopeError
-        If it is of another kind than numbers, strings, dtypes, and lists and dicts of them.
+    Raises `LowerscopeError` if it is of another kind than numbers, strings, dtypes, and lists and
+    dicts of them.
     """
     if isinstance(value, tirx.IntImm | tirx.FloatImm | ir.StringImm):
         value = value.value

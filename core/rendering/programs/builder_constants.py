@@ -98,15 +98,6 @@ class ConstantText:
     arrays
         The arrays that the program reads, by name. Dtypes that are not NumPy's own, such as
         bfloat16, are kept as unsigned integers of the same bits.
-    lines
-        The lines that make Relax constants of them.
-
-    Parameters
-    ----------
-    scope
-        The scope in which the constants are named.
-    wanted_name
-        Returns the name that a constant should have, or an empty string.
     """
 
     def __init__(self, scope: BuilderScope, wanted_name: Callable[[Any], str]) -> None:

@@ -33,18 +33,7 @@ class FreshNames:
         self._coming = coming
 
     def hint(self, default: str, wanted: str) -> str:
-        """Return the name hint that gives a variable the wanted name.
-
-        Parameters
-        ----------
-        default
-            The builder's name hint by default.
-
-        Returns
-        -------
-        str
-            Empty where no hint is needed, or the name is taken.
-        """
+        """Return the name hint that gives a variable the wanted name."""
         if self._peek(default) == wanted or wanted in self._next or wanted in self._coming:
             self._take(default)
             return ""
@@ -65,19 +54,7 @@ class FreshNames:
 
 
 class FunctionText:
-    """Writer of one function.
-
-    Parameters
-    ----------
-    scope
-        Of the program, with its functions and constants.
-    constants
-        The constants of the program.
-    fresh
-        The names that the builder has given.
-    lines
-        The lines to add to.
-    """
+    """Writer of one function."""
 
     def __init__(
         self,
@@ -244,10 +221,7 @@ class FunctionText:
 def called_first(functions: Mapping[str, Any]) -> Sequence[str]:
     """Return the names of Relax functions, each after those that it calls, and ``main`` late.
 
-    Raises
-    ------
-    LowerscopeError
-        If a function calls itself, by others or directly.
+    Raises `LowerscopeError` if a function calls itself, by others or directly.
     """
     import networkx
 

@@ -39,19 +39,10 @@ class PrimFuncs:
 
     Attributes
     ----------
-    names
-        The functions by their names in the module, in order.
     definitions
         From these names to those of the definitions.
     standard_imports, tvm_imports
         Lines that the definitions need at the top of the program.
-
-    Parameters
-    ----------
-    functions
-        By name.
-    identifiers
-        The scope that names are taken from.
     """
 
     def __init__(self, functions: Mapping[str, Any], identifiers: Identifiers) -> None:
@@ -178,10 +169,8 @@ def builder_text(
     reserved
         More names that nothing in the program may have.
 
-    Raises
-    ------
-    LowerscopeError
-        If the module has something that a builder program cannot make; it is named.
+    Raises `LowerscopeError` if the module has something that a builder program cannot make; it is
+    named.
     """
     return _Program(module, constant_name, reserved).text()
 

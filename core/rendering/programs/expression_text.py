@@ -50,13 +50,7 @@ _OPERATORS: dict[type, tuple[str, int]] = {
 
 
 class ExpressionText:
-    """Formatter of expressions; subclasses write those that are not operators of Python.
-
-    Parameters
-    ----------
-    name_of
-        Returns the name of a variable.
-    """
+    """Formatter of expressions; subclasses write those that are not operators of Python."""
 
     def __init__(self, name_of: Callable[[Any], str]) -> None:
         self._name_of = name_of

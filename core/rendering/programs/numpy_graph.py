@@ -29,17 +29,8 @@ def numpy_graph_text(
 
     Spans are those of the function's script: ``relax:NAME`` and ``relax:NAME/BINDING``.
 
-    Parameters
-    ----------
-    module
-        The module that the function is in.
-    name_of_constant
-        Returns the name of a constant, or an empty string.
-
-    Raises
-    ------
-    LowerscopeError
-        If it calls operators that are not legalised, branches, or has another part without a form.
+    Raises `LowerscopeError` if it calls operators that are not legalised, branches, or has another
+    part without a form.
     """
     return _Graph(module, name, name_of_constant).text()
 

@@ -83,19 +83,13 @@ class NumpyExpressions(ExpressionText):
 
     Attributes
     ----------
-    imports
-        Modules that the text needs.
     helpers
         Keys of `HELPERS` that it needs.
 
     Parameters
     ----------
-    name_of
-        Returns the name of a variable or a buffer.
     take
         Returns a name for a variable that the expression binds itself.
-    where
-        Id of the function, for errors.
     """
 
     def __init__(
@@ -317,18 +311,8 @@ def numpy_text(function: Any, name: str) -> TextRecord:
     Spans are those of the function's script: ``tir:NAME``, ``tir:NAME//BUFFER``,
     ``tir:NAME/BLOCK`` and ``tir:NAME/BLOCK/VARIABLE``.
 
-    Parameters
-    ----------
-    function
-        The PrimFunc.
-    name
-        Its name in the module.
-
-    Raises
-    ------
-    LowerscopeError
-        If the function has a part without a form in NumPy loops, such as the threads of a GPU or a
-        call of an external function; it is named.
+    Raises `LowerscopeError` if the function has a part without a form in NumPy loops, such as the
+    threads of a GPU or a call of an external function; it is named.
     """
     return _Loops(function, name).text()
 

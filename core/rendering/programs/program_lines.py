@@ -64,13 +64,7 @@ class ProgramLines:
 
 
 class Identifiers:
-    """The names that are taken in one scope of a program, and in those around it.
-
-    Parameters
-    ----------
-    taken
-        Names that nothing in this scope may get.
-    """
+    """The names that are taken in one scope of a program, and in those around it."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)

@@ -52,15 +52,7 @@ _MIRRORED: dict[type, str] = {tirx.LT: ">", tirx.LE: ">=", tirx.GT: "<", tirx.GE
 
 
 class TensorExpressions(ExpressionText):
-    """Formatter of the expressions of one function.
-
-    Parameters
-    ----------
-    name_of
-        Returns the name of a variable or a buffer.
-    where
-        Id of the function, for errors.
-    """
+    """Formatter of the expressions of one function."""
 
     def __init__(self, name_of: Callable[[Any], str], where: str) -> None:
         super().__init__(name_of)
@@ -215,17 +207,7 @@ def te_text(function: Any, name: str) -> TextRecord:
     script: ``tir:NAME``, ``tir:NAME/BLOCK``, ``tir:NAME/BLOCK/VARIABLE``; loops of one
     ``te.compute`` share its line, and a reduced axis has one of its own.
 
-    Parameters
-    ----------
-    function
-        The PrimFunc.
-    name
-        Its name in the module.
-
-    Raises
-    ------
-    LowerscopeError
-        If no tensor expression makes exactly this function, with the reason.
+    Raises `LowerscopeError` if no tensor expression makes exactly this function, with the reason.
     """
     program = _Program(function, name)
     record, title = program.text()
