@@ -156,7 +156,7 @@ class Unfolded:
             passed = tuple(self._number(each, known, reads) for each in _passed(value))
             attributes = 0 if value.attrs is None else tvm_ffi.structural_hash(value.attrs)
             key = ("call", _operator(value), attributes, *passed)
-            if _makes_memory(value.op):
+            if isinstance(value.op, ir.Op) and "alloc" in value.op.name:
                 # Each call returns new memory: they are equal by order only.
                 self._seen[key] += 1
                 key = (*key, f"#{self._seen[key]}")
@@ -168,10 +168,6 @@ class Unfolded:
 
 def _value(bound: Bound) -> Any:
     return getattr(bound.binding, "value", None)
-
-
-def _makes_memory(operator: Any) -> bool:
-    return isinstance(operator, ir.Op) and "alloc" in operator.name
 
 
 def _constant(value: Any) -> tuple[object, ...]:

@@ -292,12 +292,8 @@ def _passes() -> Iterator[Pass]:
         module = importlib.import_module(path)
         for title in sorted(vars(module)):
             made = getattr(module, title)
-            if title[0].isupper() and _makes_a_pass(made):
+            if title[0].isupper() and (is_pass_class(made) or inspect.isfunction(made)):
                 yield _pass(title if dialect == "relax" else f"{dialect}.{title}", dialect, made)
-
-
-def _makes_a_pass(value: Any) -> bool:
-    return is_pass_class(value) or inspect.isfunction(value)
 
 
 def is_pass_class(value: Any) -> bool:

@@ -147,7 +147,7 @@ class _Folding:
         if convolution is None or any(each is None for each in arrays):
             return None
         attrs = convolution.value.attrs
-        axis = _channel_axis(attrs)
+        axis = str(attrs.out_layout or attrs.data_layout).index("C")
         weight = self._array(convolution.value.args[1])
         rank = len(binding.var.ty.shape.values)
         if weight is None or int(norm.value.attrs.axis) % rank != axis:
@@ -187,10 +187,6 @@ class _Folding:
 
 def _operator(value: Any) -> str:
     return str(getattr(value.op, "name", "")) if isinstance(value, relax.Call) else ""
-
-
-def _channel_axis(attrs: Any) -> int:
-    return str(attrs.out_layout or attrs.data_layout).index("C")
 
 
 def _is_per_channel(bias: _Array, axis: int, rank: int) -> bool:

@@ -216,8 +216,8 @@ def _index(b: NodeBuilder, input: Value, index: tuple[Any, ...]) -> Value:
         if each is None:
             extents.append(1)
             continue
-        if _is_tensor_like(each):
-            tensors[len(extents)] = _index_tensor(b, each)
+        if is_tensor(each) or isinstance(each, list):
+            tensors[len(extents)] = each if is_tensor(each) else b.constant(torch.tensor(each))
         if not isinstance(each, int) and not is_size(each):
             extents.append(shape_of(value)[axis])
         axis += 1
@@ -308,11 +308,3 @@ def _take_tensors(b: NodeBuilder, value: Value, tensors: dict[int, Value]) -> Va
     before = [count + index for index in range(axes[0])]
     after = [count + index for index in range(axes[0], len(rest))]
     return permute_to(b, taken, [*before, *range(count), *after])
-
-
-def _is_tensor_like(entry: Any) -> bool:
-    return is_tensor(entry) or isinstance(entry, list)
-
-
-def _index_tensor(b: NodeBuilder, entry: Any) -> Value:
-    return entry if is_tensor(entry) else b.constant(torch.tensor(entry))

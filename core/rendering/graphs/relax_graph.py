@@ -291,7 +291,7 @@ class _FunctionGraph:
                 if variable.same_as(returned):
                     result = bound.id
                     continue
-                if _is_output(variable, returned):
+                if any(field.same_as(variable) for field in getattr(returned, "fields", ())):
                     returned_as.append(bound.id)
                     continue
             self._add_binding(bound)
@@ -536,7 +536,3 @@ def _inner_bindings(function: Any) -> set[Any]:
         binding for block in getattr(function.body, "blocks", ()) for binding in block.bindings
     }
     return {bound.binding for bound in bound_in("", function)} - outer
-
-
-def _is_output(variable: Any, returned: Any) -> bool:
-    return any(field.same_as(variable) for field in getattr(returned, "fields", ()))
