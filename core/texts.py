@@ -28,8 +28,7 @@ from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.fx_nodes import fx_code
 from lowerscope.core.rendering.metadata import metadata_text
 from lowerscope.core.rendering.programs.builder_text import BuilderText, builder_text
-from lowerscope.core.rendering.programs.numpy_graph import numpy_graph_text
-from lowerscope.core.rendering.programs.numpy_text import numpy_text
+from lowerscope.core.rendering.programs.numpy_text import numpy_graph_text, numpy_text
 from lowerscope.core.rendering.programs.te_text import te_text
 from lowerscope.core.rendering.script import function_text, relax_text
 from lowerscope.core.stages import Stages

@@ -13,7 +13,7 @@ from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.queries import BuildStepsQuery, CatalogueQuery, DifferenceQuery
-from lowerscope.core.passes.step_option import parse_step
+from lowerscope.core.passes.presets import parse_step
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.difference import Side
 from lowerscope.core.records.passes import PassType

@@ -19,8 +19,7 @@ from lowerscope.core.dimensions import dimensions_of, parse_dimension, parse_siz
 from lowerscope.core.documents import with_trust
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.measuring import Measuring, check_measuring
-from lowerscope.core.passes.presets import find_pipeline
-from lowerscope.core.passes.step_option import parse_step
+from lowerscope.core.passes.presets import find_pipeline, parse_step
 from lowerscope.core.recipe import (
     SEEDS,
     STRATEGIES,

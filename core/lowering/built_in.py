@@ -21,10 +21,9 @@ from lowerscope.core.lowering.builder import NodeBuilder, functions_of
 from lowerscope.core.lowering.library_nodes import LibraryNodes, hinders_rules
 from lowerscope.core.lowering.lowered import NodeLowering, PartLowering, Traced, UsedRule
 from lowerscope.core.lowering.parts import NUMBERS_ONLY, Parts, as_traced, check_members
-from lowerscope.core.lowering.randomness import is_random
 from lowerscope.core.lowering.relax_values import SIZE_FUNCTIONS, Dimensions, Held, Value, is_size
 from lowerscope.core.lowering.rule_table import RULES, Missing, Refused, Rule, find_rule
-from lowerscope.core.lowering.torch_traits import operator_name
+from lowerscope.core.lowering.torch_traits import is_random, operator_name
 from lowerscope.core.lowering.user_rules import UserRule
 from lowerscope.core.recipe import Override, Strategy
 from lowerscope.core.records.snapshot import Note, SourceLine
@@ -235,7 +234,11 @@ _EXPORT: frozenset[str] = frozenset(
 
 
 class StockConverters:
-    """TVM's converters, on the same builder, node map and parameters as the rules."""
+    """TVM's converters, on the same builder, node map and parameters as the rules.
+
+    TVM's importers are silently wrong for a number of operators and arguments. So the ones used are
+    a list, each entry of which is tested against torch; others are rejected.
+    """
 
     def __init__(
         self, builder: NodeBuilder, env: dict[fx.Node, Value], graph_module: fx.GraphModule

@@ -123,6 +123,9 @@ def decompose(
 ) -> fx.GraphModule:
     """Return ``call(*args, **kwargs)`` as a graph of ATen operators.
 
+    An operator without a rule often has rules for its parts: an LSTM consists of matrix products
+    and elementwise operators.
+
     Parameters
     ----------
     args, kwargs

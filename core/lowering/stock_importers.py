@@ -24,10 +24,9 @@ from lowerscope.core.lowering.built_in import Current, Notes, Uncovered, attribu
 from lowerscope.core.lowering.library_nodes import has_tensors
 from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, Traced
 from lowerscope.core.lowering.parameters import with_constants
-from lowerscope.core.lowering.randomness import is_random, random_outputs
 from lowerscope.core.lowering.relax_values import Dimensions, Value
 from lowerscope.core.lowering.rule_table import Refused
-from lowerscope.core.lowering.torch_traits import qualified_name
+from lowerscope.core.lowering.torch_traits import is_random, qualified_name, random_outputs
 from lowerscope.core.lowering.translator import (
     InputSpec,
     count_outputs,

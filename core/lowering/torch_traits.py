@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -149,3 +150,205 @@ def member_index(node: fx.Node, modules: Mapping[str, nn.Module]) -> int | None:
         if field in fields:
             return int(fields.index(field))
     return None
+
+
+_DROPOUTS = frozenset(
+    {
+        "dropout",
+        "dropout1d",
+        "dropout2d",
+        "dropout3d",
+        "alpha_dropout",
+        "feature_alpha_dropout",
+        "feature_dropout",
+        "native_dropout",
+    }
+)
+"""Dropouts, which draw nothing if their probability is 0."""
+
+_RANDOM = _DROPOUTS | {
+    "rand",
+    "rand_like",
+    "randn",
+    "randn_like",
+    "randint",
+    "randint_like",
+    "randperm",
+    "bernoulli",
+    "multinomial",
+    "normal",
+    "poisson",
+    "binomial",
+    "random",
+    "uniform",
+    "exponential",
+    "geometric",
+    "cauchy",
+    "log_normal",
+    "gumbel_softmax",
+    "rrelu",
+    "rrelu_with_noise",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d_with_indices",
+}
+
+_IN_TRAINING = frozenset({"training", "train"})
+"""Names of arguments that enable a random operator."""
+
+_WITH_DROPOUT = {
+    "scaled_dot_product_attention": ("dropout_p", 4),
+    "_scaled_dot_product_attention_math": ("dropout_p", 4),
+    "multi_head_attention_forward": ("dropout_p", 9),
+    **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), ("dropout", 5)),
+}
+"""Operators with an internal dropout: name and position of the probability."""
+
+_RANDOM_MODULES = (nn.modules.dropout._DropoutNd, nn.RReLU)
+_ALWAYS_RANDOM_MODULES = (nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)
+
+_OF_SHAPE_ALONE = frozenset(
+    {
+        *("zeros_like", "ones_like", "empty_like", "full_like"),
+        *("new_zeros", "new_ones", "new_empty", "new_full", "zero", "fill"),
+    }
+)
+"""Operators that read no element of their first argument."""
+
+
+def is_random(node: fx.Node, modules: Mapping[str, nn.Module]) -> bool:
+    """Return whether the value of `node` is random."""
+    if node.op == "call_module":
+        return any(_draws(module) for module in modules[str(node.target)].modules())
+    if node.op not in ("call_function", "call_method"):
+        return False
+    name = bare_name(node, modules).strip("_").removesuffix("_functional")
+    if name in _WITH_DROPOUT or f"_{name}" in _WITH_DROPOUT:
+        return _drops_out(node, name if name in _WITH_DROPOUT else f"_{name}")
+    if name not in _RANDOM:
+        return any(_has_random_branch(each, modules) for each in node.all_input_nodes)
+    if name in _DROPOUTS and _argument(node, "p", 1, 0.5) == 0:
+        return False
+    switch = _switch(node)
+    return switch is None or bool(switch)
+
+
+def random_outputs(
+    graph_module: fx.GraphModule,
+    output: fx.Node,
+    leaves_of: Callable[[fx.Node], int],
+    gives_tensors: Callable[[fx.Node], bool],
+    mutations: Mapping[str, Sequence[str]],
+) -> tuple[tuple[str, ...], ...]:
+    """Return for each output of a graph the names of the random operators that it depends on.
+
+    Random values of TVM and of torch cannot be compared: neither is wrong.
+
+    Parameters
+    ----------
+    leaves_of
+        Returns the number of outputs in a node's value.
+    gives_tensors
+        Whether a node's value has tensors; a shape does not depend on random values.
+    mutations
+        Names of the nodes whose values each node changes, by its own name.
+    """
+    modules = dict(graph_module.named_modules())
+    named = {node.name: node for node in graph_module.graph.nodes}
+    sources: dict[fx.Node, dict[str, None]] = {}
+    for node in graph_module.graph.nodes:
+        if "drawn" in node.meta:
+            # A constant that the fx tracer made of random values drawn in forward.
+            sources[node] = {node.meta["drawn"]: None}
+        if not node.op.startswith("call") or not (sources or is_random(node, modules)):
+            continue
+        if not gives_tensors(node):
+            continue
+        read = list(node.all_input_nodes)
+        if bare_name(node, modules).strip("_") in _OF_SHAPE_ALONE:
+            read = read[1:]
+        found = {name: None for each in read for name in sources.get(each, ())}
+        if is_random(node, modules):
+            found[operator_name(node, modules)] = None
+        if found:
+            sources[node] = found
+        for changed in mutations.get(node.name, ()):
+            sources[named[changed]] = found
+    return tuple(
+        tuple(sources.get(leaf, ())) if isinstance(leaf, fx.Node) else ()
+        for leaf, count in _outputs(output.args[0], leaves_of)
+        for _ in range(count)
+    )
+
+
+def _outputs(value: Any, leaves_of: Callable[[fx.Node], int]) -> Iterator[tuple[Any, int]]:
+    """Yield the values of an output node in order, with the number of outputs of each."""
+    if isinstance(value, fx.Node):
+        yield value, leaves_of(value)
+    elif isinstance(value, (tuple, list)):
+        for each in value:
+            yield from _outputs(each, leaves_of)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _outputs(each, leaves_of)
+    elif value is not None:
+        yield value, 1
+
+
+def _draws(module: nn.Module) -> bool:
+    if isinstance(module, _ALWAYS_RANDOM_MODULES):
+        return True
+    if not module.training:
+        return False
+    if isinstance(module, _RANDOM_MODULES):
+        return bool(getattr(module, "p", 1))
+    if isinstance(module, (nn.RNNBase, nn.MultiheadAttention)):
+        return bool(module.dropout)
+    return False
+
+
+def _drops_out(node: fx.Node, name: str) -> bool:
+    if not _argument(node, *_WITH_DROPOUT[name], 0.0):
+        return False
+    if name == "multi_head_attention_forward":
+        return bool(_argument(node, "training", 12, True))
+    if name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
+        return bool(_argument(node, "train", 6, False))
+    return True
+
+
+def _has_random_branch(node: fx.Node, modules: Mapping[str, nn.Module]) -> bool:
+    """Return whether `node` is a subgraph, a branch of control flow, that draws random numbers."""
+    branch = modules.get(str(node.target)) if node.op == "get_attr" else None
+    if not isinstance(branch, fx.GraphModule):
+        return False
+    inner = dict(branch.named_modules())
+    return any(is_random(each, inner) for each in branch.graph.nodes)
+
+
+def _switch(node: fx.Node) -> Any:
+    """Return the argument that enables a random function; ``None`` for none."""
+    target: Any = node.target
+    schema = getattr(target, "_schema", None)
+    if schema is not None:
+        names = [argument.name for argument in schema.arguments]
+        defaults = {argument.name: argument.default_value for argument in schema.arguments}
+    else:
+        if target is torch.dropout:
+            return _argument(node, "train", 2, True)
+        try:
+            parameters = inspect.signature(target).parameters
+        except (TypeError, ValueError):
+            # torch's C++ functions have no Python signature.
+            return None
+        names = list(parameters)
+        defaults = {name: parameter.default for name, parameter in parameters.items()}
+    name = next((each for each in names if each in _IN_TRAINING), None)
+    return None if name is None else _argument(node, name, names.index(name), defaults[name])
+
+
+def _argument(node: fx.Node, name: str, position: int, default: Any) -> Any:
+    if name in node.kwargs:
+        return node.kwargs[name]
+    return node.args[position] if len(node.args) > position else default

@@ -39,7 +39,6 @@ from lowerscope.core.lowering.library_nodes import (
     unknown_among,
 )
 from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, Traced
-from lowerscope.core.lowering.randomness import is_random, random_outputs
 from lowerscope.core.lowering.relax_values import (
     Dimensions,
     Held,
@@ -50,9 +49,11 @@ from lowerscope.core.lowering.relax_values import (
 from lowerscope.core.lowering.rule_table import RULES, Missing, Refused
 from lowerscope.core.lowering.torch_traits import (
     bare_name,
+    is_random,
     member_index,
     operator_name,
     qualified_name,
+    random_outputs,
 )
 from lowerscope.core.lowering.user_rules import RuleNode, UserRule, UserRules, apply_rule
 from lowerscope.core.recipe import Override, Strategy

@@ -165,7 +165,12 @@ _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def context_options(name: str, dialect: str) -> Iterator[Option]:
-    """Yield the options of a pass in the context."""
+    """Yield the options of a pass in the context.
+
+    For ``tirx.UnrollLoop`` it has an object with fields, for ``relax.FuseOps`` a value,
+    ``relax.FuseOps.max_depth``. Entries under other names are for several passes, or for the build,
+    and belong to no pass.
+    """
     title = name.rpartition(".")[2]
     names = {f"{dialect}.{title}", f"{dialect}.{_WORD.sub('_', title).lower()}"}
     for key, kind in _configurations().items():

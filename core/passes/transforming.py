@@ -207,7 +207,11 @@ _build: ContextVar[Build] = ContextVar("build", default=_TVM)
 
 @contextmanager
 def compiled_once(check: Callable[[], None]) -> Iterator[None]:
-    """Compile equal functions only once in the body."""
+    """Compile equal functions only once in the body.
+
+    TVM's FoldConstant compiles a function for each call that it folds, which takes 50 ms of the
+    processor, and runs it once. Layers of one shape call one function.
+    """
     before = _build.set(_BuiltOnce(check))
     try:
         yield

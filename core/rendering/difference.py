@@ -27,6 +27,9 @@ _WINDOW = 8_192
 def matching_lines(old: Sequence[str], new: Sequence[str]) -> list[Match]:
     """Return the lines that are the same, in order; each line stands in one match at most.
 
+    Lines that are unique on either side are matched first (patience difference), and those between
+    them by the longest common subsequence, which rapidfuzz finds with a bit-parallel algorithm.
+
     The matches are as long as can be: no two of them touch on both sides.
     """
     numbers: dict[str, int] = {}

@@ -34,6 +34,10 @@ def marked_lines(
 ) -> tuple[list[str], dict[int, Lines]]:
     """Print `node` and return the lines of `objects`.
 
+    TVM's printer does not report the line of an object, but it writes a remark beside objects on
+    request. So a script is printed with a mark for each object of interest; the marks are read and
+    removed, which leaves exactly the printer's text.
+
     Parameters
     ----------
     objects
@@ -102,7 +106,13 @@ def tensorir_cards(
     lines: Sequence[str],
     whole: Lines,
 ) -> list[Card]:
-    """Return the cards of a TensorIR function."""
+    """Return the cards of a TensorIR function.
+
+    TVM's printer does not report the names that it gives, but it writes objects in order: the
+    parameters of a function, the buffers that a block allocates, the loops of a header. So names
+    are read in that order, and where their number differs from that of the objects, there are no
+    cards.
+    """
     return [
         *_parameter_cards(function, lines, whole),
         *_allocated_cards(function, parts, places, lines, whole),

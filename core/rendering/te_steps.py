@@ -29,8 +29,6 @@ from lowerscope.core.relax_bindings import Bound
 from lowerscope.core.rendering.programs.te_text import te_text
 from lowerscope.core.rendering.script import function_text, relax_text
 
-"""A number as the script writes it where its type counts."""
-
 _IN_MAIN = "relax:main/"
 
 MOST = 6
@@ -123,6 +121,7 @@ def _constant(value: Any) -> str:
 
 
 _TYPED = re.compile(r"T\.int64\((-?\d+)\)")
+"""A number as the script writes it where its type counts."""
 
 
 def te_records(

@@ -93,6 +93,9 @@ _IGNORED = re.compile(
 def decode_source(content: bytes) -> str:
     """Return the text of a Python file, with line feeds at the ends of lines.
 
+    A comment in a file's first lines selects its encoding: in UTF-7, ``+AAo-`` within a comment is
+    the end of the comment.
+
     Raises `SyntaxError` if it is not text in its declared encoding.
     """
     try:
@@ -103,6 +106,9 @@ def decode_source(content: bytes) -> str:
 
 def readable_source(content: bytes) -> str:
     """Return the text of a Python file with an escape for each character that may mislead.
+
+    Some characters are invisible, look like the end of a line without being one, or reverse the
+    order in which others are read.
 
     Bytes that are not text are not run either; they are shown as UTF-8 where possible.
     """

@@ -192,6 +192,9 @@ _recording: list[Registrations] = []
 class Registrations:
     """The global functions of TVM and the operator libraries of torch that a file registers.
 
+    Only calls made by the user's own code are recorded: registrations that a package makes when it
+    is first imported stay, as the package itself does.
+
     Attributes
     ----------
     spent
@@ -556,7 +559,14 @@ _IMPORT = opcode.opmap["IMPORT_NAME"]
 
 
 class _OwnFolders:
-    """Meta path finder that stands first."""
+    """Meta path finder that stands first.
+
+    A model's folder is on the path for the model's own code. torch and others import many modules
+    lazily, and some may not be installed: a file of that name beside the model would be run,
+    although the model's code does not name it and the user did not approve it. So an import
+    statement of an installed package never finds it. Modules that packages import by a given name,
+    as unpickling does, are found there.
+    """
 
     def __init__(self) -> None:
         self.folders: list[str] = []
@@ -625,7 +635,14 @@ class _SourceFinder(FileFinder):
 
 
 def compile_folder(folder: Path) -> None:
-    """Compile imports from a folder from source, until `uncompile_folder`."""
+    """Compile imports from a folder from source, until `uncompile_folder`.
+
+    Before a file runs, its text is shown. Python would run byte code beside it instead if the times
+    match, or without checking the times; and it would prefer an extension module of the same name.
+    So every import from a user's folder while an environment is active is compiled from text, and
+    only files with a text are found. If the window has sent a table of approved files, nothing else
+    is compiled; see `approved_files`.
+    """
     if _find_sources not in sys.path_hooks:
         sys.path_hooks.insert(0, _find_sources)
         SourceFileLoader.get_code = _compiled_from_source  # type: ignore[assignment, method-assign]

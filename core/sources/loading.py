@@ -52,7 +52,10 @@ _CACHES = ("transformers", "transformers.integrations.executorch")
 
 
 def register_package_types() -> None:
-    """Register containers of packages that the user's file has imported with torch's pytree."""
+    """Register containers of packages that the user's file has imported with torch's pytree.
+
+    Models return such types, and torch flattens only registered ones.
+    """
     package, module = _CACHES
     if package not in sys.modules:
         return

@@ -103,7 +103,11 @@ def load_weights(path: Path, what: str) -> Any:
 
 
 def check_tensor(value: torch.Tensor, name: str, path: Path) -> None:
-    """Raise a `LowerscopeError` unless a tensor is dense, on the CPU, and not too large."""
+    """Raise a `LowerscopeError` unless a tensor is dense, on the CPU, and not too large.
+
+    A tensor may stand for more values than the file has, by strides of 0: its size is checked
+    before it is materialized.
+    """
     reason = ""
     if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
         kind = "quantised" if value.is_quantized else f"{value.layout} on {value.device.type}"

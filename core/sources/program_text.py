@@ -517,7 +517,12 @@ Rule = Callable[[Any], Iterator[str]]
 
 
 def suspects(document: object) -> Iterator[str]:
-    """Yield a short description of each suspect part of a model's JSON."""
+    """Yield a short description of each suspect part of a model's JSON.
+
+    The tables have the names of the classes in ``torch/_export/serde/schema.py`` and their fields,
+    and a rule for each. A document with anything else in it counts as code: another version,
+    another field, another type, or text outside its field's grammar.
+    """
     from torch._export.serde.schema import SCHEMA_VERSION
 
     if SCHEMA_VERSION != READER:

@@ -10,18 +10,11 @@ import re
 import sysconfig
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
-from typing import TYPE_CHECKING
 
 import torch
 
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.records.snapshot import Note, SourceLine
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    import torch
-
 
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep
@@ -219,8 +212,6 @@ def is_scripted(kind: type) -> LowerscopeError:
 
 def cannot_export(error: BaseException, model: torch.nn.Module) -> LowerscopeError:
     """Return the error for a `model` that ``torch.export`` cannot follow."""
-    import torch
-
     # Already imported by torch.export; it loads SymPy and more, which would slow the start.
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 

@@ -23,7 +23,6 @@ from lowerscope.core.records.snapshot import Note
 from lowerscope.core.tracing.failures import forward_line, is_users_file, where_of
 from lowerscope.core.tracing.running_once import call_eagerly
 
-"""Depth limit of nested containers, starting with ``__dict__``."""
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 _SEQUENCES = (list, set, deque)
 _COPIED = frozenset((*_MAPPINGS, *_SEQUENCES))

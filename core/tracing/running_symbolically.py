@@ -28,7 +28,11 @@ from lowerscope.core.tracing.symbols import NamedInputs, Symbols, fixed_dimensio
 
 
 class SymbolicSizes(TorchFunctionMode):
-    """Mode that replaces torch's functions by those of this module, which compute no values."""
+    """Mode that replaces torch's functions by those of this module, which compute no values.
+
+    Torch's own code of these functions reads the sizes of tensors as integers, which specialises a
+    symbolic size to the traced one.
+    """
 
     def __torch_function__(
         self,

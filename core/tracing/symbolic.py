@@ -126,7 +126,10 @@ def attribute_code(base: str, target: str) -> str:
 
 
 def quote_attribute_names() -> None:
-    """Patch torch.fx to support attributes of any name."""
+    """Patch torch.fx to support attributes of any name.
+
+    They may be keywords, or contain quotes and line breaks, which torch.fx does not escape.
+    """
     torch.fx.graph._format_target = attribute_code
 
 
@@ -374,35 +377,26 @@ class _Proxy(fx.Proxy):
     def __class__(self, kind: type) -> None:
         raise TypeError("the class of a traced value cannot be assigned")
 
-    def __iadd__(self, other: Any) -> fx.Proxy:
-        return self._in_place(operator.iadd, other)
 
-    def __isub__(self, other: Any) -> fx.Proxy:
-        return self._in_place(operator.isub, other)
+def _enter_in_place(name: str) -> None:
+    def in_place(proxy: fx.Proxy, other: Any) -> fx.Proxy:
+        return proxy.tracer.create_proxy(
+            "call_function", getattr(operator, name), (proxy, other), {}
+        )
 
-    def __imul__(self, other: Any) -> fx.Proxy:
-        return self._in_place(operator.imul, other)
+    setattr(_Proxy, f"__{name}__", in_place)
 
-    def __itruediv__(self, other: Any) -> fx.Proxy:
-        return self._in_place(operator.itruediv, other)
 
-    def __ifloordiv__(self, other: Any) -> fx.Proxy:
-        return self._in_place(operator.ifloordiv, other)
-
-    def __imod__(self, other: Any) -> fx.Proxy:
-        return self._in_place(operator.imod, other)
-
-    def __ipow__(self, other: Any) -> fx.Proxy:
-        return self._in_place(operator.ipow, other)
-
-    def __iand__(self, other: Any) -> fx.Proxy:
-        return self._in_place(operator.iand, other)
-
-    def __ior__(self, other: Any) -> fx.Proxy:
-        return self._in_place(operator.ior, other)
-
-    def __ixor__(self, other: Any) -> fx.Proxy:
-        return self._in_place(operator.ixor, other)
-
-    def _in_place(self, target: Callable[..., Any], other: Any) -> fx.Proxy:
-        return self.tracer.create_proxy("call_function", target, (self, other), {})
+for _name in (
+    "iadd",
+    "isub",
+    "imul",
+    "itruediv",
+    "ifloordiv",
+    "imod",
+    "ipow",
+    "iand",
+    "ior",
+    "ixor",
+):
+    _enter_in_place(_name)

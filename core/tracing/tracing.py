@@ -8,14 +8,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch import fx
 
 from lowerscope.core.calling import Calling, by_position
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.nesting import is_plain, leaves
 from lowerscope.core.random_state import RandomState
+from lowerscope.core.recipe import TracerName
 from lowerscope.core.records.snapshot import Note, SourceLine
 from lowerscope.core.tracing import exporting, symbolic
 from lowerscope.core.tracing.failures import (
@@ -36,12 +38,6 @@ from lowerscope.core.tracing.fidelity import (
 )
 from lowerscope.core.tracing.running_once import NodeInfo, outputs_of, run_eagerly, run_once
 from lowerscope.core.tracing.symbols import CONSTRAINT, NamedInputs
-
-if TYPE_CHECKING:
-    import torch
-    from torch import fx
-
-    from lowerscope.core.recipe import TracerName
 
 
 def positional_call(model: torch.nn.Module, count: int) -> Calling:
@@ -88,9 +84,6 @@ def _plainly_takes(function: Any, calling: Calling) -> bool:
         return False
     most = code.co_argcount - inspect.ismethod(function)
     return most - len(function.__defaults__ or ()) <= len(calling.args) <= most
-
-
-__all__ = ["NamedInputs", "NodeInfo", "TracedModel", "trace"]
 
 
 @dataclass(frozen=True)
@@ -157,8 +150,6 @@ def trace(
     sizes (code ``fixed-dimension``), or the tracer cannot trace it (codes ``try-export`` and
     ``try-fx`` if the other tracer may).
     """
-    import torch
-
     if isinstance(model, torch.jit.ScriptModule):
         raise is_scripted(type(model))
     calling = calling or positional_call(model, len(inputs))

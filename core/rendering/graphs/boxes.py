@@ -236,6 +236,9 @@ class Stub:
 class Stubs:
     """The edges of a graph, and its stubs.
 
+    A mask or a scalar that every layer reads would be a bundle of edges along the whole graph. Each
+    distant use has a stub with the value's name instead.
+
     Attributes
     ----------
     ins, outs

@@ -95,80 +95,56 @@ def operator_name(target: Any) -> str:
 def _module_label(module: Any) -> Label:
     name = type(module).__name__
     describe = _MODULES.get(name)
-    return Label(name) if describe is None else describe(name, module)
+    return Label(name, *(() if describe is None else describe(module)))
 
 
-def _linear(name: str, module: Any) -> Label:
-    return Label(name, f"{module.in_features} → {module.out_features}")
-
-
-def _conv(name: str, module: Any) -> Label:
+def _conv(module: Any) -> tuple[str, str]:
     sizes = f"{module.in_channels} → {module.out_channels}, {shape_text(module.kernel_size)}"
-    return Label(name, sizes, _strides(module.stride, module.dilation, module.groups))
+    return sizes, _strides(module.stride, module.dilation, module.groups)
 
 
-def _channels(name: str, module: Any) -> Label:
-    return Label(name, options=str(module.num_features))
+def _channels(module: Any) -> tuple[str, str]:
+    return "", str(module.num_features)
 
 
-def _layer_norm(name: str, module: Any) -> Label:
-    return Label(name, options=shape_text(module.normalized_shape, ""))
+def _layer_norm(module: Any) -> tuple[str, str]:
+    return "", shape_text(module.normalized_shape, "")
 
 
-def _group_norm(name: str, module: Any) -> Label:
-    return Label(name, options=f"{module.num_channels}, groups {module.num_groups}")
+def _pool(module: Any) -> tuple[str, str]:
+    kernel = _spread(module.kernel_size, _dimensions(type(module).__name__))
+    return "", f"{shape_text(kernel)}, stride {_one_or_all(module.stride)}"
 
 
-def _embedding(name: str, module: Any) -> Label:
-    return Label(name, f"{module.num_embeddings}×{module.embedding_dim}")
+def _adaptive_pool(module: Any) -> tuple[str, str]:
+    size = _spread(module.output_size, _dimensions(type(module).__name__))
+    return "", shape_text(size, "")
 
 
-def _pool(name: str, module: Any) -> Label:
-    kernel = _spread(module.kernel_size, _dimensions(name))
-    return Label(name, options=f"{shape_text(kernel)}, stride {_one_or_all(module.stride)}")
-
-
-def _adaptive_pool(name: str, module: Any) -> Label:
-    return Label(name, options=shape_text(_spread(module.output_size, _dimensions(name)), ""))
-
-
-def _dropout(name: str, module: Any) -> Label:
-    return Label(name, options=f"p {module.p:g}")
-
-
-def _over_dim(name: str, module: Any) -> Label:
-    return Label(name, options=f"dim {module.dim}")
-
-
-def _flatten(name: str, module: Any) -> Label:
-    return Label(name, options=f"{module.start_dim} … {module.end_dim}")
-
-
-def _recurrent(name: str, module: Any) -> Label:
+def _recurrent(module: Any) -> tuple[str, str]:
     layers = f"{module.num_layers} layers" if module.num_layers > 1 else ""
-    return Label(name, f"{module.input_size} → {module.hidden_size}", layers)
+    return f"{module.input_size} → {module.hidden_size}", layers
 
 
-_MODULES: dict[str, Callable[[str, Any], Label]] = {
-    "Linear": _linear,
+_MODULES: dict[str, Callable[[Any], tuple[str, str]]] = {
+    "Linear": lambda module: (f"{module.in_features} → {module.out_features}", ""),
     **{f"Conv{n}d": _conv for n in (1, 2, 3)},
     **{f"ConvTranspose{n}d": _conv for n in (1, 2, 3)},
     **{f"BatchNorm{n}d": _channels for n in (1, 2, 3)},
     **{f"InstanceNorm{n}d": _channels for n in (1, 2, 3)},
     "LayerNorm": _layer_norm,
     "RMSNorm": _layer_norm,
-    "GroupNorm": _group_norm,
-    "Embedding": _embedding,
+    "GroupNorm": lambda module: ("", f"{module.num_channels}, groups {module.num_groups}"),
+    "Embedding": lambda module: (f"{module.num_embeddings}×{module.embedding_dim}", ""),
     **{f"{kind}Pool{n}d": _pool for kind in ("Max", "Avg") for n in (1, 2, 3)},
     **{f"Adaptive{kind}Pool{n}d": _adaptive_pool for kind in ("Max", "Avg") for n in (1, 2, 3)},
-    "Dropout": _dropout,
-    "Softmax": _over_dim,
-    "LogSoftmax": _over_dim,
-    "Flatten": _flatten,
-    "LSTM": _recurrent,
-    "GRU": _recurrent,
-    "RNN": _recurrent,
+    "Dropout": lambda module: ("", f"p {module.p:g}"),
+    "Softmax": lambda module: ("", f"dim {module.dim}"),
+    "LogSoftmax": lambda module: ("", f"dim {module.dim}"),
+    "Flatten": lambda module: ("", f"{module.start_dim} … {module.end_dim}"),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
 }
+"""Sizes and options of a module, by the name of its class."""
 
 # Functions and methods
 
@@ -229,16 +205,16 @@ def _conv_call(name: str, node: Node, values: Values) -> Label:
 
 def _linear_call(name: str, node: Node, values: Values) -> Label:
     weight = _shape_of(_argument(node, 1, "weight"), values)
-    if weight is None or len(weight) != 2:
-        return Label(name)
-    return Label(name, f"{weight[1]} → {weight[0]}")
+    return _between(name, weight and weight[::-1])
 
 
 def _addmm_call(name: str, node: Node, values: Values) -> Label:
-    weight = _shape_of(_argument(node, 2, "mat2"), values)
-    if weight is None or len(weight) != 2:
-        return Label(name)
-    return Label(name, f"{weight[0]} → {weight[1]}")
+    return _between(name, _shape_of(_argument(node, 2, "mat2"), values))
+
+
+def _between(name: str, weight: Sequence[int | str] | None) -> Label:
+    is_matrix = weight is not None and len(weight) == 2
+    return Label(name, f"{weight[0]} → {weight[1]}" if is_matrix else "")
 
 
 def _batch_norm_call(name: str, node: Node, values: Values) -> Label:

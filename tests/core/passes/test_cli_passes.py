@@ -11,8 +11,7 @@ from tvm import relax
 
 from lowerscope.core.cli import main
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.passes.presets import PRESETS, find_pipeline, save_preset
-from lowerscope.core.passes.step_option import parse_step
+from lowerscope.core.passes.presets import PRESETS, find_pipeline, parse_step, save_preset
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source, Step
 from lowerscope.core.records.passes import Preset
