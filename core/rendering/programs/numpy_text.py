@@ -5,7 +5,7 @@ The program is real: called with arrays, the output among them, it computes what
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -323,43 +323,68 @@ def numpy_text(function: Any, name: str) -> TextRecord:
     return _Loops(function, name).text()
 
 
-class _Loops:
-    def __init__(self, function: Any, name: str) -> None:
-        self._function = function
-        self._name = name
-        self._entity = f"tir:{name}"
+class _NumpyProgram:
+    """A function of Python in the making: its lines, and the names in it."""
+
+    _unbound = ""
+
+    def __init__(self, name: str, entity: str, reserved: Sequence[str]) -> None:
+        self._name, self._entity = name, entity
         self._title = identifier(f"lnumpy_{name}")
-        self._ids = {part.statement: part.id for part in parts_of(name, function)}
         self._lines = ProgramLines()
         self._names: dict[Any, str] = {}
-        self._scope = Identifiers((*_RESERVED, self._title))
-        self._expressions = NumpyExpressions(self._name_of, self._take, self._entity)
+        self._scope = Identifiers((*reserved, self._title))
+        self._expressions = NumpyExpressions(self._name_of, self._take, entity)
+
+    def _name_of(self, variable: Any) -> str:
+        if variable not in self._names:
+            name = getattr(variable, "name", variable)
+            raise self._expressions.refusal(f"{name}, which {self._unbound}")
+        return self._names[variable]
+
+    def _take(self, variable: Any) -> str:
+        self._names[variable] = self._scope.take(str(variable.name))
+        return self._names[variable]
+
+    def _symbols(self, variable: Any, shape: Iterable[Any]) -> None:
+        """Define symbolic extents from the shape of an array, where they are new."""
+        for axis, extent in enumerate(shape):
+            if isinstance(extent, tirx.Var) and extent not in self._names:
+                name = self._take(extent)
+                self._lines.add(f"{name} = {self._names[variable]}.shape[{axis}]")
+
+    def _empty(self, shape: Iterable[Any], dtype: str) -> str:
+        """Return the call that allocates an array."""
+        extents = list(shape)
+        text = self._expressions.arguments(extents) + ("," if len(extents) == 1 else "")
+        written = self._expressions.dtype(dtype)
+        if written.startswith("np."):
+            written = f'"{dtype}"'
+        return f"np.empty(({text}), dtype={written})"
+
+
+class _Loops(_NumpyProgram):
+    _unbound = "is no extent of an argument and no loop"
+
+    def __init__(self, function: Any, name: str) -> None:
+        super().__init__(name, f"tir:{name}", _RESERVED)
+        self._function = function
+        self._ids = {part.statement: part.id for part in parts_of(name, function)}
 
     def text(self) -> TextRecord:
         with self._lines.span(self._entity):
             parameters = ", ".join(map(self._parameter, self._function.params))
             self._lines.add(f"def {self._title}({parameters}):")
             with self._lines.indented():
-                self._symbols()
+                for parameter in self._function.params:
+                    if is_buffer_var(parameter):
+                        self._symbols(parameter, parameter.ty.shape)
                 self._statement(self._function.body)
         expressions = self._expressions
         head = [f"import {each}" for each in sorted(expressions.imports, key=_import_order)]
         for helper in sorted(expressions.helpers):
             head += ["", "", *HELPERS[helper]]
         return self._lines.record("python", [*head, "", ""])
-
-    # Names
-
-    def _name_of(self, variable: Any) -> str:
-        if variable not in self._names:
-            raise self._expressions.refusal(
-                f"{variable.name}, which is no extent of an argument and no loop"
-            )
-        return self._names[variable]
-
-    def _take(self, variable: Any) -> str:
-        self._names[variable] = self._scope.take(variable.name)
-        return self._names[variable]
 
     @contextmanager
     def _inner(self) -> Iterator[None]:
@@ -375,16 +400,6 @@ class _Loops:
         if isinstance(parameter.ty, ir.PrimType) and "handle" not in str(parameter.ty.dtype):
             return f"{name}: int" if "int" in str(parameter.ty.dtype) else f"{name}: float"
         raise self._expressions.refusal(f"the argument {name}, a pointer")
-
-    def _symbols(self) -> None:
-        """Define symbolic extents from the shapes of the arrays."""
-        for parameter in self._function.params:
-            if not is_buffer_var(parameter):
-                continue
-            for axis, extent in enumerate(parameter.ty.shape):
-                if isinstance(extent, tirx.Var) and extent not in self._names:
-                    name = self._take(extent)
-                    self._lines.add(f"{name} = {self._names[parameter]}.shape[{axis}]")
 
     # Statements
 
@@ -432,7 +447,7 @@ class _Loops:
             # The root block is no part of the function.
             for entity, buffer in allocated_ids(self._name, self._function):
                 with self._lines.span(entity):
-                    self._empty(buffer)
+                    self._add_empty(buffer)
             self._statement(block.body)
             return
         with self._lines.span(self._ids[block]), self._inner():
@@ -449,25 +464,17 @@ class _Loops:
         names = ", ".join(self._take(axis.var) for axis in block.iter_vars)
         if names:
             self._lines.add(f"{names} = {bound}")
-        self._allocate(block)
+        for buffer in block.alloc_buffers:
+            self._add_empty(buffer)
         for match in block.match_buffers:
             self._view(match)
         if block.init is not None:
             self._init(block)
         self._statement(block.body)
 
-    def _allocate(self, block: Any) -> None:
-        for buffer in block.alloc_buffers:
-            self._empty(buffer)
-
-    def _empty(self, buffer: Any) -> None:
-        extents = list(buffer.ty.shape)
-        shape = self._expressions.arguments(extents) + ("," if len(extents) == 1 else "")
-        dtype = str(buffer.ty.dtype.dtype)
-        written = self._expressions.dtype(dtype)
-        if written.startswith("np."):
-            written = f'"{dtype}"'
-        self._lines.add(f"{self._take(buffer)} = np.empty(({shape}), dtype={written})")
+    def _add_empty(self, buffer: Any) -> None:
+        made = self._empty(buffer.ty.shape, str(buffer.ty.dtype.dtype))
+        self._lines.add(f"{self._take(buffer)} = {made}")
 
     def _view(self, match: Any) -> None:
         """Name a part of a buffer; leading extents of 1 that the part does not have are indices."""
@@ -511,7 +518,7 @@ class _Loops:
         self._lines.add(f"{self._take(bind.var)} = {value}")
 
     def _alloc_buffer(self, allocation: Any) -> None:
-        self._empty(allocation.buffer)
+        self._add_empty(allocation.buffer)
 
     def _evaluate(self, evaluate: Any) -> None:
         if not isinstance(evaluate.value, tirx.IntImm):
@@ -575,53 +582,31 @@ def numpy_graph_text(
     return _Graph(module, name, name_of_constant).text()
 
 
-class _Graph:
+class _Graph(_NumpyProgram):
+    _unbound = "nothing has bound"
+
     def __init__(self, module: IRModule, name: str, name_of_constant: Callable[[Any], str]) -> None:
-        self._module, self._name = module, name
-        self._function = module[name]
-        self._title = identifier(f"lnumpy_{name}")
+        super().__init__(name, f"relax:{name}", ("np", "ml_dtypes"))
+        self._module, self._function = module, module[name]
         self._name_of_constant = name_of_constant
-        self._lines = ProgramLines()
-        self._names: dict[Any, str] = {}
         self._constants: dict[Any, str] = {}
-        self._scope = Identifiers(("np", "ml_dtypes", self._title))
-        self._expressions = NumpyExpressions(self._name_of, self._take, f"relax:{name}")
 
     def text(self) -> TextRecord:
         function = self._function
         for variable in self._module.get_global_vars():
             self._names[variable] = self._scope.take(f"lnumpy_{variable.name_hint}")
-        with self._lines.span(f"relax:{self._name}"):
+        with self._lines.span(self._entity):
             parameters = ", ".join(f"{self._take(each)}: np.ndarray" for each in function.params)
             self._lines.add(f"def {self._title}({parameters}):")
             with self._lines.indented():
                 for parameter in function.params:
-                    self._symbols(parameter)
+                    self._symbols(parameter, _extents(parameter))
                 for bound in bound_in(self._name, function):
                     with self._lines.span(bound.id):
                         self._binding(bound)
                 self._lines.add(f"return {self._value(function.body.body)}")
         head = [f"import {each}" for each in sorted(self._expressions.imports, reverse=True)]
         return self._lines.record("python", [*head, "", ""])
-
-    # Names
-
-    def _name_of(self, variable: Any) -> str:
-        if variable not in self._names:
-            raise self._refusal(f"{variable}, which nothing has bound")
-        return self._names[variable]
-
-    def _take(self, variable: Any) -> str:
-        self._names[variable] = self._scope.take(str(variable.name))
-        return self._names[variable]
-
-    def _symbols(self, variable: Any) -> None:
-        """Define symbolic extents from the shape of an array, where they are new."""
-        shape = getattr(variable.ty, "shape", None)
-        for axis, extent in enumerate(getattr(shape, "values", ())):
-            if isinstance(extent, tirx.Var) and extent not in self._names:
-                name = self._take(extent)
-                self._lines.add(f"{name} = {self._names[variable]}.shape[{axis}]")
 
     # Bindings and values
 
@@ -635,7 +620,7 @@ class _Graph:
         text = self._value(value)
         self._lines.add(f"{self._take(binding.var)} = {text}")
         if isinstance(binding, relax.MatchCast):
-            self._symbols(binding.var)
+            self._symbols(binding.var, _extents(binding.var))
 
     def _call(self, variable: Any, call: Any) -> None:
         """Allocate the output of a call, and pass it to the call as the last argument."""
@@ -648,7 +633,7 @@ class _Graph:
         callee, remark = self._callee(call.args[0])
         types = list(call.ty_args)
         several = len(types) == 1 and isinstance(types[0], ir.TupleType)
-        empty = [self._empty(each) for each in (types[0].fields if several else types)]
+        empty = [self._output(each) for each in (types[0].fields if several else types)]
         name = self._take(variable)
         self._lines.add(f"{name} = ({', '.join(empty)})" if several else f"{name} = {empty[0]}")
         outputs = [f"*{name}" if several else name]
@@ -663,17 +648,11 @@ class _Graph:
             callee = own
         return self._name_of(callee), ""
 
-    def _empty(self, type_: Any) -> str:
+    def _output(self, type_: Any) -> str:
         shape = getattr(type_, "shape", None)
         if not isinstance(shape, relax.ShapeExpr):
-            raise self._refusal("an output whose shape is not known")
-        extents = list(shape.values)
-        text = self._expressions.arguments(extents) + ("," if len(extents) == 1 else "")
-        dtype = str(type_.dtype)
-        written = self._expressions.dtype(dtype)
-        if written.startswith("np."):
-            written = f'"{dtype}"'
-        return f"np.empty(({text}), dtype={written})"
+            raise self._expressions.refusal("an output whose shape is not known")
+        return self._empty(shape.values, str(type_.dtype))
 
     def _value(self, value: Any) -> str:
         if isinstance(value, ir.GenericConst):
@@ -694,10 +673,10 @@ class _Graph:
         if operator:
             raise LowerscopeError(
                 f"loops of NumPy have no form for {operator}, an operator of Relax",
-                where=f"relax:{self._name}",
+                where=self._entity,
                 todo="Legalise it, or lower by TE; or look at the script instead",
             )
-        raise self._refusal(type(value).__name__)
+        raise self._expressions.refusal(type(value).__name__)
 
     def _constant(self, constant: Any) -> str:
         data = constant.value
@@ -708,8 +687,9 @@ class _Graph:
             self._constants[constant] = self._scope.take(wanted)
         return self._constants[constant]
 
-    def _refusal(self, what: str) -> LowerscopeError:
-        return self._expressions.refusal(what)
+
+def _extents(variable: Any) -> Sequence[Any]:
+    return getattr(getattr(variable.ty, "shape", None), "values", ())
 
 
 def _is_tuple(value: Any) -> bool:
