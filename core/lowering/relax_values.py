@@ -18,19 +18,9 @@ Value = Any
 _TORCH_DTYPES: dict[str, torch.dtype] = {
     str(dtype).removeprefix("torch."): dtype
     for dtype in (
-        torch.bool,
-        torch.uint8,
-        torch.uint16,
-        torch.uint32,
-        torch.uint64,
-        torch.int8,
-        torch.int16,
-        torch.int32,
-        torch.int64,
-        torch.float16,
-        torch.bfloat16,
-        torch.float32,
-        torch.float64,
+        *(torch.bool, torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.int8),
+        *(torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16),
+        *(torch.float32, torch.float64),
     )
 }
 

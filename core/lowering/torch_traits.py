@@ -87,15 +87,8 @@ def _target(node: fx.Node, modules: Mapping[str, torch.nn.Module]) -> Any:
 
 _SHAPE_FROM_DATA = frozenset(
     {
-        "nonzero",
-        "nonzero_numpy",
-        "argwhere",
-        "masked_select",
-        "unique",
-        "unique_consecutive",
-        "unique_dim",
-        "_unique2",
-        "bincount",
+        *("nonzero", "nonzero_numpy", "argwhere", "masked_select", "unique", "unique_consecutive"),
+        *("unique_dim", "_unique2", "bincount"),
     }
 )
 
@@ -154,44 +147,18 @@ def member_index(node: fx.Node, modules: Mapping[str, nn.Module]) -> int | None:
 
 _DROPOUTS = frozenset(
     {
-        "dropout",
-        "dropout1d",
-        "dropout2d",
-        "dropout3d",
-        "alpha_dropout",
-        "feature_alpha_dropout",
-        "feature_dropout",
-        "native_dropout",
+        *("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout"),
+        *("feature_alpha_dropout", "feature_dropout", "native_dropout"),
     }
 )
 """Dropouts, which draw nothing if their probability is 0."""
 
 _RANDOM = _DROPOUTS | {
-    "rand",
-    "rand_like",
-    "randn",
-    "randn_like",
-    "randint",
-    "randint_like",
-    "randperm",
-    "bernoulli",
-    "multinomial",
-    "normal",
-    "poisson",
-    "binomial",
-    "random",
-    "uniform",
-    "exponential",
-    "geometric",
-    "cauchy",
-    "log_normal",
-    "gumbel_softmax",
-    "rrelu",
-    "rrelu_with_noise",
-    "fractional_max_pool2d",
-    "fractional_max_pool3d",
-    "fractional_max_pool2d_with_indices",
-    "fractional_max_pool3d_with_indices",
+    *("rand", "rand_like", "randn", "randn_like", "randint", "randint_like", "randperm"),
+    *("bernoulli", "multinomial", "normal", "poisson", "binomial", "random", "uniform"),
+    *("exponential", "geometric", "cauchy", "log_normal", "gumbel_softmax", "rrelu"),
+    *("rrelu_with_noise", "fractional_max_pool2d", "fractional_max_pool3d"),
+    *("fractional_max_pool2d_with_indices", "fractional_max_pool3d_with_indices"),
 }
 
 _IN_TRAINING = frozenset({"training", "train"})

@@ -245,15 +245,8 @@ def _check_arguments(found: UserRule, node: RuleNode) -> None:
 
 
 _OWN = (
-    "begin_scope",
-    "dataflow",
-    "emit_func_output",
-    "emit_output",
-    "end_scope",
-    "finalize",
-    "function",
-    "get",
-    "testing_scope",
+    *("begin_scope", "dataflow", "emit_func_output", "emit_output", "end_scope", "finalize"),
+    *("function", "get", "testing_scope"),
 )
 """Builder methods that begin or end a function or a block, which rules must not call."""
 

@@ -30,16 +30,8 @@ Extents = int | Sequence[int]
 
 
 @rule(
-    F.conv1d,
-    F.conv2d,
-    F.conv3d,
-    torch.conv1d,
-    torch.conv2d,
-    torch.conv3d,
-    aten.conv1d.default,
-    aten.conv2d.default,
-    aten.conv3d.default,
-    aten.conv2d.padding,
+    *(F.conv1d, F.conv2d, F.conv3d, torch.conv1d, torch.conv2d, torch.conv3d, aten.conv1d.default),
+    *(aten.conv2d.default, aten.conv3d.default, aten.conv2d.padding),
 )
 def conv(
     b: NodeBuilder,

@@ -111,16 +111,9 @@ def _of_numbers(function: Callable[..., torch.Tensor]) -> Callable[..., Value]:
 
 
 for _function in (
-    torch.tensor,
-    torch.linspace,
-    torch.eye,
-    torch.scalar_tensor,
-    torch.hann_window,
-    torch.hamming_window,
-    aten.linspace.default,
-    aten.eye.default,
-    aten.eye.m,
-    aten.scalar_tensor.default,
+    *(torch.tensor, torch.linspace, torch.eye, torch.scalar_tensor, torch.hann_window),
+    *(torch.hamming_window, aten.linspace.default, aten.eye.default),
+    *(aten.eye.m, aten.scalar_tensor.default),
 ):
     exact(_function, name="constant")(_of_numbers(_function))
 

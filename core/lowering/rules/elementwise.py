@@ -195,13 +195,7 @@ def logit(b: NodeBuilder, input: Value, eps: float | None = None) -> Value:
 
 
 @rule(
-    torch.clamp,
-    torch.clip,
-    "clamp",
-    "clamp_",
-    "clip",
-    aten.clamp.default,
-    aten.clamp.Tensor,
+    *(torch.clamp, torch.clip, "clamp", "clamp_", "clip", aten.clamp.default, aten.clamp.Tensor),
 )
 def clamp(b: NodeBuilder, input: Value, min: Value = None, max: Value = None) -> Value:
     value = input

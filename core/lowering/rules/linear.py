@@ -58,24 +58,9 @@ def bilinear(
 
 
 @rule(
-    torch.matmul,
-    torch.mm,
-    torch.bmm,
-    torch.mv,
-    torch.dot,
-    torch.vdot,
-    operator.matmul,
-    "matmul",
-    "mm",
-    "bmm",
-    "mv",
-    "dot",
-    "__matmul__",
-    aten.matmul.default,
-    aten.mm.default,
-    aten.bmm.default,
-    aten.mv.default,
-    aten.dot.default,
+    *(torch.matmul, torch.mm, torch.bmm, torch.mv, torch.dot, torch.vdot, operator.matmul),
+    *("matmul", "mm", "bmm", "mv", "dot", "__matmul__", aten.matmul.default, aten.mm.default),
+    *(aten.bmm.default, aten.mv.default, aten.dot.default),
 )
 def matmul(b: NodeBuilder, input: Value, other: Value) -> Value:
     if not is_float(dtype_of(input)) and dtype_of(input) == "bool":

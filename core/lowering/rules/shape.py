@@ -139,13 +139,8 @@ def unsqueeze(b: NodeBuilder, input: Value, dim: int) -> Value:
 
 
 @exact(
-    torch.transpose,
-    torch.swapaxes,
-    torch.swapdims,
-    "transpose",
-    "swapaxes",
-    "swapdims",
-    aten.transpose.int,
+    *(torch.transpose, torch.swapaxes, torch.swapdims, "transpose", "swapaxes"),
+    *("swapdims", aten.transpose.int),
 )
 def transpose(b: NodeBuilder, input: Value, dim0: int, dim1: int) -> Value:
     order = list(range(rank_of(input)))
@@ -320,24 +315,10 @@ def attribute(b: NodeBuilder, input: Any, name: str) -> Any:
 
 
 @exact(
-    "contiguous",
-    "clone",
-    "detach",
-    "detach_",
-    "cpu",
-    "requires_grad_",
-    torch.clone,
-    torch.detach,
-    torch.positive,
-    "positive",
-    torch.ops.prims.copy_strided.default,
-    torch.Tensor.contiguous,
-    aten.clone.default,
-    aten.detach.default,
-    aten.alias.default,
-    aten.contiguous.default,
-    aten.lift_fresh_copy.default,
-    nn.Identity,
+    *("contiguous", "clone", "detach", "detach_", "cpu", "requires_grad_", torch.clone),
+    *(torch.detach, torch.positive, "positive", torch.ops.prims.copy_strided.default),
+    *(torch.Tensor.contiguous, aten.clone.default, aten.detach.default, aten.alias.default),
+    *(aten.contiguous.default, aten.lift_fresh_copy.default, nn.Identity),
     name="identity",
 )
 def identity(b: NodeBuilder, input: Value, *args: Any) -> Value:
