@@ -40,12 +40,7 @@ from lowerscope.core.model.formatting import shape_text
 
 
 def as_traced(
-    builder: NodeBuilder,
-    value: Value,
-    shape: tuple[int | str, ...],
-    dtype: str,
-    *,
-    written: bool,
+    builder: NodeBuilder, value: Value, shape: tuple[int | str, ...], dtype: str, *, written: bool
 ) -> Value:
     """Return `value`, checked to have the shape and dtype that torch computed.
 

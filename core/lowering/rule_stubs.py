@@ -116,14 +116,8 @@ _LINEAR = Body(
         "return relax.op.add(y, builder.constant(node.module.bias))",
     ),
 )
-_GELU_OF_MODULE = (
-    'if node.module.approximate != "none":',
-    "    return node.built_in(x)",
-)
-_GELU = (
-    'if approximate != "none":',
-    "    return node.built_in(x, approximate=approximate)",
-)
+_GELU_OF_MODULE = ('if node.module.approximate != "none":', "    return node.built_in(x)")
+_GELU = ('if approximate != "none":', "    return node.built_in(x, approximate=approximate)")
 
 
 def body_of(operator: str, strategy: str, *, unary: bool, module: bool) -> Body:

@@ -77,10 +77,7 @@ def tracer_of(recipe: Recipe, *, exported: bool) -> TracerName:
 
 
 def lower_by_importer(
-    traced: Traced,
-    inputs: Sequence[InputSpec],
-    recipe: Recipe,
-    ranges: dict[str, tuple[int, int]],
+    traced: Traced, inputs: Sequence[InputSpec], recipe: Recipe, ranges: dict[str, tuple[int, int]]
 ) -> LoweredModel:
     """Lower a traced model with the TVM importer that a recipe names.
 

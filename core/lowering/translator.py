@@ -39,13 +39,7 @@ from lowerscope.core.lowering.library_nodes import (
     unknown_among,
 )
 from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, Traced
-from lowerscope.core.lowering.relax_values import (
-    Dimensions,
-    Held,
-    Value,
-    is_dtype,
-    is_tensor,
-)
+from lowerscope.core.lowering.relax_values import Dimensions, Held, Value, is_dtype, is_tensor
 from lowerscope.core.lowering.rule_table import RULES, Missing, Refused
 from lowerscope.core.lowering.torch_traits import (
     bare_name,

@@ -230,9 +230,7 @@ def arguments_of(
         if name not in values:
             if record.required:
                 raise LowerscopeError(
-                    f"the option {name} is missing",
-                    where=where,
-                    todo=f"Give {_described(record)}",
+                    f"the option {name} is missing", where=where, todo=f"Give {_described(record)}"
                 )
             if name in DEFAULTS:
                 arguments[name] = record.default

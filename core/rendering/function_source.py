@@ -155,10 +155,7 @@ def library_call_text(function: LibraryFunction) -> str:
         clone = ".clone()" if function.copies else ""
         read = ", ".join(f"from_dlpack({name}){clone}" for name in passed)
         lines.append(f"    {', '.join(passed)} = {read}  # {kept}")
-    lines += [
-        "    with torch.inference_mode():",
-        f"        made = {_call_text(function)}",
-    ]
+    lines += ["    with torch.inference_mode():", f"        made = {_call_text(function)}"]
     if function.returns:
         lines.append("    return made  # new tensors: their shapes depend on data")
     else:

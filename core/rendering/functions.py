@@ -10,12 +10,7 @@ from tvm import IRModule, relax, tirx
 
 from lowerscope.core.passes.blocks import Composed, Owner
 from lowerscope.core.records.snapshot import FunctionRecord, PieceRecord
-from lowerscope.core.tensorir_parts import (
-    allocated_ids,
-    blocks_in,
-    count_parts,
-    parts_of,
-)
+from lowerscope.core.tensorir_parts import allocated_ids, blocks_in, count_parts, parts_of
 
 
 def function_records(

@@ -17,12 +17,7 @@ import torch
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.recipe import InputSpec
-from lowerscope.core.sources.array_files import (
-    UnreadableArrays,
-    is_archive,
-    read_npy,
-    read_npz,
-)
+from lowerscope.core.sources.array_files import UnreadableArrays, is_archive, read_npy, read_npz
 from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.input_option import ARRAYS, IMAGES
 from lowerscope.core.sources.input_values import LABELS, fitted, from_array, read

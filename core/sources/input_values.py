@@ -344,6 +344,5 @@ def _text(shape: Shape) -> str:
 def _unreadable(path: Path, what: str, error: Exception | None) -> LowerscopeError:
     sentence = str(error or "").strip().partition("\n")[0].partition(". ")[0].rstrip(".: ")
     return LowerscopeError(
-        f"this is not {what}" + (f" ({sentence})" if sentence else ""),
-        where=str(path),
+        f"this is not {what}" + (f" ({sentence})" if sentence else ""), where=str(path)
     )

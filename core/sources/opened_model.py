@@ -15,11 +15,7 @@ from lowerscope.core.nesting import mapped
 from lowerscope.core.random_state import RandomState
 from lowerscope.core.records.snapshot import SourceLine
 from lowerscope.core.sources.environments import Environment
-from lowerscope.core.sources.examples import (
-    ExampleInput,
-    Examples,
-    Signature,
-)
+from lowerscope.core.sources.examples import ExampleInput, Examples, Signature
 
 if TYPE_CHECKING:
     import tvm

@@ -828,11 +828,7 @@ RECORDS: dict[str, dict[str, Rule]] = {
     "TokenArgument": {"name": _name},
     "GraphArgument": {"name": _name, "graph": _record("Graph")},
     "ComplexValue": {"real": _numeral, "imag": _numeral},
-    "NamedArgument": {
-        "name": _argument_name,
-        "arg": _union("Argument"),
-        "kind": _maybe(_integer),
-    },
+    "NamedArgument": {"name": _argument_name, "arg": _union("Argument"), "kind": _maybe(_integer)},
     "Node": {
         "target": _target,
         "inputs": _array(_record("NamedArgument")),

@@ -116,10 +116,7 @@ def _problem(error: BaseException, path: Path, doing: str) -> LowerscopeError:
     if pointed is not None and Path(pointed[1]).is_file():
         where = f"{pointed[1]}:{pointed[2]}"
     details = "".join(
-        [
-            *traceback.format_list(frames),
-            *traceback.format_exception_only(type(error), error),
-        ]
+        [*traceback.format_list(frames), *traceback.format_exception_only(type(error), error)]
     )
     return LowerscopeError(
         f"it fails while it {doing}: {_message(error)}",

@@ -81,9 +81,7 @@ def is_static(value: Any) -> bool:
 
 
 def run_once(
-    graph_module: fx.GraphModule,
-    inputs: tuple[torch.Tensor, ...],
-    lines: Mapping[str, SourceLine],
+    graph_module: fx.GraphModule, inputs: tuple[torch.Tensor, ...], lines: Mapping[str, SourceLine]
 ) -> tuple[dict[str, NodeInfo], dict[str, tuple[str, ...]], Any]:
     """Run `graph_module` on copies of `inputs`.
 

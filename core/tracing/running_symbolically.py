@@ -154,10 +154,7 @@ class _Recorder(fx.Interpreter):
 
 
 def find_demand(
-    model: torch.nn.Module,
-    inputs: Sequence[torch.Tensor],
-    calling: Calling,
-    named: NamedInputs,
+    model: torch.nn.Module, inputs: Sequence[torch.Tensor], calling: Calling, named: NamedInputs
 ) -> LowerscopeError | None:
     """Return why `model` does not take all sizes of a dimension; ``None`` if unknown."""
     symbols = Symbols(named, inputs)

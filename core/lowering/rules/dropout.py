@@ -23,11 +23,7 @@ _TRAINING = "it is in training mode"
     *(nn.AlphaDropout, nn.FeatureAlphaDropout),
 )
 def dropout(
-    b: NodeBuilder,
-    input: Value,
-    p: float = 0.5,
-    training: bool = True,
-    inplace: bool = False,
+    b: NodeBuilder, input: Value, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Value:
     if training and p > 0:
         raise Refused(_TRAINING)

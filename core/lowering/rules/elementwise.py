@@ -70,11 +70,7 @@ _ON_ALL: dict[str, Callable[..., Value]] = {
 }
 """Functions that keep the dtype, even for integers."""
 
-_ROUNDING: dict[str, Callable[..., Value]] = {
-    "ceil": op.ceil,
-    "floor": op.floor,
-    "trunc": op.trunc,
-}
+_ROUNDING: dict[str, Callable[..., Value]] = {"ceil": op.ceil, "floor": op.floor, "trunc": op.trunc}
 """Functions that leave integers unchanged."""
 
 _TESTS: dict[str, Callable[..., Value]] = {
@@ -194,9 +190,7 @@ def logit(b: NodeBuilder, input: Value, eps: float | None = None) -> Value:
     return b.emit(op.log(div(b, value, sub(b, 1, value))))
 
 
-@rule(
-    *(torch.clamp, torch.clip, "clamp", "clamp_", "clip", aten.clamp.default, aten.clamp.Tensor),
-)
+@rule(*(torch.clamp, torch.clip, "clamp", "clamp_", "clip", aten.clamp.default, aten.clamp.Tensor))
 def clamp(b: NodeBuilder, input: Value, min: Value = None, max: Value = None) -> Value:
     value = input
     if min is not None:

@@ -12,12 +12,7 @@ from torch import nn
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast
-from lowerscope.core.lowering.relax_values import (
-    Value,
-    dtype_of,
-    rank_of,
-    shape_of,
-)
+from lowerscope.core.lowering.relax_values import Value, dtype_of, rank_of, shape_of
 from lowerscope.core.lowering.rule_table import Missing, Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import add, mul, sub
 
@@ -243,11 +238,7 @@ def instance_norm_module(b: NodeBuilder, module: Any, input: Value) -> Value:
 
 
 def _normalise(
-    b: NodeBuilder,
-    input: Value,
-    axes: Sequence[int],
-    affine: tuple[Value, Value],
-    eps: float,
+    b: NodeBuilder, input: Value, axes: Sequence[int], affine: tuple[Value, Value], eps: float
 ) -> Value:
     """Return `input` with mean 0 and variance 1 over `axes`, scaled and shifted."""
     centred = sub(b, input, b.emit(op.mean(input, list(axes), keepdims=True)))

@@ -373,12 +373,7 @@ def aten_cdist(b: NodeBuilder, x1: Value, x2: Value, p: float, compute_mode: Any
 
 @rule(F.pairwise_distance, torch.pairwise_distance, aten.pairwise_distance.default)
 def pairwise_distance(
-    b: NodeBuilder,
-    x1: Value,
-    x2: Value,
-    p: float = 2.0,
-    eps: float = 1e-6,
-    keepdim: bool = False,
+    b: NodeBuilder, x1: Value, x2: Value, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Value:
     return vector_norm(b, add(b, sub(b, x1, x2), eps), p, -1, keepdim)
 

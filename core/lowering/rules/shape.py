@@ -119,13 +119,7 @@ def unflatten_module(b: NodeBuilder, module: nn.Unflatten, input: Value) -> Valu
     return unflatten(b, input, module.dim, list(module.unflattened_size))
 
 
-@exact(
-    torch.squeeze,
-    "squeeze",
-    aten.squeeze.default,
-    aten.squeeze.dim,
-    aten.squeeze.dims,
-)
+@exact(torch.squeeze, "squeeze", aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)
 def squeeze(b: NodeBuilder, input: Value, dim: int | Sequence[int] | None = None) -> Value:
     shape = shape_of(input)
     wanted = range(len(shape)) if dim is None else _axes(dim, len(shape))

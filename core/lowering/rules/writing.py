@@ -95,12 +95,7 @@ def scatter_add(b: NodeBuilder, input: Value, dim: int, index: Value, src: Value
 _REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
 
 
-@exact(
-    torch.scatter_reduce,
-    "scatter_reduce",
-    "scatter_reduce_",
-    aten.scatter_reduce.two,
-)
+@exact(torch.scatter_reduce, "scatter_reduce", "scatter_reduce_", aten.scatter_reduce.two)
 def scatter_reduce(
     b: NodeBuilder,
     input: Value,
@@ -187,12 +182,7 @@ def index_copy(b: NodeBuilder, input: Value, dim: int, index: Value, source: Val
     return scatter(b, input, axis, _along(b, index, axis, source), source)
 
 
-@exact(
-    torch.index_fill,
-    "index_fill",
-    "index_fill_",
-    aten.index_fill.int_Scalar,
-)
+@exact(torch.index_fill, "index_fill", "index_fill_", aten.index_fill.int_Scalar)
 def index_fill(b: NodeBuilder, input: Value, dim: int, index: Value, value: Any) -> Value:
     axis = axis_of(dim, rank_of(input))
     extents = list(shape_of(input))
@@ -261,11 +251,7 @@ def _put_where(b: NodeBuilder, input: Value, axis: int, mask: Value, values: Val
 
 @exact(torch.index_put, "index_put", "index_put_", aten.index_put.default)
 def index_put(
-    b: NodeBuilder,
-    input: Value,
-    indices: Sequence[Value],
-    values: Value,
-    accumulate: bool = False,
+    b: NodeBuilder, input: Value, indices: Sequence[Value], values: Value, accumulate: bool = False
 ) -> Value:
     masks = [place for place, each in enumerate(indices) if each is not None]
     if len(masks) == 1 and dtype_of(indices[masks[0]]) == "bool" and not accumulate:

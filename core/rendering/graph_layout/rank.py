@@ -183,10 +183,7 @@ def _topological_order(successors: list[list[int]], predecessors: list[list[int]
 
 
 def _compact_ranks(
-    order: list[int],
-    successors: list[list[int]],
-    predecessors: list[list[int]],
-    span: list[int],
+    order: list[int], successors: list[list[int]], predecessors: list[list[int]], span: list[int]
 ) -> list[int]:
     """Return longest-path ranks, with vertices moved down where that shortens edges."""
     layers = [0] * len(order)

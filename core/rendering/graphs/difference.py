@@ -33,10 +33,7 @@ class FunctionGraph:
 
 
 def graph_difference(
-    old: FunctionGraph,
-    new: FunctionGraph,
-    metrics: TextMetrics,
-    check: Callable[[], None],
+    old: FunctionGraph, new: FunctionGraph, metrics: TextMetrics, check: Callable[[], None]
 ) -> tuple[GraphRecord, tuple[NodeDifference, ...]]:
     """Draw both graphs as one, and list their nodes.
 

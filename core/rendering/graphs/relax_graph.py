@@ -14,13 +14,7 @@ from tvm import IRModule, ir, relax, tirx
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.passes.bindings import Matches
-from lowerscope.core.relax_bindings import (
-    Bound,
-    bound_in,
-    callee_of,
-    entity_of,
-    relax_functions,
-)
+from lowerscope.core.relax_bindings import Bound, bound_in, callee_of, entity_of, relax_functions
 from lowerscope.core.rendering.graphs.boxes import graph_record
 from lowerscope.core.rendering.graphs.difference import FunctionGraph
 from lowerscope.core.rendering.graphs.hierarchy import (

@@ -68,11 +68,7 @@ class FunctionText:
     """Writer of one function."""
 
     def __init__(
-        self,
-        scope: BuilderScope,
-        constants: ConstantText,
-        fresh: FreshNames,
-        lines: ProgramLines,
+        self, scope: BuilderScope, constants: ConstantText, fresh: FreshNames, lines: ProgramLines
     ) -> None:
         self._program = scope
         self._scope = BuilderScope(scope)

@@ -296,10 +296,7 @@ _CALLS: dict[str, Callable[[NumpyExpressions, Any], Written]] = {
 }
 
 
-_RESERVED = (
-    *("np", "math", "ml_dtypes", "range", "max", "min", "abs", "type", "int"),
-    *HELPERS,
-)
+_RESERVED = (*("np", "math", "ml_dtypes", "range", "max", "min", "abs", "type", "int"), *HELPERS)
 
 _REDUCED = tirx.IterVar.CommReduce
 
