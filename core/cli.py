@@ -55,7 +55,7 @@ from lowerscope.core.sources.spec import source_kind, source_path
 from lowerscope.core.user_paths import check_not_read, user_path
 
 if TYPE_CHECKING:
-    from lowerscope.core.export.pictures import Painter
+    from lowerscope.core.export.folder import Painter
     from lowerscope.core.pipeline import Pipeline
 
 COMMANDS = (

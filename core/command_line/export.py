@@ -64,7 +64,7 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         See `core.export.folder.export`; or if there is no export of a requested name.
     """
     from lowerscope.core.export import folder
-    from lowerscope.core.export.pictures import check_kinds
+    from lowerscope.core.export.folder import check_kinds
 
     wanted = parse_wanted(options.what)
     kinds = tuple(each.strip() for each in options.picture.split(","))

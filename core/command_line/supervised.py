@@ -24,7 +24,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.running import running_call
 
 if TYPE_CHECKING:
-    from lowerscope.core.export.pictures import Painter
+    from lowerscope.core.export.folder import Painter
 
 _DIE_WITH_PARENT = 1
 """Option of Linux's ``prctl`` that sets the signal a process gets when its parent ends."""

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import torch
 
-from lowerscope.core.comparing.numpy_reference import in_dtype_of
 from lowerscope.core.comparing.verdicts import Verdict, judge
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.calling import check_registered
+from lowerscope.core.execution.building import check_registered
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.model.queries import AgreementQuery, answers
@@ -18,7 +17,7 @@ from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.agreement import AgreementRecord, SampleRun
 from lowerscope.core.records.run import FAILING
-from lowerscope.core.running.sides import precise_of, reference_of
+from lowerscope.core.running.sides import in_dtype_of, precise_of, reference_of
 from lowerscope.core.sources.input_sets import InputSet, Sample, open_set
 from lowerscope.core.stages import Stages
 

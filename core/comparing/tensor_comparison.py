@@ -11,10 +11,9 @@ import msgspec
 import numpy as np
 import torch
 
-from lowerscope.core.comparing.elements import CHUNK, elements
 from lowerscope.core.comparing.tensor_values import as_array, histogram_of, statistics_of
 from lowerscope.core.comparing.tolerances import EXACT, Tolerance, Tolerances
-from lowerscope.core.comparing.verdicts import difference, tolerance_for
+from lowerscope.core.comparing.verdicts import CHUNK, difference, elements, tolerance_for
 from lowerscope.core.records.comparison import Comparison, TensorPlace, Window
 
 _WHOLE_MOST = 2.0**63

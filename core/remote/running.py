@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from lowerscope.core.comparing.numpy_reference import in_dtype_of
-from lowerscope.core.comparing.prediction import predict
 from lowerscope.core.comparing.verdicts import judge
 from lowerscope.core.dimensions import Sizes, runs_of, sizes_text
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.calling import external_functions, is_registered
+from lowerscope.core.execution.building import external_functions, is_registered
 from lowerscope.core.execution.running import Reference
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.measuring import Measuring
@@ -24,19 +22,30 @@ from lowerscope.core.records.remote import Remote, RemoteMachine
 from lowerscope.core.records.run import RunPart, RunRecord, with_times
 from lowerscope.core.records.times import RunTimes, side_times
 from lowerscope.core.relax_bindings import own_function
-from lowerscope.core.remote.execution import RemoteExecution
 from lowerscope.core.remote.machine import (
     check_runs_there,
     machine_of_server,
     use_threads_there,
 )
-from lowerscope.core.remote.session import Session, session
-from lowerscope.core.remote.shipping import ship
+from lowerscope.core.remote.session import RemoteExecution, Session, session, ship
 from lowerscope.core.remote.tracker import Tracker
+from lowerscope.core.running.kept_run import LastRun
 from lowerscope.core.running.memory_plan import planned_memory
-from lowerscope.core.running.runs import SizedRun, measure_again, record_of, run_all, times_of
-from lowerscope.core.running.sides import inputs_at, measure_reference, precise_of, reference_of
-from lowerscope.core.running.values import LastRun
+from lowerscope.core.running.runs import (
+    SizedRun,
+    measure_again,
+    predict,
+    record_of,
+    run_all,
+    times_of,
+)
+from lowerscope.core.running.sides import (
+    in_dtype_of,
+    inputs_at,
+    measure_reference,
+    precise_of,
+    reference_of,
+)
 from lowerscope.core.stages import Stages
 
 QUICKLY = Measuring(warm_up=1, repeats=1)
