@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from lowerscope.core import cli
 from lowerscope.core.command_line import console
-from lowerscope.core.command_line.interrupts import PATIENCE, ended_soon
+from lowerscope.core.command_line.tune import PATIENCE, ended_soon
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.running import running_call
 
@@ -83,7 +83,7 @@ def run_supervised(arguments: Sequence[str], painter: Callable[[], Painter] | No
         See `cli.main`.
     """
     if not hasattr(os, "fork"):
-        with ended_soon("stopped", cli.ERROR):
+        with ended_soon("stopped", console.ERROR):
             return cli.leave(cli.main(arguments, painter))
     if arguments[0] != "run":
         return _Supervised(arguments, painter).code
@@ -95,7 +95,7 @@ def run_supervised(arguments: Sequence[str], painter: Callable[[], Painter] | No
             return run.code
         console.say("running once more with guarded memory, to see who spoils it")
         _Supervised([*arguments, "--guarded", "--calls", str(file)], painter, file)
-        return cli.ERROR
+        return console.ERROR
     finally:
         os.close(file)
 
@@ -145,10 +145,10 @@ class _Supervised:
         except KeyboardInterrupt:
             return self._stop()
         outcome = self._outcome
-        if outcome.finished and not (outcome.silent and outcome.code == cli.ERROR):
+        if outcome.finished and not (outcome.silent and outcome.code == console.ERROR):
             return int(outcome.code)
         self._explain(status)
-        return cli.ERROR
+        return console.ERROR
 
     def _stop(self) -> int:
         """Stop the process, or kill it, and report the current call."""
@@ -165,10 +165,10 @@ class _Supervised:
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(self._child, signal.SIGKILL)
             os.waitpid(self._child, 0)
-        if outcome.finished and (self._file is None or outcome.code != cli.ERROR):
+        if outcome.finished and (self._file is None or outcome.code != console.ERROR):
             return int(outcome.code)
         console.say(f"stopped {place}".rstrip())
-        return cli.ERROR
+        return console.ERROR
 
     def _place(self) -> str:
         """Return a description of the current call of a ``run``; empty if it is in none."""
@@ -227,10 +227,10 @@ def _run_in_child(
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         if os.getppid() != parent:  # the parent has already ended
-            os._exit(cli.ERROR)
+            os._exit(console.ERROR)
     console.watch_streams()
     _watch_exits(outcome)
-    code, process, lost = cli.ERROR, os.getpid(), False
+    code, process, lost = console.ERROR, os.getpid(), False
     try:
         code = cli.main(arguments, painter)
     except SystemExit as end:  # of --help

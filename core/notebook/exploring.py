@@ -10,8 +10,11 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from lowerscope.core.command_line.recipe_from_options import recipe_from
-from lowerscope.core.command_line.recipe_options import OneLineParser, add_recipe_options
+from lowerscope.core.command_line.recipe_options import (
+    OneLineParser,
+    add_recipe_options,
+    recipe_from,
+)
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.model.queries import GraphQuery, RunQuery, SnapshotQuery
 from lowerscope.core.notebook.window import open_window
@@ -80,15 +83,15 @@ class Exploration:
 
     def relax(self) -> str:
         """Return the script of the module before its passes."""
-        from lowerscope.core.command_line.showing import show_relax
+        from lowerscope.core.command_line.showing import show_stage
 
-        return show_relax(_pipeline(), self.recipe, "", as_json=False)
+        return show_stage(_pipeline(), self.recipe, "relax")
 
     def tensorir(self, function: str = "") -> str:
         """Return the script of the module after its passes, or of one of its functions."""
-        from lowerscope.core.command_line.showing import show_tensorir
+        from lowerscope.core.command_line.showing import show_stage
 
-        return show_tensorir(_pipeline(), self.recipe, function, as_json=False)
+        return show_stage(_pipeline(), self.recipe, "tensorir", function)
 
     def run(self) -> RunRecord:
         """Build and run it, compare with torch, and time both."""
