@@ -87,10 +87,7 @@ _OPENING = ("run", "rule", "show", "compare", "export", "passes", "schedule", "t
 def recipe_of_command(arguments: Sequence[str]) -> Recipe:
     """Return the recipe of a command of `COMMANDS`, such as ``run FILE …``.
 
-    Raises
-    ------
-    LowerscopeError
-        If it cannot be read, or opens no source.
+    Raises a `LowerscopeError` if it cannot be read, or opens no source.
     """
     options = parse(arguments)
     if getattr(options, "source", None) is None:
@@ -103,10 +100,7 @@ def recipe_of_command(arguments: Sequence[str]) -> Recipe:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the options of one of `COMMANDS`.
 
-    Raises
-    ------
-    LowerscopeError
-        If they cannot be read.
+    Raises a `LowerscopeError` if they cannot be read.
     """
     return _parser().parse_args(arguments)
 

@@ -66,10 +66,7 @@ def add_compare_options(parser: OneLineParser) -> None:
 def recipes_of(options: argparse.Namespace) -> tuple[Recipe, ...]:
     """Return a recipe for each combination of the values of `SEVERAL` options.
 
-    Raises
-    ------
-    LowerscopeError
-        If an option cannot be read, or ``--schedule`` names no file.
+    Raises a `LowerscopeError` if an option cannot be read, or ``--schedule`` names no file.
     """
     for name in options.schedules or ():
         if name in (UNSCHEDULED, RULES, TUNED) or name.endswith(".json"):

@@ -102,14 +102,7 @@ def take_any_text() -> None:
 
 
 def _stream(name: str) -> TextIO | None:
-    """Return `sys.stdout` or `sys.stderr`, ready for any text.
-
-    Raises
-    ------
-    Lost
-        If its descriptor is not the one that the process was started with, or this process is a
-        fork made by the user's code.
-    """
+    """Return `sys.stdout` or `sys.stderr`, ready for any text."""
     descriptor = {"stdout": 1, "stderr": 2}[name]
     if descriptor in _own and (
         _identity(descriptor) != _own[descriptor] or os.getpid() != _own_process

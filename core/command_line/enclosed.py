@@ -57,6 +57,8 @@ def run_enclosed(
     Its output files are written to a folder of the sandbox, and copied to their destinations when
     the command has ended: see `core.sandbox_output`.
 
+    Raises a `LowerscopeError` if there is no sandbox here, or the output cannot be copied.
+
     Parameters
     ----------
     arguments
@@ -68,11 +70,6 @@ def run_enclosed(
     -------
     int or None
         ``None`` if this process is to run the command: no sandbox is requested, or it is in one.
-
-    Raises
-    ------
-    LowerscopeError
-        If there is no sandbox here, or the output cannot be copied.
     """
     if sandbox.is_inside():
         sandbox.enter()

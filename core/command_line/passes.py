@@ -61,10 +61,7 @@ def recipe_of_catalogue(options: argparse.Namespace) -> Recipe:
 def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
     """Return the exit code, 2 if a step could not be applied, and the text to print.
 
-    Raises
-    ------
-    LowerscopeError
-        If options conflict, or there is no such step or function.
+    Raises a `LowerscopeError` if options conflict, or there is no such step or function.
     """
     if options.function and options.step is None:
         raise LowerscopeError(
@@ -98,10 +95,7 @@ def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
 def check_passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> None:
     """Check that the passes named by ``--pass`` exist, before anything is opened.
 
-    Raises
-    ------
-    LowerscopeError
-        If one does not.
+    Raises a `LowerscopeError` if one does not.
     """
     given = getattr(options, "steps", ())
     if not given:
@@ -159,10 +153,7 @@ def _difference(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace)
 def moment_of(label: str, records: Sequence[PassRecord]) -> Moment:
     """Return the moment after the pass with a number in the list, such as ``4`` or ``3.17``.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is none.
+    Raises a `LowerscopeError` if there is none.
     """
     if label == "0":
         return Moment(clock="passes", index=0)

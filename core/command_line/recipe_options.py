@@ -261,10 +261,7 @@ MOST_THREADS = 1024
 def recipe_from(options: argparse.Namespace) -> Recipe:
     """Return the recipe of the options of `add_recipe_options` and ``options.source``.
 
-    Raises
-    ------
-    LowerscopeError
-        If an option cannot be read.
+    Raises a `LowerscopeError` if an option cannot be read.
     """
     if options.source.endswith(SUFFIX):
         return _of_session(options, user_path(options.source).absolute())
@@ -354,10 +351,7 @@ def _of_session(options: argparse.Namespace, path: Path) -> Recipe:
 def check_threads(count: int) -> None:
     """Raise if the number of threads is out of range.
 
-    Raises
-    ------
-    LowerscopeError
-        With the accepted range.
+    Raises a `LowerscopeError` with the accepted range.
     """
     if not 0 <= count <= MOST_THREADS:
         raise LowerscopeError(
@@ -370,10 +364,7 @@ def check_threads(count: int) -> None:
 def parse_override(text: str) -> Override:
     """Read ``PATTERN=STRATEGY``.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no pattern, or no such strategy.
+    Raises a `LowerscopeError` if there is no pattern, or no such strategy.
     """
     pattern, _, name = text.rpartition("=")
     strategy = next((each for each in STRATEGIES if each == name.strip()), None)

@@ -294,10 +294,7 @@ def _per_node(stages: Stages, record: RunRecord) -> tuple[NodeReport, ...]:
 def check_report_option(options: argparse.Namespace) -> None:
     """Check that the report can be written, before anything is run.
 
-    Raises
-    ------
-    LowerscopeError
-        If it cannot, or this kind of run has no report.
+    Raises a `LowerscopeError` if it cannot, or this kind of run has no report.
     """
     if options.html and getattr(options, "inputs_set", ""):
         raise LowerscopeError(
@@ -312,10 +309,7 @@ def check_report_option(options: argparse.Namespace) -> None:
 def write_wanted_report(options: argparse.Namespace, variants: Sequence[Variant]) -> list[str]:
     """Write the report if one is requested; return a line on it.
 
-    Raises
-    ------
-    LowerscopeError
-        If it cannot be written.
+    Raises a `LowerscopeError` if it cannot be written.
     """
     if not options.html:
         return []

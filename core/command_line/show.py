@@ -59,10 +59,8 @@ def add_show_options(parser: OneLineParser) -> None:
 def show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
     """Return 0, and a stage, or the values of a tensor, as text or as JSON.
 
-    Raises
-    ------
-    LowerscopeError
-        If the options conflict, or there is no such function, node or tensor.
+    Raises a `LowerscopeError` if the options conflict, or there is no such function, node or
+    tensor.
     """
     from lowerscope.core.command_line.showing import show_stage, show_values
 

@@ -111,10 +111,7 @@ def add_tune_options(parser: OneLineParser) -> None:
 def tune(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
     """Run ``lowerscope tune``; an interrupt ends it with the results so far.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function, or none that can be tuned.
+    Raises a `LowerscopeError` if there is no such function, or none that can be tuned.
     """
     for name, number in (("--trials", options.trials), ("--slowest", options.slowest)):
         if not 0 <= number <= MOST_TRIALS:

@@ -31,12 +31,8 @@ MOST_UNREAD = 10
 def agreement(stages: Stages, recipe: Recipe, path: str, progress: Progress) -> AgreementRecord:
     """Build once, run each sample of a set on both implementations, and compare.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such set, the model cannot be built, or no sample can be run.
-    Cancelled
-        If the user has cancelled it.
+    Raises a `LowerscopeError` if there is no such set, the model cannot be built, or no sample can
+    be run.
     """
     stages.check_runs_here("a set of inputs is run")
     loaded, lowered = stages.loaded, stages.lowered
@@ -130,13 +126,7 @@ class _Tally:
         return self._classes[best] if len(self._classes) == scores else str(best)
 
     def record(self, path: str, reference: str) -> AgreementRecord:
-        """Return the record of the accumulated results.
-
-        Raises
-        ------
-        LowerscopeError
-            Of the first sample, if none could be run.
-        """
+        """Return the record of the accumulated results."""
         if not self._runs:
             raise self._unread[0]
         runs = self._runs

@@ -52,17 +52,14 @@ from lowerscope.core.stages import Stages
 def module_difference(old: Stages, new: Stages, sides: tuple[Side, Side]) -> DifferenceRecord:
     """Compare two modules, function by function.
 
+    Raises a `LowerscopeError` if there is no module at one of the moments.
+
     Parameters
     ----------
     old, new
         The stages of the recipe of either side.
     sides
         The two sides.
-
-    Raises
-    ------
-    LowerscopeError
-        If there is no module at one of the moments.
     """
     labels = labels_of(old, new, sides)
     before, after = side_module(old, sides[0]), side_module(new, sides[1])
@@ -176,10 +173,7 @@ def graphs_difference(
 
     The boxes stand for bindings of the module that the new side was lowered to.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no module at one of the moments.
+    Raises a `LowerscopeError` if there is no module at one of the moments.
     """
     labels = labels_of(old, new, sides)
     before = function_graph(side_module(old, sides[0]), function, _side_origins(old, sides[0]))
@@ -321,10 +315,7 @@ def _are_cached(
 def difference(query: DifferenceQuery, pipeline: Pipeline, job: Progress) -> DifferenceRecord:
     """Return the difference of two modules, function by function.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no module at one of the moments.
+    Raises a `LowerscopeError` if there is no module at one of the moments.
     """
     old, new = (pipeline.stages(each.recipe, job) for each in (query.old, query.new))
     return module_difference(old, new, (query.old, query.new))
@@ -336,10 +327,7 @@ def answer_graph_difference(
 ) -> GraphDifference:
     """Return the difference of the data flow of a Relax function, laid out.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no module at one of the moments.
+    Raises a `LowerscopeError` if there is no module at one of the moments.
     """
     sides = query.old, query.new
     old, new = (pipeline.stages(each.recipe, job) for each in sides)

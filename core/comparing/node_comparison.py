@@ -153,10 +153,7 @@ class NodeParts:
 def torch_tensor(value: Any, part: Part) -> torch.Tensor:
     """Return torch's tensor of a node's value.
 
-    Raises
-    ------
-    NotCompared
-        If there is none.
+    Raises `NotCompared` if there is none.
     """
     for step in part.path:
         value = value[step]
@@ -299,10 +296,7 @@ class NodesAlone:
     def run(self, name: str, values: TorchValues) -> RunAlone:
         """Run a node of `reads` alone, all of whose calls have been recorded.
 
-        Raises
-        ------
-        NotCompared
-            If it cannot be run so, or fails.
+        Raises `NotCompared` if it cannot be run so, or fails.
         """
         made: dict[int, list[Any]] = {}
         given = tuple(

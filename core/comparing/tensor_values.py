@@ -187,16 +187,13 @@ def constant_records(stages: Stages) -> tuple[ParameterRecord, ...]:
 def find_tensor(stages: Stages, name: str) -> torch.Tensor:
     """Return the tensor `name`: ``linear0.weight``, ``linear0_weight`` or ``constant_0``.
 
+    Raises a `LowerscopeError` if there is none of this name, with the existing names.
+
     Parameters
     ----------
     name
         Of a parameter or buffer of the model, of a constant of the Relax module, or of an input;
         or its id, such as ``param:linear0.weight``.
-
-    Raises
-    ------
-    LowerscopeError
-        If there is none of this name, with the existing names.
     """
     kind, _, rest = name.partition(":")
     wanted = rest if kind in KINDS else name
@@ -240,10 +237,7 @@ def _is_cached(query: ValuesQuery, pipeline: Pipeline, job: Progress) -> bool:
 def values(query: ValuesQuery, pipeline: Pipeline, job: Progress) -> ValuesRecord:
     """Return statistics of the values of a parameter, a buffer, a constant or an input.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is none of that name.
+    Raises a `LowerscopeError` if there is none of that name.
     """
     stages, name = pipeline.stages(query.recipe, job), query.name
     stages.loaded  # noqa: B018 - an input is known by its values
@@ -255,10 +249,7 @@ def values(query: ValuesQuery, pipeline: Pipeline, job: Progress) -> ValuesRecor
 def save_values(query: SaveValuesQuery, pipeline: Pipeline, job: Progress) -> str:
     """Write a tensor to a ``.npy`` file, replacing an existing one; return the file's path.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such tensor, or the file cannot be written.
+    Raises a `LowerscopeError` if there is no such tensor, or the file cannot be written.
     """
     tensor = find_tensor(pipeline.stages(query.recipe, job), query.name)
     return save_array(as_array(tensor), query.file)
@@ -267,10 +258,7 @@ def save_values(query: SaveValuesQuery, pipeline: Pipeline, job: Progress) -> st
 def save_array(array: np.ndarray[Any, Any], file: str) -> str:
     """Write `array` as ``.npy``, replacing an existing file; return its absolute path.
 
-    Raises
-    ------
-    LowerscopeError
-        If the file cannot be written.
+    Raises a `LowerscopeError` if the file cannot be written.
     """
     path = user_path(file).absolute()
     try:

@@ -40,15 +40,12 @@ def build(
 ) -> BuiltModel:
     """Compile `module` with TVM's default pipeline.
 
+    Raises a `LowerscopeError` if TVM fails.
+
     Parameters
     ----------
     instruments
         Notified of each pass.
-
-    Raises
-    ------
-    LowerscopeError
-        If TVM fails.
     """
     start = time.perf_counter()
     try:
@@ -179,10 +176,7 @@ def load_text(missing: dict[str, tuple[str, ...]]) -> str:
 def check_registered(module: tvm.IRModule, known: Collection[str] = ()) -> None:
     """Raise unless every function that `module` calls by name is registered, or `known`.
 
-    Raises
-    ------
-    LowerscopeError
-        With the code `MISSING` and the names.
+    Raises a `LowerscopeError` with the code `MISSING` and the names.
     """
     missing = missing_functions(module, known)
     if missing:

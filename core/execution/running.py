@@ -68,10 +68,7 @@ class Execution:
     def call(self) -> Any:
         """Run once and return the result of the virtual machine.
 
-        Raises
-        ------
-        LowerscopeError
-            If the run fails, with TVM's reason.
+        Raises a `LowerscopeError` if the run fails, with TVM's reason.
         """
         try:
             return self._function(*self._inputs)
@@ -144,6 +141,8 @@ def _leaves(value: Any) -> Iterator[Any]:
 class Reference:
     """A copy of a torch model in eval mode, with copies of its inputs.
 
+    Raises a `LowerscopeError` if the model cannot be copied.
+
     Parameters
     ----------
     seed
@@ -152,11 +151,6 @@ class Reference:
         The call of the model with `inputs`; ``None`` for by position.
     side
         The implementation that runs it.
-
-    Raises
-    ------
-    LowerscopeError
-        If the model cannot be copied.
     """
 
     def __init__(

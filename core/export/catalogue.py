@@ -247,10 +247,7 @@ class ExportRecord(msgspec.Struct, frozen=True, kw_only=True):
 def parse_wanted(texts: Iterable[str]) -> tuple[Wanted, ...]:
     """Parse ``module,function:dense`` and the like; return the default for no texts.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no export of a name.
+    Raises a `LowerscopeError` if there is no export of a name.
     """
     names = [each.strip() for text in texts for each in text.split(",") if each.strip()]
     if not names:

@@ -41,11 +41,8 @@ def compiled_files(stages: Stages) -> Iterator[File]:
     Constants are in the library. Parameters that are arguments of ``main`` are in
     ``arguments.npz``, as are the inputs.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no C compiler to link with; or a function that the model calls is registered
-        by a file that cannot be copied.
+    Raises a `LowerscopeError` if there is no C compiler to link with; or a function that the model
+    calls is registered by a file that cannot be copied.
     """
     stages.check_runs_here("a library is linked")
     _check_compiler()
@@ -112,10 +109,7 @@ def _check_compiler() -> None:
 def registering_files(stages: Stages) -> list[Path]:
     """Return the user's files that register functions called by the model.
 
-    Raises
-    ------
-    LowerscopeError
-        If one is a file of rules: it imports Lowerscope.
+    Raises a `LowerscopeError` if one is a file of rules: it imports Lowerscope.
     """
     called = set(external_functions(stages.completed))
     left, found = set(called), []
@@ -139,15 +133,13 @@ def registering_files(stages: Stages) -> list[Path]:
 def library_entries(library: Mapping[str, LibraryFunction], own: str = "") -> list[str]:
     """Return the lines of a table of functions by name, to be registered with TVM.
 
+    Raises a `LowerscopeError` if a function calls, or contains, a value without an expression; it
+    is named.
+
     Parameters
     ----------
     own
         The name of the module of the user's file in the program; empty if it has none.
-
-    Raises
-    ------
-    LowerscopeError
-        If a function calls, or contains, a value without an expression; it is named.
     """
     lines: list[str] = []
     for name, function in library.items():
@@ -195,10 +187,7 @@ def _call(function: LibraryFunction, own: str) -> str:
 def function_text(called: Callable[..., Any], own: str = "") -> str:
     """Return an expression for a function of torch, of Python's, or of the user's file.
 
-    Raises
-    ------
-    _NotWritten
-        If there is none.
+    Raises `_NotWritten` if there is none.
     """
     if isinstance(called, torch._ops.OpOverload):
         return attribute("torch.ops", *str(called).split("."))

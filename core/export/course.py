@@ -28,15 +28,13 @@ _NAMES = {
 def write_course(folder: Path, *, force: bool) -> tuple[Path, ...]:
     """Write the files of `resources/help/course` to a folder, with parameters and a picture.
 
+    Raises a `LowerscopeError` if a file exists and `force` is not given, or the folder cannot be
+    written.
+
     Parameters
     ----------
     force
         Overwrite existing files.
-
-    Raises
-    ------
-    LowerscopeError
-        If a file exists and `force` is not given, or the folder cannot be written.
     """
     sources = sorted((HELP / "course").glob("*.py"))
     names = (*(source.name for source in sources), PARAMETERS, PICTURE)

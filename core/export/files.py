@@ -81,10 +81,7 @@ _DEVICES = frozenset(
 def check_absent(folder: Path, names: Sequence[str], replacing: Sequence[str] = ()) -> None:
     """Raise if files exist other than those of `replacing`.
 
-    Raises
-    ------
-    LowerscopeError
-        With the code `EXISTS`, and the existing files.
+    Raises a `LowerscopeError` with the code `EXISTS`, and the existing files.
     """
     there = [name for name in names if _is_there(folder / name)]
     if set(there) - set(replacing):
@@ -101,10 +98,7 @@ def check_absent(folder: Path, names: Sequence[str], replacing: Sequence[str] = 
 def write_files(folder: Path, files: Sequence[File]) -> tuple[Path, ...]:
     """Write files to a folder, replacing existing ones; return their paths.
 
-    Raises
-    ------
-    LowerscopeError
-        If one cannot be written; an existing one is then unchanged.
+    Raises a `LowerscopeError` if one cannot be written; an existing one is then unchanged.
     """
     remove_leftovers()
     for file in files:

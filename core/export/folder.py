@@ -133,6 +133,9 @@ def export(
 
     Nothing is written before all of it is made.
 
+    Raises a `LowerscopeError` if a file exists and `force` is not given (code `EXISTS`), or is one
+    that was read, or the folder cannot be written; if the recipe's steps fail.
+
     Parameters
     ----------
     force
@@ -154,12 +157,6 @@ def export(
     -------
     Exported
         The files, and the exports left out with the reasons.
-
-    Raises
-    ------
-    LowerscopeError
-        If a file exists and `force` is not given (code `EXISTS`), or is one that was read, or
-        the folder cannot be written; if the recipe's steps fail.
     """
     told, wanted = progress or Silent(), wanted or parse_wanted(())
     stages = pipeline.stages(recipe, told)
@@ -297,10 +294,7 @@ def session_zip(stages: Stages, recipe: Recipe, layout: Layout) -> Iterator[File
     Schedules that tuning has found on this machine are stored in its recipe; trust in files that
     may run code has to be given again when it is opened.
 
-    Raises
-    ------
-    LowerscopeError
-        If a file of the recipe does not exist, or the model is in none.
+    Raises a `LowerscopeError` if a file of the recipe does not exist, or the model is in none.
     """
     source = recipe.source
     if is_in_memory(recipe):
@@ -329,13 +323,7 @@ def session_zip(stages: Stages, recipe: Recipe, layout: Layout) -> Iterator[File
 
 
 def _with_tuned(stages: Stages, recipe: Recipe) -> Recipe:
-    """Return a recipe with the schedules found by tuning, which another machine lacks.
-
-    Raises
-    ------
-    LowerscopeError
-        If the steps could not be applied.
-    """
+    """Return a recipe with the schedules found by tuning, which another machine lacks."""
     if not applies_tuned(recipe):
         return recipe
     transformed = stages.transformed
@@ -385,6 +373,8 @@ def picture_files(
 ) -> Iterator[File]:
     """Yield a graph in each of some formats.
 
+    Raises a `LowerscopeError` if there is no such graph or part, or no painter.
+
     Parameters
     ----------
     name
@@ -393,11 +383,6 @@ def picture_files(
         Of `LEVELS`.
     part
         A module, for its content, or a node, for its neighbourhood; empty for all.
-
-    Raises
-    ------
-    LowerscopeError
-        If there is no such graph or part, or no painter.
     """
     metrics = DEFAULT if painter is None else painter.metrics()
     which = cast(GraphName, GRAPHS[name])
@@ -446,10 +431,7 @@ def _painted(painter: Painter, graph: GraphRecord, name: str, kind: str, title: 
 def check_kinds(kinds: Sequence[str]) -> None:
     """Reject unknown formats.
 
-    Raises
-    ------
-    LowerscopeError
-        With the known ones.
+    Raises a `LowerscopeError` with the known ones.
     """
     wrong = next((each for each in kinds if each not in PICTURES), None)
     if wrong is not None:

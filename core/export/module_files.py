@@ -168,10 +168,7 @@ def parameter_files(stages: Stages) -> Iterator[File]:
 
     Those of bfloat16, which NumPy does not have, are float32.
 
-    Raises
-    ------
-    LowerscopeError
-        If there are none.
+    Raises a `LowerscopeError` if there are none.
     """
     arguments = {variable.name for variable in stages.completed["main"].params}
     values = {name: value for name, value in stages.parameters.items() if name in arguments}
@@ -254,10 +251,7 @@ def schedule_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]
     They are those that were applied to the model, by hand or by rules; and the recipe's other
     schedules. Programs of the latter fetch blocks by name.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is none, or none of that function.
+    Raises a `LowerscopeError` if there is none, or none of that function.
     """
     applied: dict[str, Applied] = {
         each.schedule.function: each for step in stages.transformed.schedules for each in step

@@ -85,10 +85,7 @@ def template(path: Path) -> Template:
 def write_report(file: str, variants: Sequence[Variant]) -> Path:
     """Write a report atomically, replacing an existing file; return its path.
 
-    Raises
-    ------
-    LowerscopeError
-        If the file cannot be written.
+    Raises a `LowerscopeError` if the file cannot be written.
     """
     path = user_path(file).absolute()
     page = report_html(variants, datetime.now().astimezone())
@@ -102,10 +99,7 @@ def write_report(file: str, variants: Sequence[Variant]) -> Path:
 def check_report(file: str) -> None:
     """Reject a file that a report cannot be written to, before anything is run.
 
-    Raises
-    ------
-    LowerscopeError
-        If its folder does not exist, or it is a folder itself.
+    Raises a `LowerscopeError` if its folder does not exist, or it is a folder itself.
     """
     path = user_path(file).absolute()
     try:

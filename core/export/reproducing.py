@@ -93,10 +93,8 @@ class Reproduction:
 def reproduction(stages: Stages, recipe: Recipe) -> Reproduction:
     """Return the program that reproduces a recipe.
 
-    Raises
-    ------
-    LowerscopeError
-        If a step fails, or a part of it cannot be written as code; it is named.
+    Raises a `LowerscopeError` if a step fails, or a part of it cannot be written as code; it is
+    named.
     """
     if is_in_memory(recipe):
         raise not_in_a_file(recipe.source.spec)

@@ -58,10 +58,7 @@ class Exploration:
     def open(self) -> None:
         """Open a window on it, a process of its own, and return once it is shown.
 
-        Raises
-        ------
-        LowerscopeError
-            If it does not start, with its output.
+        Raises a `LowerscopeError` if it does not start, with its output.
         """
         open_window(self._parcel, self.recipe)
 
@@ -119,6 +116,9 @@ def explore(
 ) -> Exploration:
     """Explore a model in memory, in a window or inline in a notebook.
 
+    Raises a `LowerscopeError` if the model cannot be pickled, a choice does not exist, or the
+    window does not start.
+
     Parameters
     ----------
     model
@@ -133,11 +133,6 @@ def explore(
     **choices
         The options of the command line, with ``_`` for ``-``: ``lowering="te"``,
         ``pipeline="fuse"``, ``schedule="rules"``, ``target="native"``, ``override=["relu=te"]``.
-
-    Raises
-    ------
-    LowerscopeError
-        If the model cannot be pickled, a choice does not exist, or the window does not start.
     """
     name = title or type(model).__name__
     explored = Exploration(pack(model, inputs, name), name, choices)

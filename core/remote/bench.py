@@ -82,10 +82,7 @@ class RemoteBench(Bench):
     def compiled(self, function: tirx.PrimFunc, target: tvm.target.Target) -> Any:
         """Compile here, and upload the result.
 
-        Raises
-        ------
-        LowerscopeError
-            If TVM cannot compile it.
+        Raises a `LowerscopeError` if TVM cannot compile it.
         """
         assert self._session is not None, "it connects before it is asked to measure"
         try:
@@ -147,15 +144,12 @@ CANDIDATE = 20.0
 def measurer_of(remote: Remote | None, threads: int, progress: Progress) -> LocalMeasurer:
     """Return the measurer for this machine, or for another one.
 
+    Raises a `LowerscopeError` if there is no tracker, or no server with the key.
+
     Parameters
     ----------
     threads
         As in a recipe.
-
-    Raises
-    ------
-    LowerscopeError
-        If there is no tracker, or no server with the key.
     """
     if remote is None:
         return LocalMeasurer(progress.check)

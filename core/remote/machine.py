@@ -21,10 +21,8 @@ from lowerscope.core.target_catalogue import lacks, target_records
 def remote_state(remote: Remote, progress: Progress) -> RemoteState:
     """Return the state of a tracker, and the machine behind its key if a server of it is free.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no tracker, no server with the key, or the server has another version.
+    Raises a `LowerscopeError` if there is no tracker, no server with the key, or the server has
+    another version.
     """
     with Tracker(remote) as tracker:
         keys = tracker.keys()
@@ -62,10 +60,7 @@ def machine_of_server(opened: Session) -> RemoteMachine:
 def check_runs_there(target: tvm.target.Target, machine: RemoteMachine, where: str) -> None:
     """Reject a target that is not the server's, as far as that is known.
 
-    Raises
-    ------
-    LowerscopeError
-        With the target to choose.
+    Raises a `LowerscopeError` with the target to choose.
     """
     if not machine.target:
         return

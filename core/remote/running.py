@@ -72,19 +72,15 @@ def run_remotely(
 ) -> RunRecord:
     """Build here, run on a server at each size, and compare with torch here.
 
+    Raises a `LowerscopeError` if a Python function is called, there is no server, or the build or a
+    run fails.
+
     Parameters
     ----------
     before
         An earlier run of the same module; all of it but a `part` is reused.
     quick
         Measure one call of each implementation.
-
-    Raises
-    ------
-    LowerscopeError
-        If a Python function is called, there is no server, or the build or a run fails.
-    Cancelled
-        If the user has cancelled it.
     """
     sizes = runs_of(recipe)
     known = before if part == "verdict" else None
@@ -115,10 +111,7 @@ def measure_remotely(
 ) -> tuple[tuple[RunTimes, ...], ...]:
     """Return the times of recipes of one source on one server, each at each of its sizes.
 
-    Raises
-    ------
-    LowerscopeError
-        If a build or a run fails, or the server is lost.
+    Raises a `LowerscopeError` if a build or a run fails, or the server is lost.
     """
     found = []
     with session(remote, progress) as opened:
@@ -132,10 +125,7 @@ def measure_remotely(
 def check_shippable(stages: Stages) -> None:
     """Reject a model that calls functions of this process, which cannot be sent.
 
-    Raises
-    ------
-    LowerscopeError
-        With the functions, and their callers.
+    Raises a `LowerscopeError` with the functions, and their callers.
     """
     module = stages.completed
     outside = {

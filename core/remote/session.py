@@ -103,20 +103,15 @@ class Session:
     def call(self, doing: str, work: Callable[[], T], seconds: float | None = None) -> T:
         """Run `work`, which calls the server, with a time limit, and return its result.
 
+        Raises a `LowerscopeError` if it failed on the server, took too long, or the server was
+        lost: that with the code `LOST`.
+
         Parameters
         ----------
         doing
             Description of the work, for error messages.
         seconds
             Time limit; that of one answer for ``None``.
-
-        Raises
-        ------
-        LowerscopeError
-            If it failed on the server, took too long, or the server was lost: that with the code
-            `LOST`.
-        Cancelled
-            If the user has cancelled it.
         """
         limit = self.remote.timeout if seconds is None else seconds
         until = time.monotonic() + limit
@@ -223,17 +218,12 @@ _ON_THE_SERVER = "Error caught from RPC call"
 def session(remote: Remote, progress: Progress, wait: float = WAIT) -> Iterator[Session]:
     """Connect to a server of a key; it is released at the end.
 
+    Raises a `LowerscopeError` if there is no tracker, no server, or the server has another version.
+
     Parameters
     ----------
     wait
         Seconds to wait for a busy one.
-
-    Raises
-    ------
-    LowerscopeError
-        If there is no tracker, no server, or the server has another version.
-    Cancelled
-        If the user has cancelled it.
     """
     progress.report(f"Connecting to {remote.title}")
     opened = Session(remote, progress, wait)
@@ -255,10 +245,7 @@ _LLVM = "ffi.Module.load_from_file.ll"
 def ship(session: Session, executable: relax.VMExecutable) -> Any:
     """Upload an executable, and return the server's module for a virtual machine.
 
-    Raises
-    ------
-    LowerscopeError
-        If the server can neither link nor compile it.
+    Raises a `LowerscopeError` if the server can neither link nor compile it.
     """
     return _shipped(session, executable.export_library, lambda: _as_llvm(session, executable))
 
@@ -266,10 +253,7 @@ def ship(session: Session, executable: relax.VMExecutable) -> Any:
 def ship_function(session: Session, built: tvm.runtime.Executable) -> Any:
     """Upload a single compiled function, and return the server's module.
 
-    Raises
-    ------
-    LowerscopeError
-        If the server can neither link nor compile it.
+    Raises a `LowerscopeError` if the server can neither link nor compile it.
     """
     return _shipped(session, built.export_library, lambda: _upload_llvm(session, built.mod))
 

@@ -136,15 +136,12 @@ def call_guarded(
 ) -> tuple[Breach, ...]:
     """Call a function with its tensors in guarded pages, and return its illegal writes.
 
+    Raises `OSError` if the system cannot allocate the pages.
+
     Parameters
     ----------
     written
         The arguments that it writes. The others must stay unchanged.
-
-    Raises
-    ------
-    OSError
-        If the system cannot allocate the pages.
     """
     guarded: Mapping[int, _Guarded] = {
         index: _Guarded(value)
@@ -179,10 +176,7 @@ SKIP_RUN = 1
 def guarded_run(stages: Stages, progress: Progress) -> GuardedRun:
     """Run once on the traced inputs, with guarded memory for each call.
 
-    Raises
-    ------
-    LowerscopeError
-        If a function is missing, or the build fails.
+    Raises a `LowerscopeError` if a function is missing, or the build fails.
     """
     stages.check_runs_here("memory is guarded")
     lowered, module = stages.lowered, stages.completed

@@ -103,10 +103,7 @@ class KeptRun:
     def comparison(self, place: TensorPlace, tolerances: Tolerances) -> Comparison:
         """Return the comparison of a tensor with torch's: see `core.comparing.tensor_comparison`.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is no such place.
+        Raises a `LowerscopeError` if there is no such place.
         """
         sides = self._sides(place)
         ours, theirs = sides.ours, sides.theirs
@@ -143,10 +140,8 @@ class KeptRun:
     ) -> Window:
         """Return a window of the tensor at a place: see `core.comparing.tensor_comparison`.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is no such place, or neither its values nor torch's are available.
+        Raises a `LowerscopeError` if there is no such place, or neither its values nor torch's are
+        available.
         """
         sides = self._sides(place)
         ours = None if sides.ours is None else sides.ours.value
@@ -160,10 +155,7 @@ class KeptRun:
     def array(self, place: TensorPlace, side: Saved) -> np.ndarray[Any, Any]:
         """Return a tensor, or the difference of both, as an array.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is none.
+        Raises a `LowerscopeError` if there is none.
         """
         sides = self._sides(place)
         ours = None if sides.ours is None else sides.ours.value
@@ -330,10 +322,7 @@ class LastRun:
     def of(self, stages: Stages) -> KeptRun:
         """Return the last run, if it was of these stages.
 
-        Raises
-        ------
-        LowerscopeError
-            With the code ``"not-kept"`` if it was not.
+        Raises a `LowerscopeError` with the code ``"not-kept"`` if it was not.
         """
         _ = stages.loaded
         if self.kept is None or self.kept.key != stages.run_key:
@@ -349,10 +338,7 @@ class LastRun:
 def comparison(query: ComparisonQuery, pipeline: Pipeline, job: Progress) -> Comparison:
     """Return the statistics of a tensor of the last run and of torch's.
 
-    Raises
-    ------
-    LowerscopeError
-        As `LastRun.of`, and if there is no such tensor.
+    Raises a `LowerscopeError` as `LastRun.of`, and if there is no such tensor.
     """
     stages = pipeline.stages(query.recipe, job)
     kept = pipeline.part(LastRun).of(stages)
@@ -364,10 +350,7 @@ def comparison(query: ComparisonQuery, pipeline: Pipeline, job: Progress) -> Com
 def answer_window(query: WindowQuery, pipeline: Pipeline, job: Progress) -> Window:
     """Return a window of a tensor of the last run, and of torch's: see `WindowQuery`.
 
-    Raises
-    ------
-    LowerscopeError
-        As `comparison`, and if no values are cached.
+    Raises a `LowerscopeError` as `comparison`, and if no values are cached.
     """
     stages = pipeline.stages(query.recipe, job)
     kept = pipeline.part(LastRun).of(stages)
@@ -380,10 +363,8 @@ def answer_window(query: WindowQuery, pipeline: Pipeline, job: Progress) -> Wind
 def save_run_values(query: SaveRunValuesQuery, pipeline: Pipeline, job: Progress) -> str:
     """Write a tensor of the last run as ``.npy``; return the file's path.
 
-    Raises
-    ------
-    LowerscopeError
-        As `comparison`, if there are no such values, and if it cannot be written.
+    Raises a `LowerscopeError` as `comparison`, if there are no such values, and if it cannot be
+    written.
     """
     stages = pipeline.stages(query.recipe, job)
     kept = pipeline.part(LastRun).of(stages)
@@ -396,10 +377,7 @@ def save_run_values(query: SaveRunValuesQuery, pipeline: Pipeline, job: Progress
 def step_of_run(query: RunStepQuery, pipeline: Pipeline, job: Progress) -> RunStep:
     """Return the inputs and outputs of a call of the last run: see `RunStepQuery`.
 
-    Raises
-    ------
-    LowerscopeError
-        As `comparison`, and if there is no such call.
+    Raises a `LowerscopeError` as `comparison`, and if there is no such call.
     """
     stages = pipeline.stages(query.recipe, job)
     kept = pipeline.part(LastRun).of(stages).values.calls.get(query.call)

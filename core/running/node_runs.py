@@ -69,11 +69,6 @@ def node_runs(
         Most instrumented runs that are timed; torch's nodes are timed unless it is 1.
     keep
         Bytes of the run's values that are cached.
-
-    Raises
-    ------
-    Cancelled
-        If the user has cancelled it.
     """
     lowered, traced = stages.lowered, stages.traced
     run = WatchedRun(stages, inputs, keep)
@@ -270,6 +265,8 @@ class WatchedRun:
     ) -> Watched:
         """Run once, and process the values.
 
+        Raises a `LowerscopeError`: see `calls.watched`.
+
         Parameters
         ----------
         note
@@ -279,11 +276,6 @@ class WatchedRun:
             would slow it down; or at once, if they cannot be cached.
         progress
             Notified of each call before it begins.
-
-        Raises
-        ------
-        LowerscopeError
-            See `calls.watched`.
         """
         waiting: list[int] = []
 
@@ -317,11 +309,6 @@ class WatchedRun:
             The result of `run`, which counts as one of them if there is no time for others.
         repeats
             At most.
-
-        Raises
-        ------
-        Cancelled
-            If the user has cancelled it.
         """
         once = max(sum(seen.seconds), 1e-6)
         count = min(repeats, int(BUDGET / once)) if self._is_pure else 1
@@ -466,6 +453,9 @@ def watched(
 ) -> Watched:
     """Run once and return the results for each call.
 
+    Raises a `LowerscopeError` if the run fails, or its calls are not those of `calls` in order, as
+    with branches.
+
     Parameters
     ----------
     took
@@ -477,11 +467,6 @@ def watched(
         Filled with the called functions by event.
     progress
         Notified of each call before it begins.
-
-    Raises
-    ------
-    LowerscopeError
-        If the run fails, or its calls are not those of `calls` in order, as with branches.
     """
     seen = _Watch(calls, took, begins, progress)
     if functions is not None:

@@ -70,11 +70,6 @@ def torch_ms(stages: Stages, names: Sequence[str], seed: int, progress: Progress
     -------
     float or None
         ``None`` if the nodes call nothing.
-
-    Raises
-    ------
-    Cancelled
-        Between two calls.
     """
     traced = stages.traced
     if traced is None or not names:
@@ -110,11 +105,6 @@ def torch_times(
     """Return the median time of each node that calls something, in milliseconds, by name.
 
     For a graph that torch cannot run node by node, up to the failing node.
-
-    Raises
-    ------
-    Cancelled
-        Between two nodes.
     """
     names = [node.name for node in traced.graph_module.graph.nodes]
     walk = Walk(traced.graph_module, inputs, seed, ())

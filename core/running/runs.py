@@ -137,10 +137,7 @@ def followed_outputs(
 ) -> tuple[torch.Tensor, ...]:
     """Run once, as `Execution.outputs`, and notify `progress` of each call, in `calls_told`.
 
-    Raises
-    ------
-    LowerscopeError
-        If the run fails; the error names the call.
+    Raises a `LowerscopeError` if the run fails; the error names the call.
     """
     follower = Follower(named.calls, progress)
     progress.at_call(0, False)
@@ -189,6 +186,9 @@ def run_all(
 
     Without named dimensions it runs once.
 
+    Raises a `LowerscopeError` if a function is missing, the build or a run fails, or a size is out
+    of range, which is checked before the build.
+
     Parameters
     ----------
     before
@@ -202,12 +202,6 @@ def run_all(
     -------
     tuple
         The record, and the cached values; ``None`` if the calls of the run are unknown.
-
-    Raises
-    ------
-    LowerscopeError
-        If a function is missing, the build or a run fails, or a size is out of range, which is
-        checked before the build.
     """
     check_runs_here(stages.target)
     sizes = runs_of(recipe)
@@ -264,10 +258,7 @@ def measure_again(
 ) -> RunRecord:
     """Return an earlier run of the same module with its times measured again.
 
-    Raises
-    ------
-    LowerscopeError
-        If a run fails.
+    Raises a `LowerscopeError` if a run fails.
     """
     times = []
     with stages.running():
