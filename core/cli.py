@@ -106,13 +106,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None) -> int:
-    """Run one of `COMMANDS` and return the exit code.
-
-    Parameters
-    ----------
-    painter
-        Creates the painter of graphs.
-    """
+    """Run one of `COMMANDS` and return the exit code."""
     options = argparse.Namespace(source="")
     console.take_any_text()
     try:

@@ -59,13 +59,6 @@ def run_enclosed(
 
     Raises a `LowerscopeError` if there is no sandbox here, or the output cannot be copied.
 
-    Parameters
-    ----------
-    arguments
-        Of the command.
-    parse
-        Parses them.
-
     Returns
     -------
     int or None

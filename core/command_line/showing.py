@@ -61,10 +61,6 @@ def show_stage(
     ----------
     function
         The one to show; empty for all of them, and for the bytecode of ``main``.
-    node
-        For the stage ``"translation"``: the node whose translation is shown.
-    show_meta
-        With the values of constants, for the whole of a module.
     """
     stages = pipeline.stages(recipe)
     if stage in ("relax", "tensorir"):

@@ -44,10 +44,6 @@ class _Outcome(ctypes.Structure):
     ----------
     finished
         Whether the command is done, and its output has been written.
-    code
-        Its exit code then.
-    lost
-        Whether its output streams are gone.
     silent
         Whether an interrupt has discarded further messages.
     stopping
@@ -76,11 +72,6 @@ def run_supervised(arguments: Sequence[str], painter: Callable[[], Painter] | No
 
     A ``run`` that has crashed is repeated with guarded memory, to find the call that corrupts
     memory. Where processes cannot be forked, the command ends this one.
-
-    Parameters
-    ----------
-    painter
-        See `cli.main`.
     """
     if not hasattr(os, "fork"):
         with ended_soon("stopped", console.ERROR):
@@ -105,18 +96,12 @@ class _Supervised:
 
     Parameters
     ----------
-    arguments
-        Of the command.
-    painter
-        See `cli.main`.
     file
         Descriptor of the file in which a ``run`` writes its current call; ``None`` for other
         commands.
 
     Attributes
     ----------
-    code
-        The exit code of the command.
     signal
         The signal that has ended the process before the command was done; 0 if none has.
     """

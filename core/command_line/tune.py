@@ -40,13 +40,6 @@ def ended_soon(text: str, code: int) -> Iterator[None]:
 
     Python handles an interrupt between two calls, and a call of TVM may take many seconds. Child
     processes end with it; leftover files are removed at the next start.
-
-    Parameters
-    ----------
-    text
-        Message printed then.
-    code
-        The exit code.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -53,13 +53,6 @@ def module_difference(old: Stages, new: Stages, sides: tuple[Side, Side]) -> Dif
     """Compare two modules, function by function.
 
     Raises a `LowerscopeError` if there is no module at one of the moments.
-
-    Parameters
-    ----------
-    old, new
-        The stages of the recipe of either side.
-    sides
-        The two sides.
     """
     labels = labels_of(old, new, sides)
     before, after = side_module(old, sides[0]), side_module(new, sides[1])
@@ -108,13 +101,7 @@ def _only(module: tvm.IRModule, names: set[str]) -> tvm.IRModule:
 
 
 def _new_lines(function: FunctionDifference, span: Span, *, indented: bool) -> set[int]:
-    """Return the changed or added lines of a function, from 1.
-
-    Parameters
-    ----------
-    indented
-        Whether lines that differ in indentation only are included.
-    """
+    """Return the changed or added lines of a function, from 1."""
     count = span.last - span.first + 1
     old, new = function.old.split("\n"), function.new.split("\n")
     # The script of a function begins with its decorators, which a span may leave out.
@@ -344,10 +331,6 @@ def constant_differences(
 
     Parameters
     ----------
-    old, new
-        The stages of either side.
-    before, after
-        The function on either side.
     same_text
         Whether both have the same text: then constants are paired in order, otherwise by name.
     """

@@ -81,17 +81,7 @@ def fields_of(found: Found | None, own: Found | None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Part:
-    """A compared tensor of a node's value.
-
-    Attributes
-    ----------
-    path
-        Its path in torch's value.
-    type
-        In Relax.
-    source
-        The call that computes it in a run.
-    """
+    """A compared tensor of a node's value."""
 
     node: str
     path: tuple[Any, ...]
@@ -239,14 +229,10 @@ class NodesAlone:
 
     Parameters
     ----------
-    arguments
-        Of ``main``.
     functions
         The called functions by event, as `calls.watched` fills it in.
     nodes_of
         The ids of the nodes that a call computes, by call.
-    progress
-        Notified of each call before it begins.
 
     Attributes
     ----------
@@ -388,11 +374,6 @@ class NodeComparison:
 
     A node's value in the run is compared first, and right after it the value that the node gives in
     isolation: torch's values are cached no longer than that.
-
-    Attributes
-    ----------
-    in_run, alone
-        Findings by node.
     """
 
     def __init__(
@@ -416,13 +397,7 @@ class NodeComparison:
         self._values = TorchValues(traced.graph_module, inputs, seed, uses)
 
     def take(self, index: int, tensors: Sequence[torch.Tensor], stale: str = "") -> None:
-        """Compare the results of a call; once for each call.
-
-        Parameters
-        ----------
-        stale
-            Why these are not the values of its nodes, if so.
-        """
+        """Compare the results of a call; once for each call."""
         for part in self._parts.given_by(index):
             name = part.node
             if stale:

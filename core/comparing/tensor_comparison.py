@@ -168,12 +168,8 @@ def window(
 
     Parameters
     ----------
-    ours, theirs
-        At least one of them is given.
     leading, area, cells
         As in `WindowParams`; the area is top, left, rows and columns.
-    reason
-        Why there is nothing to compare.
     """
     if not reason and ours is not None and theirs is not None and not comparable(ours, theirs):
         reason = difference(ours, theirs, tolerances).reason

@@ -37,12 +37,6 @@ class Elements:
     relative
         The gap divided by the magnitude of the reference, 0 where that is at most ``atol``;
         infinite where the gap is.
-    outside
-        Whether it is out of tolerance.
-    same
-        Whether both are the same.
-    finite
-        Whether both are finite.
     """
 
     signed: torch.Tensor
@@ -158,8 +152,6 @@ class Difference:
     reason
         One line on the difference, or on why the result is inconclusive, non-finite values first;
         empty if all elements are finite and match.
-    finite
-        Number of elements that are finite on both sides.
     not_finite
         Counts of NaN and infinity, ``"3 NaN, 1 infinity"``, and those of the reference; empty for
         none.

@@ -36,10 +36,6 @@ class LlvmLine:
     ----------
     text
         Without debug information and metadata for LLVM's own passes.
-    block
-        Label of the block that it is in; empty for the lines that begin and end the function.
-    label
-        Whether it is the block's label.
     location
         Number of the ``DILocation`` that is attached to it; 0 if there is none.
     """
@@ -185,8 +181,6 @@ def assembly_of(
     ----------
     library
         The LLVM IR of the library, as TVM writes it.
-    functions
-        Those of the library, by name.
     piece
         Those to write, in this order. Constants and jump tables that they use come before them.
     """

@@ -41,11 +41,6 @@ def build(
     """Compile `module` with TVM's default pipeline.
 
     Raises a `LowerscopeError` if TVM fails.
-
-    Parameters
-    ----------
-    instruments
-        Notified of each pass.
     """
     start = time.perf_counter()
     try:

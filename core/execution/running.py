@@ -42,8 +42,6 @@ class Execution:
 
     Parameters
     ----------
-    entry
-        Name of the Relax function to call.
     inputs
         Contiguous tensors on the CPU; TVM reads a copy of those that are torch's.
     """
@@ -145,8 +143,6 @@ class Reference:
 
     Parameters
     ----------
-    seed
-        Set before the run whose outputs are used.
     calling
         The call of the model with `inputs`; ``None`` for by position.
     side

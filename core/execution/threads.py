@@ -15,13 +15,7 @@ from lowerscope.core.records.times import were_taken
 
 
 def use_threads(count: int) -> int:
-    """Set the number of threads of torch and TVM, 0 for all of the machine's.
-
-    Returns
-    -------
-    int
-        The number of threads that both use now.
-    """
+    """Set the number of threads of torch and TVM, 0 for all; return the number that both use."""
     count = min(count or MACHINE, MACHINE)
     torch.set_num_threads(count)
     tvm.get_global_func("runtime.config_threadpool")(1, count)
@@ -50,13 +44,7 @@ _COUNTED_TWICE = ("guest", "guest_nice")
 
 
 class ProcessorUse:
-    """Measurement of processor use, started on creation.
-
-    Attributes
-    ----------
-    processors
-        Number of processors that this process may use.
-    """
+    """Measurement of processor use, started on creation."""
 
     def __init__(self) -> None:
         self._usable = usable_processors()

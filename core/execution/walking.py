@@ -25,8 +25,6 @@ class Walk:
         It is copied, as a run may change its tensors.
     inputs
         The values of its placeholders, in order; they are not changed.
-    seed
-        Set before the first node.
     wanted
         The nodes whose values are needed. They are cached, as they were just after the node, until
         they have been taken.
@@ -100,8 +98,6 @@ class TorchValues:
 
     Parameters
     ----------
-    graph_module, inputs, seed
-        As of `Walk`.
     uses
         Number of future uses of a node's value, by node.
     """

@@ -30,11 +30,6 @@ def write_course(folder: Path, *, force: bool) -> tuple[Path, ...]:
 
     Raises a `LowerscopeError` if a file exists and `force` is not given, or the folder cannot be
     written.
-
-    Parameters
-    ----------
-    force
-        Overwrite existing files.
     """
     sources = sorted((HELP / "course").glob("*.py"))
     names = (*(source.name for source in sources), PARAMETERS, PICTURE)

@@ -18,15 +18,7 @@ from lowerscope.core.files.atomic_write import atomic_file, remove_leftovers
 
 @dataclass(frozen=True)
 class File:
-    """An output file.
-
-    Attributes
-    ----------
-    name
-        Relative path.
-    write
-        Writes it to a given path.
-    """
+    """An output file."""
 
     name: str
     write: Callable[[Path], object]

@@ -75,14 +75,8 @@ class Exported:
 
     Attributes
     ----------
-    paths
-        The files.
-    left_out
-        Exports that could not be written, and why.
     complete
         Whether no export requested by name is among these.
-    notes
-        Remarks on the files.
     """
 
     paths: tuple[Path, ...]
@@ -138,25 +132,14 @@ def export(
 
     Parameters
     ----------
-    force
-        Overwrite existing files.
     read
         Files that are never overwritten, besides those that the model was loaded from.
     replacing
         Files that may be overwritten without `force`.
     painted
         Files that others will write to the folder, which must not exist either.
-    wanted
-        By default `catalogue.DEFAULT`.
     record
         Of a run for the report; without one, it is run.
-    layout
-        Of the window, for the session.
-
-    Returns
-    -------
-    Exported
-        The files, and the exports left out with the reasons.
     """
     told, wanted = progress or Silent(), wanted or parse_wanted(())
     stages = pipeline.stages(recipe, told)
@@ -377,10 +360,6 @@ def picture_files(
 
     Parameters
     ----------
-    name
-        Of `GRAPHS`.
-    level
-        Of `LEVELS`.
     part
         A module, for its content, or a node, for its neighbourhood; empty for all.
     """

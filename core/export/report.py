@@ -52,13 +52,7 @@ from lowerscope.resources import REPORT
 
 
 def report_html(variants: Sequence[Variant], made: datetime) -> str:
-    """Return a report on one run, or on several variants side by side.
-
-    Parameters
-    ----------
-    made
-        The local time.
-    """
+    """Return a report on one run, or on several variants side by side."""
     when = made.strftime("%Y-%m-%d %H:%M %Z").strip()
     return template(REPORT / "report.html").render(
         title=source_name(variants[0].recipe),

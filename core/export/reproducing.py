@@ -80,8 +80,6 @@ class Reproduction:
         For `ARRAYS`; empty if no such file is needed.
     module
         For `MODULE`: the module before the passes if no program can make it; empty for none.
-    files
-        To be copied.
     """
 
     program: str

@@ -36,13 +36,6 @@ class Exploration:
 
     It is a snapshot of the model at the call of `explore`. Results are computed in this process and
     cached; records are plain, frozen values. A notebook displays the graph and the scripts.
-
-    Attributes
-    ----------
-    title
-        The model's title.
-    recipe
-        All choices; see `core.recipe`.
     """
 
     def __init__(self, parcel: Parcel, title: str, choices: dict[str, Any]) -> None:

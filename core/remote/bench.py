@@ -27,11 +27,6 @@ class RemoteBench(Bench):
     """Bench with a session on a server; a lost server is replaced by another one.
 
     A candidate may have killed the server that was lost with it: it is not retried.
-
-    Parameters
-    ----------
-    threads
-        For the server to use; 0 for all that it has.
     """
 
     is_here = False
@@ -145,11 +140,6 @@ def measurer_of(remote: Remote | None, threads: int, progress: Progress) -> Loca
     """Return the measurer for this machine, or for another one.
 
     Raises a `LowerscopeError` if there is no tracker, or no server with the key.
-
-    Parameters
-    ----------
-    threads
-        As in a recipe.
     """
     if remote is None:
         return LocalMeasurer(progress.check)

@@ -79,8 +79,6 @@ def run_remotely(
     ----------
     before
         An earlier run of the same module; all of it but a `part` is reused.
-    quick
-        Measure one call of each implementation.
     """
     sizes = runs_of(recipe)
     known = before if part == "verdict" else None

@@ -50,8 +50,6 @@ class Session:
 
     Attributes
     ----------
-    remote
-        The requested remote.
     address
         ``host:port`` of the server.
     is_over
@@ -108,8 +106,6 @@ class Session:
 
         Parameters
         ----------
-        doing
-            Description of the work, for error messages.
         seconds
             Time limit; that of one answer for ``None``.
         """
@@ -219,11 +215,6 @@ def session(remote: Remote, progress: Progress, wait: float = WAIT) -> Iterator[
     """Connect to a server of a key; it is released at the end.
 
     Raises a `LowerscopeError` if there is no tracker, no server, or the server has another version.
-
-    Parameters
-    ----------
-    wait
-        Seconds to wait for a busy one.
     """
     progress.report(f"Connecting to {remote.title}")
     opened = Session(remote, progress, wait)
@@ -330,13 +321,7 @@ _NOTHING = 1e-6
 
 
 class RemoteExecution:
-    """An executable on a server, with its inputs set.
-
-    Parameters
-    ----------
-    module
-        As `shipping.ship` returns it.
-    """
+    """An executable on a server, with its inputs set."""
 
     def __init__(self, session: Session, module: Any) -> None:
         self._session = session

@@ -129,11 +129,6 @@ class Tracker:
         """Return host, port and match key of a server reserved for this client.
 
         Raises a `LowerscopeError` if there is none with the key, or none was free in time.
-
-        Parameters
-        ----------
-        wait
-            Seconds to wait for a busy one.
         """
         key = self._remote.key
         until = time.monotonic() + wait

@@ -36,13 +36,7 @@ class BytecodeLine:
 
 
 def bytecode_of(executable: str, name: str) -> tuple[BytecodeLine, ...]:
-    """Return the bytecode of one function; empty if there is no such function.
-
-    Parameters
-    ----------
-    executable
-        As TVM prints it.
-    """
+    """Return the bytecode of one function; empty if there is no such function."""
     lines = executable.split("\n")
     begin = next((i for i, line in enumerate(lines) if line == f"@{name}:"), None)
     if begin is None:
@@ -108,8 +102,6 @@ class BoundCall:
     gives
         Location of its value: its last arguments, into which it is written, or the return value;
         empty if unknown.
-    values
-        Number of tensors of the value.
     """
 
     binding: str
@@ -221,11 +213,6 @@ class CallsOf:
 
     def source_of(self, binding: str, item: int = 0) -> tuple[int, int] | None:
         """Return the call that gives the value of a binding of the built module.
-
-        Parameters
-        ----------
-        item
-            Index of the tensor, if the value is a tuple.
 
         Returns
         -------
@@ -403,13 +390,7 @@ class Owners:
         return self._calls_for.get(entity, ())
 
     def source_of(self, binding: str, item: int = 0) -> tuple[int, int] | str:
-        """Return call and tensor of the value of a binding before the passes, or why there is none.
-
-        Parameters
-        ----------
-        item
-            Index of the tensor, if the value is a tuple.
-        """
+        """Return call and tensor of a binding's value before the passes, or why there is none."""
         binding = self._named(binding)
         fate = self.fates.get(binding)
         if binding in self._made_anew:

@@ -52,8 +52,6 @@ class Breach:
         Whether that is an output of the call, and not a read-only argument.
     side
         ``"before"`` or ``"behind"`` the tensor, or ``"inside"`` a read-only one.
-    count
-        Number of changed bytes.
     distance
         Bytes between the tensor and the nearest of them; inside, of the first from its begin.
     """

@@ -79,15 +79,7 @@ class _Sides:
 
 @dataclass
 class KeptRun:
-    """Cached values of a run; for a source without torch, of its calls only.
-
-    Attributes
-    ----------
-    key
-        Of the run: see `Stages.run_key`.
-    in_run
-        Findings by node.
-    """
+    """Cached values of a run; for a source without torch, of its calls only."""
 
     key: str
     values: KeptValues
@@ -308,13 +300,7 @@ def _no_such_place(place: TensorPlace) -> LowerscopeError:
 
 
 class LastRun:
-    """The last run of a pipeline.
-
-    Attributes
-    ----------
-    kept
-        Its values; ``None`` before it, and if its calls are unknown.
-    """
+    """The last run of a pipeline."""
 
     def __init__(self) -> None:
         self.kept: KeptRun | None = None
@@ -504,10 +490,6 @@ def run_step(stages: Stages, kept: KeptCall, call: int, lines: tuple[int, int]) 
 
     Parameters
     ----------
-    kept
-        Its cached inputs and outputs.
-    call
-        Its index.
     lines
         The first and the last line of the bytecode of ``main`` to include, from 1.
     """

@@ -35,8 +35,6 @@ class KeptTensor:
         Of a tensor beyond the budget; for others they are computed on demand.
     source
         The call that wrote it; ``None`` for inputs and weights.
-    checksum
-        Of the bytes of a tensor beyond the budget.
     """
 
     shape: tuple[int, ...]
@@ -77,16 +75,10 @@ class KeptValues:
 
     Attributes
     ----------
-    budget
-        Bytes that may be copied.
     sources_of
         Returns the calls that gave the inputs of a call, in order, if known.
     given
         Addresses of weights and inputs, which are never written.
-    calls
-        By index.
-    size
-        Bytes that were copied.
     """
 
     budget: int

@@ -67,8 +67,6 @@ def node_runs(
     ----------
     repeats
         Most instrumented runs that are timed; torch's nodes are timed unless it is 1.
-    keep
-        Bytes of the run's values that are cached.
     """
     lowered, traced = stages.lowered, stages.traced
     run = WatchedRun(stages, inputs, keep)
@@ -190,8 +188,6 @@ def call_runs(
     places
         As in `Watched`: the index of each among all calls. These are in the order of the bytecode,
         one for each call instruction.
-    bindings_of, nodes_of
-        Ids of the bindings and nodes that each call computes.
     """
     lines = bytecode_of(stages.recorded.built.executable.as_text(), "main")
     calling = [number for number, line in enumerate(lines, start=1) if line.call]
@@ -230,22 +226,7 @@ Take = Callable[[int, Sequence[torch.Tensor], str], None]
 
 
 class WatchedRun:
-    """A run of a built model, before and after it is made.
-
-    Parameters
-    ----------
-    keep
-        Bytes of values that are cached.
-
-    Attributes
-    ----------
-    arguments
-        Of ``main``.
-    functions
-        The called functions so far, by event.
-    values
-        The cached values.
-    """
+    """A run of a built model, before and after it is made."""
 
     def __init__(self, stages: Stages, inputs: Sequence[torch.Tensor], keep: int) -> None:
         self.calls = CallsOf(stages.recorded, "main")
@@ -274,8 +255,6 @@ class WatchedRun:
         take
             Given the values of each call, in order: after the run, since torch's threads in between
             would slow it down; or at once, if they cannot be cached.
-        progress
-            Notified of each call before it begins.
         """
         waiting: list[int] = []
 
@@ -307,8 +286,6 @@ class WatchedRun:
         ----------
         seen
             The result of `run`, which counts as one of them if there is no time for others.
-        repeats
-            At most.
         """
         once = max(sum(seen.seconds), 1e-6)
         count = min(repeats, int(BUDGET / once)) if self._is_pure else 1
@@ -434,8 +411,6 @@ class Watched:
     places
         Index of each among all calls of the virtual machine, in run order and from 0: it makes
         others in between, for memory and shapes.
-    functions
-        The called functions, by event.
     """
 
     seconds: list[float]
@@ -465,8 +440,6 @@ def watched(
         Called with the index of a call and its inputs, just before it; not a part of its time.
     functions
         Filled with the called functions by event.
-    progress
-        Notified of each call before it begins.
     """
     seen = _Watch(calls, took, begins, progress)
     if functions is not None:

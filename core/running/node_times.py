@@ -24,8 +24,6 @@ class Nodes:
 
     Attributes
     ----------
-    names
-        In graph order.
     does_more
         Whether torch does more for them than the function: other functions compute a part.
     """

@@ -91,8 +91,6 @@ class Follower:
     calls
         Of the run, in order. If the run departs from it, as with branches, a call is the first
         with its name.
-    progress
-        Notified.
     """
 
     def __init__(self, calls: Sequence[BoundCall], progress: Progress) -> None:
@@ -195,8 +193,6 @@ def run_all(
         An earlier run of the same module, whose times are reused: nothing is measured.
     quick
         Measure one call of each implementation, and omit the run by node for a slow model.
-    keep
-        Bytes of the values of the run that are cached.
 
     Returns
     -------
@@ -375,13 +371,7 @@ _COPIES = frozenset({"clone", "copy_", "copy", "_to_copy", "lift_fresh_copy"})
 def with_hand_overs(
     stages: Stages, inputs: Sequence[torch.Tensor], runs: tuple[CallRun, ...]
 ) -> tuple[CallRun, ...]:
-    """Run once more if library functions were called, and add the observed copies of their tensors.
-
-    Parameters
-    ----------
-    runs
-        The calls of a run, as they were recorded.
-    """
+    """Run once more if library functions were called, and add the copies of their tensors."""
     if not any(each.entity.startswith("ext:") for each in runs):
         return runs
     calls = CallsOf(stages.recorded, "main").calls

@@ -112,8 +112,6 @@ def measure_by_turns(
 
     Parameters
     ----------
-    stages
-        Of each executable.
     recipe
         That of the first; of the others, source, inputs and sizes are the same.
 
@@ -317,16 +315,10 @@ class Side:
 
     Attributes
     ----------
-    name
-        As in `SideTimes`.
-    call
-        The timed function.
     threads
         How many it may use; ``None`` if unknown.
     before
         Called before each call, and not timed.
-    within
-        Context of the calls of a turn.
     """
 
     name: str
