@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -17,7 +17,6 @@ from lowerscope.core.graphs import with_ends
 from lowerscope.core.memo import key_of
 from lowerscope.core.model.labels import STRATEGY_NAMES
 from lowerscope.core.model.queries import DifferenceQuery, GraphDifferenceQuery, answers
-from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.passes.bindings import Matches
 from lowerscope.core.passes.following import inverse
 from lowerscope.core.passes.function_changes import (
@@ -148,20 +147,32 @@ def _with_values(
     return msgspec.structs.replace(function, status="changed", new=text, constants=constants)
 
 
+def _are_cached(
+    query: DifferenceQuery | GraphDifferenceQuery, pipeline: Pipeline, job: Progress
+) -> bool:
+    sides = query.old, query.new
+    return all(pipeline.stages(each.recipe, job).has_module(each.moment) for each in sides)
+
+
+@answers(DifferenceQuery, _are_cached)
+def difference(query: DifferenceQuery, pipeline: Pipeline, job: Progress) -> DifferenceRecord:
+    """Return the difference of two modules: see `module_difference`."""
+    old, new = (pipeline.stages(each.recipe, job) for each in (query.old, query.new))
+    return module_difference(old, new, (query.old, query.new))
+
+
+@answers(GraphDifferenceQuery, _are_cached)
 def graphs_difference(
-    old: Stages,
-    new: Stages,
-    sides: tuple[Side, Side],
-    function: str,
-    metrics: TextMetrics,
-    check: Callable[[], None],
+    query: GraphDifferenceQuery, pipeline: Pipeline, job: Progress
 ) -> GraphDifference:
-    """Compare the data flow of a Relax function on both sides.
+    """Compare the data flow of a Relax function on both sides, laid out.
 
     The boxes stand for bindings of the module that the new side was lowered to.
 
     Raises a `LowerscopeError` if there is no module at one of the moments.
     """
+    sides, function = (query.old, query.new), query.function
+    old, new = (pipeline.stages(each.recipe, job) for each in sides)
     labels = labels_of(old, new, sides)
     before = function_graph(side_module(old, sides[0]), function, _side_origins(old, sides[0]))
     after = function_graph(side_module(new, sides[1]), function, _side_origins(new, sides[1]))
@@ -171,7 +182,7 @@ def graphs_difference(
         # Names do not identify bindings across modules: only the new side's can be selected.
         boxes = [replace(box, origins=()) for box in before.boxes]
         before = replace(before, boxes=boxes)
-    graph, nodes = graph_difference(before, after, metrics, check)
+    graph, nodes = graph_difference(before, after, query.metrics, job.check)
     return GraphDifference(
         old_label=labels[0], new_label=labels[1], function=function, graph=graph, nodes=nodes
     )
@@ -291,39 +302,6 @@ def _printed(stages: Stages, name: str, function: Any) -> str:
     return text
 
 
-def _are_cached(
-    query: DifferenceQuery | GraphDifferenceQuery, pipeline: Pipeline, job: Progress
-) -> bool:
-    sides = query.old, query.new
-    return all(pipeline.stages(each.recipe, job).has_module(each.moment) for each in sides)
-
-
-@answers(DifferenceQuery, _are_cached)
-def difference(query: DifferenceQuery, pipeline: Pipeline, job: Progress) -> DifferenceRecord:
-    """Return the difference of two modules, function by function.
-
-    Raises a `LowerscopeError` if there is no module at one of the moments.
-    """
-    old, new = (pipeline.stages(each.recipe, job) for each in (query.old, query.new))
-    return module_difference(old, new, (query.old, query.new))
-
-
-@answers(GraphDifferenceQuery, _are_cached)
-def answer_graph_difference(
-    query: GraphDifferenceQuery, pipeline: Pipeline, job: Progress
-) -> GraphDifference:
-    """Return the difference of the data flow of a Relax function, laid out.
-
-    Raises a `LowerscopeError` if there is no module at one of the moments.
-    """
-    sides = query.old, query.new
-    old, new = (pipeline.stages(each.recipe, job) for each in sides)
-    return graphs_difference(old, new, sides, query.function, query.metrics, job.check)
-
-
-_Pair = tuple[str, Any, Any]
-
-
 def constant_differences(
     old: Stages, new: Stages, before: Any, after: Any, *, same_text: bool
 ) -> tuple[ConstantDifference, ...]:
@@ -366,7 +344,7 @@ def _names(stages: Stages) -> dict[Elements, str]:
 
 def _in_order(
     one: Sequence[Any], other: Sequence[Any], names: dict[Elements, str]
-) -> Iterator[_Pair]:
+) -> Iterator[tuple[str, Any, Any]]:
     seen: set[tuple[Elements, Elements]] = set()
     for number, a, b in paired_constants(one, other):
         olds, news = elements_of(a), elements_of(b)
@@ -380,7 +358,7 @@ def _by_name(
     other: Sequence[Any],
     olds: dict[Elements, str],
     news: dict[Elements, str],
-) -> Iterator[_Pair]:
+) -> Iterator[tuple[str, Any, Any]]:
     named = {olds[elements_of(each)]: each for each in one if elements_of(each) in olds}
     for each in other:
         there = named.pop(news.get(elements_of(each), ""), None)

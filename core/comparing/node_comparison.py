@@ -16,14 +16,13 @@ from lowerscope.core.comparing.verdicts import Difference, difference, verdict_o
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.execution.running import to_torch, to_tvm
 from lowerscope.core.execution.threads import one_torch_thread
-from lowerscope.core.execution.walking import TORCH_ERRORS, TorchValues
 from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering
 from lowerscope.core.lowering.relax_values import Held, held_from, is_tensor
 from lowerscope.core.progress import Progress
 from lowerscope.core.records.run import COMPARED, STATUS_OF, VERDICT_OF, NodeStatus, OutputVerdict
 from lowerscope.core.relax_bindings import relax_functions
-from lowerscope.core.running.calls import BUILTIN, CallsOf, Owners
-from lowerscope.core.running.kept_values import Source
+from lowerscope.core.running.calls import BUILTIN, CallsOf, Owners, Source
+from lowerscope.core.running.node_times import TORCH_ERRORS, TorchValues
 from lowerscope.core.tracing.tracing import TracedModel
 
 

@@ -24,7 +24,7 @@ from lowerscope.core.progress import Progress
 from lowerscope.core.records.comparison import TensorStatistics
 from lowerscope.core.records.model import ParameterRecord, ValuesRecord
 from lowerscope.core.stages import Stages
-from lowerscope.core.user_paths import user_path
+from lowerscope.core.user_paths import cannot_write, user_path
 
 BINS = 48
 """Bars of a histogram; fewer for integers of a small range."""
@@ -265,9 +265,5 @@ def save_array(array: np.ndarray[Any, Any], file: str) -> str:
         with atomic_file(path) as made, made.open("wb") as stream:
             np.save(stream, array, allow_pickle=False)
     except OSError as error:
-        raise LowerscopeError(
-            f"it cannot be written: {error.strerror or error}",
-            where=str(path),
-            todo="Choose a folder that you may write to",
-        ) from error
+        raise cannot_write(error, path) from error
     return str(path)

@@ -166,6 +166,10 @@ class Reference:
         self._seed = seed
         self.take(inputs)
 
+    def compile(self) -> None:
+        """Have ``torch.compile`` compile the model on its next call."""
+        self._model = torch.compile(self._model, dynamic=False)
+
     def take(self, inputs: Sequence[torch.Tensor]) -> None:
         """Set new inputs, which are copied."""
         self._pristine = tuple(value.detach().clone() for value in inputs)

@@ -14,6 +14,7 @@ import numpy as np
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.catalogue import EXISTS
 from lowerscope.core.files.atomic_write import atomic_file, remove_leftovers
+from lowerscope.core.user_paths import cannot_write
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def write_files(folder: Path, files: Sequence[File]) -> tuple[Path, ...]:
             with atomic_file(path, parents=True) as made:
                 file.write(made)
         except OSError as error:
-            raise _cannot_write(error, path) from error
+            raise cannot_write(error, path) from error
     return tuple(folder / file.name for file in files)
 
 
@@ -109,13 +110,5 @@ def _is_there(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise _cannot_write(error, path) from error
+        raise cannot_write(error, path) from error
     return True
-
-
-def _cannot_write(error: OSError, path: Path) -> LowerscopeError:
-    return LowerscopeError(
-        f"it cannot be written: {error.strerror or error}",
-        where=str(path),
-        todo="Choose a folder that you may write to",
-    )

@@ -84,12 +84,12 @@ def use_threads_there(opened: Session, wanted: int, most: int | None) -> int | N
 
 
 @answers(RemoteQuery)
-def remote(query: RemoteQuery, _pipeline: Pipeline, job: Progress) -> RemoteState:
-    """Return the machines of a tracker: see `remote_state`."""
+def answer_remote(query: RemoteQuery, _pipeline: Pipeline, job: Progress) -> RemoteState:
+    """Return the machines of a tracker."""
     return remote_state(query.remote, job)
 
 
 @answers(TargetsQuery)
 def targets(query: TargetsQuery, _pipeline: Pipeline, _job: Progress) -> tuple[TargetRecord, ...]:
-    """Return the records of targets: see `target_records`."""
+    """Return the records of targets."""
     return target_records(query.texts, query.threads)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from lowerscope.core.comparing.verdicts import judge
 from lowerscope.core.dimensions import Sizes, runs_of, sizes_text
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.building import external_functions, is_registered
@@ -40,10 +39,9 @@ from lowerscope.core.running.runs import (
     times_of,
 )
 from lowerscope.core.running.sides import (
-    in_dtype_of,
     inputs_at,
+    judge_run,
     measure_reference,
-    precise_of,
     reference_of,
 )
 from lowerscope.core.stages import Stages
@@ -172,7 +170,7 @@ def _run_at(
     *,
     quick: bool,
 ) -> SizedRun:
-    loaded, lowered = stages.loaded, stages.lowered
+    loaded = stages.loaded
     at = f" at {sizes_text(sizes)}" if sizes else ""
     values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
     with stages.running():
@@ -184,14 +182,8 @@ def _run_at(
     progress.report(f"Running on {there.key}{at}")
     there.execution.take(stages.arguments(values))
     actual = there.execution.outputs()
-    expected = None if named is None else tuple(value for _, value in named)
-    if expected is not None and loaded.model is None:
-        expected = in_dtype_of(expected, actual)
-    random = () if lowered is None else lowered.random
-    names = [name for name, _ in named or ()]
-    precise = precise_of(stages, values, recipe.seed, expected)
     with stages.running():
-        verdict = judge(actual, expected, recipe.tolerances, random, names, precise)
+        verdict, expected = judge_run(stages, recipe, values, actual, named)
     measuring = QUICKLY if quick else recipe.measuring
     times = before or _timed(sizes, stages, recipe, there, reference, measuring, progress)
     return SizedRun(sizes, side, verdict, times, predict(loaded.classes, actual, expected))

@@ -82,6 +82,9 @@ _WITH_SIZES = f"{BUILTIN}call_tir_dyn"
 _ALLOCATES = tuple(f"relax.{each}.alloc_tensor" for each in ("builtin", "memory", "vm"))
 _WRITES = ("relax.call_tir", "relax.call_dps_packed")
 
+Source = tuple[int, int]
+"""A call, and the index of a tensor of its value."""
+
 Gives = Literal["written", "returned", ""]
 
 
@@ -211,7 +214,7 @@ class CallsOf:
         self._written.update(map(hash, arguments[len(arguments) - count :]))
         return count
 
-    def source_of(self, binding: str, item: int = 0) -> tuple[int, int] | None:
+    def source_of(self, binding: str, item: int = 0) -> Source | None:
         """Return the call that gives the value of a binding of the built module.
 
         Returns
@@ -242,7 +245,7 @@ class CallsOf:
         plain = _operator(value) in _WRITES and call.event != _WITH_SIZES
         return tuple(value.args[1].fields) if plain else None
 
-    def sources(self, index: int) -> tuple[tuple[int, int] | None, ...]:
+    def sources(self, index: int) -> tuple[Source | None, ...]:
         """Return the calls that gave the arguments of a call, if known, in order."""
         return tuple(map(self.source_of_variable, self.arguments(index) or ()))
 
@@ -275,7 +278,7 @@ class CallsOf:
         """Return the value bound to a variable just before calls are made; ``None`` for none."""
         return self._values.get(hash(variable))
 
-    def source_of_variable(self, variable: Any) -> tuple[int, int] | None:
+    def source_of_variable(self, variable: Any) -> Source | None:
         """Return call and tensor of a variable's value; ``None`` if no call gives it.
 
         The variable may be a member of a tuple as well.
@@ -284,7 +287,7 @@ class CallsOf:
             return self._source(variable.tuple_value, variable.index)
         return self._source(variable, 0)
 
-    def _source(self, variable: Any, item: int) -> tuple[int, int] | None:
+    def _source(self, variable: Any, item: int) -> Source | None:
         given = self._giving.get(hash(variable))
         if given is not None:
             return given[0], given[1] + item
@@ -306,9 +309,9 @@ class CallsOf:
         return {hash(each.binding.var): each.binding.value for each in self._bounds}
 
     @cached_property
-    def _giving(self) -> dict[int, tuple[int, int]]:
+    def _giving(self) -> dict[int, Source]:
         """Call and tensor of each variable's value, by variable; of several calls, the last."""
-        giving: dict[int, tuple[int, int]] = {}
+        giving: dict[int, Source] = {}
         for index, call in enumerate(self.calls):
             if call.gives:
                 giving[hash(call.variable)] = index, 0
@@ -389,7 +392,7 @@ class Owners:
         """Return the indices of the calls that compute a node or a binding."""
         return self._calls_for.get(entity, ())
 
-    def source_of(self, binding: str, item: int = 0) -> tuple[int, int] | str:
+    def source_of(self, binding: str, item: int = 0) -> Source | str:
         """Return call and tensor of a binding's value before the passes, or why there is none."""
         binding = self._named(binding)
         fate = self.fates.get(binding)

@@ -19,7 +19,6 @@ import torch
 import tvm
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
-from lowerscope.core.execution.building import check_registered
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.model.queries import GuardQuery, answers
@@ -29,7 +28,7 @@ from lowerscope.core.records.fault import GuardedRun, Trespass
 from lowerscope.core.running.calls import BoundCall
 from lowerscope.core.running.running_call import NO_CALL, place_of
 from lowerscope.core.running.runs import Follower, NamedCalls, calls_told, named_calls
-from lowerscope.core.stages import Stages
+from lowerscope.core.running.sides import check_callable
 
 PATTERN = 0xA5
 """Fill byte around a tensor."""
@@ -171,15 +170,16 @@ SKIP_RUN = 1
 """Return value of an instrument that has made the call itself (``VMInstrumentReturnKind``)."""
 
 
-def guarded_run(stages: Stages, progress: Progress) -> GuardedRun:
-    """Run once on the traced inputs, with guarded memory for each call.
+@answers(GuardQuery)
+def guarded_run(query: GuardQuery, pipeline: Pipeline, progress: Progress) -> GuardedRun:
+    """Build and run once on the traced inputs, with guarded memory for each call.
 
     Raises a `LowerscopeError` if a function is missing, or the build fails.
     """
+    use_threads(query.recipe.threads)
+    stages = pipeline.stages(query.recipe, progress)
     stages.check_runs_here("memory is guarded")
-    lowered, module = stages.lowered, stages.completed
-    with stages.running():
-        check_registered(module, () if lowered is None else lowered.library)
+    check_callable(stages)
     executable = stages.built.executable
     named = named_calls(stages)
     inputs = tuple(each.value for each in stages.loaded.inputs)
@@ -273,10 +273,3 @@ def _text(breach: Breach, args: Sequence[Any], written: range) -> str:
         return f"changed {count} of {tensor}, which it may only read"
     gap = f", {breach.distance} bytes away" if breach.distance else ""
     return f"wrote {count} {breach.side} {tensor}{gap}"
-
-
-@answers(GuardQuery)
-def guard(query: GuardQuery, pipeline: Pipeline, job: Progress) -> GuardedRun:
-    """Build and run once, with guarded memory for each call: see `guarded_run`."""
-    use_threads(query.recipe.threads)
-    return guarded_run(pipeline.stages(query.recipe, job), job)

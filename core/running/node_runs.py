@@ -28,8 +28,7 @@ from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.run import KEEP, CallRun, NodeRun
 from lowerscope.core.relax_bindings import relax_functions
 from lowerscope.core.running.calls import BUILTIN, BoundCall, CallsOf, Owners, bytecode_of
-from lowerscope.core.running.kept_run import KeptRun
-from lowerscope.core.running.kept_values import KeptValues, addresses_of
+from lowerscope.core.running.kept_run import KeptRun, KeptValues, addresses_of
 from lowerscope.core.running.node_times import torch_times
 from lowerscope.core.running.running_call import NO_CALL
 from lowerscope.core.stages import Stages

@@ -12,10 +12,10 @@ import torch
 import tvm
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from lowerscope.core.comparing.verdicts import Verdict, judge
+from lowerscope.core.comparing.verdicts import Verdict
 from lowerscope.core.dimensions import Sizes, runs_of, sizes_text
 from lowerscope.core.errors import LowerscopeError, error_of
-from lowerscope.core.execution.building import BuiltModel, check_registered
+from lowerscope.core.execution.building import BuiltModel
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.lowering.lowered import LoweredModel
 from lowerscope.core.making import making_of
@@ -47,10 +47,10 @@ from lowerscope.core.running.node_runs import REPEATS as WATCHED
 from lowerscope.core.running.node_runs import NodeRuns, node_runs
 from lowerscope.core.running.running_call import NO_CALL, call_name, place_of
 from lowerscope.core.running.sides import (
-    in_dtype_of,
+    check_callable,
     inputs_at,
+    judge_run,
     measure_run,
-    precise_of,
     reference_of,
 )
 from lowerscope.core.stages import Stages
@@ -201,9 +201,7 @@ def run_all(
     """
     check_runs_here(stages.target)
     sizes = runs_of(recipe)
-    lowered, module = stages.lowered, stages.completed
-    with stages.running():
-        check_registered(module, () if lowered is None else lowered.library)
+    check_callable(stages)
     built = stages.built
     named = named_calls(stages)
     # The files' late imports and registrations must exist while the model runs.
@@ -227,7 +225,7 @@ def run_all(
     kept = None if watched.kept is None else watched.kept.values
     record = msgspec.structs.replace(
         record,
-        nodes=_with_strategies(watched.nodes, lowered),
+        nodes=_with_strategies(watched.nodes, stages.lowered),
         calls=calls,
         quick=quick if before is None else before.quick,
         first_difference=first,
@@ -283,7 +281,7 @@ def _run_at(
     *,
     quick: bool,
 ) -> SizedRun:
-    loaded, lowered = stages.loaded, stages.lowered
+    loaded = stages.loaded
     at = f" at {sizes_text(sizes)}" if sizes else ""
     values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
     side, reference = reference_of(loaded, values, recipe.seed)
@@ -297,13 +295,7 @@ def _run_at(
     execution = Execution(stages.built.executable, "main", stages.arguments(values))
     actual = followed_outputs(execution, calls, progress)
     progress.report(f"Comparing with {side}{at}")
-    expected = None if named is None else tuple(value for _, value in named)
-    if expected is not None and loaded.model is None:
-        expected = in_dtype_of(expected, actual)
-    names = [name for name, _ in named or ()]
-    random = () if lowered is None else lowered.random
-    precise = precise_of(stages, values, recipe.seed, expected)
-    verdict = judge(actual, expected, recipe.tolerances, random, names, precise)
+    verdict, expected = judge_run(stages, recipe, values, actual, named)
     if before is None:
         # A new one: after instrumentation, each call of a machine goes through Python.
         execution = Execution(stages.built.executable, "main", stages.arguments(values))
@@ -325,8 +317,8 @@ def record_of(runs: Sequence[SizedRun], stages: Stages, built: BuiltModel) -> Ru
     return RunRecord(
         verdict=verdict.verdict,
         reason=f"{at}{verdict.reason}",
-        max_abs_error=_largest([run.verdict.max_abs for run in runs]),
-        max_rel_error=_largest([run.verdict.max_rel for run in runs]),
+        max_abs_error=largest([run.verdict.max_abs for run in runs]),
+        max_rel_error=largest([run.verdict.max_rel for run in runs]),
         rtol=verdict.tolerance.rtol,
         atol=verdict.tolerance.atol,
         **time_fields(runs[0].times, runs[0].side),
@@ -360,7 +352,8 @@ def _badness(verdict: Verdict) -> tuple[int, int]:
     return _WORST.index(verdict.verdict), -verdict.not_finite_count
 
 
-def _largest(errors: Sequence[float | None]) -> float | None:
+def largest(errors: Sequence[float | None]) -> float | None:
+    """Return the largest known error."""
     return max((each for each in errors if each is not None), default=None)
 
 

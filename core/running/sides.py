@@ -21,8 +21,10 @@ from torch.overrides import TorchFunctionMode
 
 from lowerscope.core.calling import Calling
 from lowerscope.core.comparing.tolerances import EPSILONS
+from lowerscope.core.comparing.verdicts import Verdict, judge
 from lowerscope.core.dimensions import Sizes, runs_of, sizes_text, traced_sizes
 from lowerscope.core.errors import LowerscopeError, is_interrupt
+from lowerscope.core.execution.building import check_registered
 from lowerscope.core.execution.running import Execution, Reference
 from lowerscope.core.execution.threads import ProcessorUse, threads_of_tvm
 from lowerscope.core.measuring import BUDGET, LEAST, MEASURING, REPEATS, Measuring
@@ -76,6 +78,37 @@ def precise_of(
     if len(floats) < 2 and floats.isdisjoint(("float16", "bfloat16")):
         return None
     return partial(precise_run, loaded.model, values, seed, loaded.calling)
+
+
+def judge_run(
+    stages: Stages,
+    recipe: Recipe,
+    values: tuple[torch.Tensor, ...],
+    actual: tuple[torch.Tensor, ...],
+    named: Sequence[tuple[str, torch.Tensor]] | None,
+) -> tuple[Verdict, tuple[torch.Tensor, ...] | None]:
+    """Return the verdict on the outputs of a run, and the outputs of its reference.
+
+    Parameters
+    ----------
+    named
+        The outputs of the reference, as it computes them; ``None`` without a reference.
+    """
+    expected = None if named is None else tuple(value for _, value in named)
+    if expected is not None and stages.loaded.model is None:
+        expected = in_dtype_of(expected, actual)
+    random = () if stages.lowered is None else stages.lowered.random
+    names = [name for name, _ in named or ()]
+    precise = precise_of(stages, values, recipe.seed, expected)
+    return judge(actual, expected, recipe.tolerances, random, names, precise), expected
+
+
+def check_callable(stages: Stages) -> None:
+    """Raise a `LowerscopeError` unless all functions that the model calls are registered."""
+    library = () if stages.lowered is None else stages.lowered.library
+    module = stages.completed
+    with stages.running():
+        check_registered(module, library)
 
 
 def measure_run(
@@ -403,20 +436,6 @@ class CompiledTorch:
     problem: str = ""
 
 
-class _Compiled(Reference):
-    """A copy of the model that is compiled on its first call."""
-
-    def __init__(
-        self,
-        model: torch.nn.Module,
-        inputs: Sequence[torch.Tensor],
-        seed: int,
-        calling: Calling | None,
-    ) -> None:
-        super().__init__(model, inputs, seed, calling, "torch.compile")
-        self._model = torch.compile(self._model, dynamic=False)
-
-
 def compile_torch(
     model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int, calling: Calling | None
 ) -> CompiledTorch:
@@ -432,7 +451,8 @@ def compile_torch(
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.simplefilter("ignore", FutureWarning)
         try:
-            reference = _Compiled(model, inputs, seed, calling)
+            reference = Reference(model, inputs, seed, calling, "torch.compile")
+            reference.compile()
             reference.call()
         except LowerscopeError as error:
             return CompiledTorch(None, problem=_reason(error))
