@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given and given[0] in COMMANDS:
         from lowerscope.core import cli
-        from lowerscope.core.command_line.console import say
+        from lowerscope.core.command_line.console import ERROR, say
         from lowerscope.core.command_line.enclosed import run_enclosed
         from lowerscope.core.engine.temporary_files import own_folder, sweep
         from lowerscope.core.errors import LowerscopeError
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = run_enclosed(given, cli.parse)
         except LowerscopeError as error:
             say(error.problem.line())
-            return cli.ERROR
+            return ERROR
         if code is not None:
             return code
         with own_folder():

@@ -109,7 +109,7 @@ def _recipe_of(arguments: Sequence[str]) -> Recipe | None:
 
     from lowerscope.core.cli import COMMANDS
     from lowerscope.core.command_line import recipe_options
-    from lowerscope.core.command_line.recipe_from_options import recipe_from
+    from lowerscope.core.command_line.recipe_options import recipe_from
     from lowerscope.core.recipe_paths import with_absolute_paths
     from lowerscope.core.sources.spec import source_kind, source_path
 

@@ -20,41 +20,56 @@ from typing import TYPE_CHECKING, NoReturn
 import msgspec
 
 from lowerscope.core import sandbox
+from lowerscope.core.cache_limit import (
+    Cleared,
+    cache_limit,
+    cache_size,
+    clear_cache,
+    set_cache_limit,
+)
 from lowerscope.core.command_line import console
-from lowerscope.core.command_line.cache import add_cache_options, cache
 from lowerscope.core.command_line.compare import add_compare_options, compare, recipes_of
 from lowerscope.core.command_line.enclosed import WITHOUT, add_sandbox_option
-from lowerscope.core.command_line.export import add_export_options
-from lowerscope.core.command_line.files_read import files_read
-from lowerscope.core.command_line.guarded import add_fault_options
-from lowerscope.core.command_line.nonfinite import add_nonfinite_option
+from lowerscope.core.command_line.export import add_export_options, export
 from lowerscope.core.command_line.passes import (
     add_passes_options,
     check_passes,
     passes,
     recipe_of_catalogue,
 )
-from lowerscope.core.command_line.recipe_from_options import recipe_from
 from lowerscope.core.command_line.recipe_options import (
     SOURCE_HELP,
     OneLineParser,
     add_recipe_options,
+    add_remote_options,
+    check_threads,
+    files_read,
+    recipe_from,
 )
-from lowerscope.core.command_line.report import add_report_option
+from lowerscope.core.command_line.run import (
+    add_run_options,
+    run,
+)
 from lowerscope.core.command_line.schedule import add_schedule_options, schedule
-from lowerscope.core.command_line.sets import add_set_option
 from lowerscope.core.command_line.show import add_show_options, show
-from lowerscope.core.command_line.targets import add_targets_options, targets
 from lowerscope.core.command_line.tune import add_tune_options, tune
+from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError, Problem, last_line, problem_of_system
+from lowerscope.core.memory_limit import parse_bytes
+from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.queries import WriteRuleQuery
+from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Recipe
+from lowerscope.core.records.remote import key_text, machine_text, remote_of
 from lowerscope.core.records.schedule import CHECK_THREAD
-from lowerscope.core.sources.spec import samples, source_kind, source_path
+from lowerscope.core.records.target import TargetRecord
+from lowerscope.core.sources.spec import samples
+from lowerscope.core.sources.spec import source_kind, source_path
+from lowerscope.core.user_cache import cache_folder
 from lowerscope.core.user_paths import check_not_read, user_path
 
 if TYPE_CHECKING:
-    from lowerscope.core.export.pictures import Painter
+    from lowerscope.core.export.folder import Painter
     from lowerscope.core.pipeline import Pipeline
 
 COMMANDS = (
@@ -62,22 +77,17 @@ COMMANDS = (
     *("tune", "course", "cache"),
 )
 
-MATCH, DIFFER, ERROR = 0, 1, 2
-
 PATIENCE = 2.0
 """Seconds that threads and ``atexit`` functions of a user's code may take after the answer."""
 
-_OPENING = ("compare", "export", "passes", "schedule", "tune")
-"""Commands that open a source, besides those whose parsers are made here."""
+_OPENING = ("run", "rule", "show", "compare", "export", "passes", "schedule", "tune")
+"""Commands that open a source."""
 
 
 def recipe_of_command(arguments: Sequence[str]) -> Recipe:
     """Return the recipe of a command of `COMMANDS`, such as ``run FILE …``.
 
-    Raises
-    ------
-    LowerscopeError
-        If it cannot be read, or opens no source.
+    Raises a `LowerscopeError` if it cannot be read, or opens no source.
     """
     options = parse(arguments)
     if getattr(options, "source", None) is None:
@@ -90,22 +100,13 @@ def recipe_of_command(arguments: Sequence[str]) -> Recipe:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Return the options of one of `COMMANDS`.
 
-    Raises
-    ------
-    LowerscopeError
-        If they cannot be read.
+    Raises a `LowerscopeError` if they cannot be read.
     """
     return _parser().parse_args(arguments)
 
 
 def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None) -> int:
-    """Run one of `COMMANDS` and return the exit code.
-
-    Parameters
-    ----------
-    painter
-        Creates the painter of graphs.
-    """
+    """Run one of `COMMANDS` and return the exit code."""
     options = argparse.Namespace(source="")
     console.take_any_text()
     try:
@@ -119,10 +120,10 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
                 code, text, notes = _answer(options)
     except LowerscopeError as error:
         console.say(sandbox.explained(error.problem, error, WITHOUT).line())
-        return ERROR
+        return console.ERROR
     except KeyboardInterrupt:
         console.say("stopped")
-        return ERROR
+        return console.ERROR
     except console.Lost:
         raise
     except BaseException as error:
@@ -130,7 +131,7 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
         if isinstance(error, SystemExit) and error.code == 0 and _asks_for_help(arguments):
             raise
         console.say(_problem(error, options.source).line())
-        return ERROR
+        return console.ERROR
     for note in notes:
         console.say(f"note: {note}")
     console.put_out(text)
@@ -165,7 +166,7 @@ def _answer(options: argparse.Namespace) -> tuple[int, str, tuple[str, ...]]:
         check_recipe_schedules(pipeline, recipe)
         code, text = answer(pipeline, recipe, options)
         notes = note_lines(pipeline, recipe)
-        return ERROR if leaves_out(pipeline, recipe) else code, text, notes
+        return console.ERROR if leaves_out(pipeline, recipe) else code, text, notes
 
 
 def leave(code: int) -> NoReturn:
@@ -229,26 +230,12 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
     commands.add_parser("samples", help="list the bundled samples")
 
-    add_targets_options(
-        commands.add_parser("targets", help="list targets, and what each of them changes")
-    )
+    listed = commands.add_parser("targets", help="list targets, and what each of them changes")
+    _add_targets_options(listed)
 
     add_show_options(commands.add_parser("show", help="print a stage"))
 
-    run = commands.add_parser("run", help="compile, run, and compare with torch")
-    run.add_argument("source", help=SOURCE_HELP)
-    run.add_argument("--json", action="store_true", help="print the record as JSON")
-    run.add_argument(
-        "--per-node",
-        action="store_true",
-        help="a table of the FX nodes: error in the run, error alone on torch's inputs, and the "
-        "times of both sides; with --json as nodes",
-    )
-    add_set_option(run)
-    add_nonfinite_option(run)
-    add_fault_options(run)
-    add_report_option(run)
-    add_recipe_options(run)
+    add_run_options(commands.add_parser("run", help="compile, run, and compare with torch"))
 
     add_compare_options(
         commands.add_parser("compare", help="run variants of a source, and compare them")
@@ -273,30 +260,24 @@ def _parser() -> argparse.ArgumentParser:
 
     add_tune_options(commands.add_parser("tune", help="search schedules by measuring"))
 
-    add_cache_options(
-        commands.add_parser("cache", help="say how much is kept of tuning and measuring; clear it")
+    cache = commands.add_parser(
+        "cache", help="say how much is kept of tuning and measuring; clear it"
     )
+    cache.text("--limit", "BYTES", "what it may have from now on, such as 500MB")
+    cache.flag("--clear", "remove all that it has")
 
     course = commands.add_parser("course", help="write the example files of the course's page")
     course.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
     course.add_argument("--force", action="store_true", help="overwrite files that are there")
-    for each in (run, rule, *(commands.choices[name] for name in ("show", *_OPENING))):
-        add_sandbox_option(each)
+    for name in _OPENING:
+        add_sandbox_option(commands.choices[name])
     return parser
 
 
 def _samples(options: argparse.Namespace) -> tuple[int, str]:
     listed = samples()
     width = max(len(sample.name) for sample in listed)
-    return MATCH, "\n".join(f"{each.name:<{width}}  {each.description}" for each in listed)
-
-
-def _targets(options: argparse.Namespace) -> tuple[int, str]:
-    return MATCH, targets(options)
-
-
-def _cache(options: argparse.Namespace) -> tuple[int, str]:
-    return MATCH, cache(options)
+    return console.MATCH, "\n".join(f"{each.name:<{width}}  {each.description}" for each in listed)
 
 
 def _course(options: argparse.Namespace) -> tuple[int, str]:
@@ -305,47 +286,102 @@ def _course(options: argparse.Namespace) -> tuple[int, str]:
 
     paths = write_course(Path(options.output), force=options.force)
     page = f"The page that goes with them: {HELP / 'course.md'}"
-    return MATCH, "\n".join((*map(str, paths), page))
-
-
-def _run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    from lowerscope.core.command_line.run import run
-
-    done, text = run(pipeline, recipe, options)
-    return MATCH if done else DIFFER, text
-
-
-def _export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    from lowerscope.core.command_line.export import export
-
-    done, text = export(pipeline, recipe, options)
-    return MATCH if done else ERROR, text
+    return console.MATCH, "\n".join((*map(str, paths), page))
 
 
 def _rule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
     line = pipeline.answer(WriteRuleQuery(recipe, options.node, options.output))
-    return MATCH, f"{line.file}:{line.line}"
+    return console.MATCH, f"{line.file}:{line.line}"
 
 
-def _passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    done, text = passes(pipeline, recipe, options)
-    return MATCH if done else ERROR, text
+_TARGET_HEADINGS = ("target", "processor", "vectors", "float32", "registers", "threads", "features")
 
 
-def _show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    return MATCH, show(pipeline, recipe, options)
+def _add_targets_options(parser: OneLineParser) -> None:
+    parser.add_argument(
+        "targets",
+        nargs="*",
+        metavar="TARGET",
+        help="a target as --target takes it; without one, those that there are to choose from",
+    )
+    parser.number("--threads", "of TVM (default: all that there are)")
+    add_remote_options(parser)
+    parser.flag("--json", "print records as JSON")
+
+
+def _targets(options: argparse.Namespace) -> tuple[int, str]:
+    """Return the table of the targets, or their records as JSON; for a remote, its state."""
+    check_threads(options.threads)
+    remote = remote_of(options.tracker, options.key, options.remote_timeout)
+    from lowerscope.core.target_catalogue import target_records
+
+    if remote is not None:
+        from lowerscope.core.remote.machine import remote_state
+
+        state = remote_state(remote, Silent())
+        lines = [*map(key_text, state.keys), f"{remote.key}: {machine_text(state)}"]
+        return console.MATCH, to_json(state) if options.json else "\n".join(lines)
+    records = target_records(options.targets, options.threads)
+    return console.MATCH, to_json(records) if options.json else _targets_table(records)
+
+
+def _targets_table(records: Sequence[TargetRecord]) -> str:
+    """Return a line for each target, and one with its purpose and whether it runs here."""
+    lines = console.table_lines([_TARGET_HEADINGS, *map(_target_row, records)], range(2, 6))
+    told = [lines[0]]
+    for record, line in zip(records, lines[1:], strict=True):
+        about = f"does not run here: {record.hindrance}" if record.hindrance else "runs here"
+        told += [line, "    " + "; ".join(each for each in (record.title, about) if each)]
+    return "\n".join(told)
+
+
+def _target_row(record: TargetRecord) -> tuple[str, ...]:
+    return (
+        record.text,
+        f"{record.architecture} {record.cpu}",
+        f"{record.vector_bits} bits",
+        str(record.lanes),
+        str(record.registers),
+        str(record.threads),
+        ", ".join(record.features) or "-",
+    )
+
+
+def _cache(options: argparse.Namespace) -> tuple[int, str]:
+    """Set the limit of the cache, or clear it; return its folder, size and limit."""
+    lines = [str(cache_folder())]
+    try:
+        if options.limit:
+            lines += _said(set_cache_limit(parse_bytes(options.limit)))
+        if options.clear:
+            lines += _said(clear_cache())
+    except ValueError as error:
+        raise LowerscopeError(str(error), where="--limit") from None
+    except OSError as error:
+        raise LowerscopeError(
+            f"the cache cannot be changed: {error.strerror or error}", where=str(cache_folder())
+        ) from error
+    lines.append(f"{bytes_text(cache_size())} of {bytes_text(cache_limit())}")
+    return console.MATCH, "\n".join(lines)
+
+
+def _said(cleared: Cleared) -> list[str]:
+    said = [f"removed {bytes_text(cleared.freed)}"] if cleared.freed else []
+    if cleared.in_use:
+        said.append(f"kept {bytes_text(cleared.in_use)}, which a tuning under way adds to")
+    return said
 
 
 WITHOUT_CODE = {"samples": _samples, "targets": _targets, "cache": _cache, "course": _course}
 """Commands that open no source and run no user code."""
 
 _ANSWERS = {
-    "show": _show,
-    "run": _run,
+    "show": show,
+    "run": run,
     "compare": compare,
-    "export": _export,
+    "export": export,
     "rule": _rule,
-    "passes": _passes,
+    "passes": passes,
     "schedule": schedule,
     "tune": tune,
 }

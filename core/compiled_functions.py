@@ -11,8 +11,8 @@ from tvm import tirx
 
 from lowerscope.core.cancellations import with_cancellations
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.execution.assembly import LlvmFunction, functions_of
 from lowerscope.core.execution.building import compile_function
-from lowerscope.core.execution.llvm_text import LlvmFunction, functions_of
 from lowerscope.core.execution.twin import Twin, make_twin
 from lowerscope.core.memo import key_of
 from lowerscope.core.records.steps import Moment

@@ -9,14 +9,12 @@ from tvm import tirx
 from lowerscope.core.build_steps import FIRST_FOR_TENSORIR
 from lowerscope.core.compiled_functions import CompiledFunctions, compiled, twin_of
 from lowerscope.core.errors import LowerscopeError, listed
-from lowerscope.core.execution.assembly import assembly_of
-from lowerscope.core.execution.bytecode import BUILTIN, bytecode_of, functions_in, match_calls
-from lowerscope.core.execution.llvm_text import LlvmFunction, piece_of
+from lowerscope.core.execution.assembly import LlvmFunction, assembly_of, piece_of
 from lowerscope.core.execution.twin import Chain, Origins, origins_of
 from lowerscope.core.passes.following import inverse
 from lowerscope.core.records.snapshot import Span, TextRecord
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.running.calls import calls_in
+from lowerscope.core.running.calls import BUILTIN, bytecode_of, calls_in, functions_in, match_calls
 from lowerscope.core.stages import Stages
 from lowerscope.core.tensorir_parts import Part, blocks_in, parts_of
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.processor_use import ProcessorUse
-from lowerscope.core.execution.threads import use_threads
+from lowerscope.core.execution.threads import ProcessorUse, use_threads
 from lowerscope.core.memo import key_of
 from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, WorkQuery, answers
 from lowerscope.core.pipeline import Pipeline

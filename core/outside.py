@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lowerscope.core.execution.calling import (
+from lowerscope.core.execution.building import (
     MISSING,
     external_functions,
     is_registered,

@@ -23,7 +23,7 @@ KEPT_BYTES = max(2 << 30, psutil.virtual_memory().total // 4)
 
 _ANSWERING = (
     "comparing.agreement",
-    "comparing.finding_tensors",
+    "comparing.tensor_values",
     "comparing.module_difference",
     "comparing.variants",
     "export.answer",
@@ -33,7 +33,7 @@ _ANSWERING = (
     "remote.running",
     "rule_files",
     "running.guarded_runs",
-    "running.values",
+    "running.kept_run",
     "snapshot",
     "step_functions",
     "target_catalogue",

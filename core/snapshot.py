@@ -8,7 +8,7 @@ import msgspec
 import torch
 import tvm
 
-from lowerscope.core.comparing.finding_tensors import constant_records
+from lowerscope.core.comparing.tensor_values import constant_records
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.graphs import kinds_of
 from lowerscope.core.lowering.translator import LoweredModel

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import tvm
 
-from lowerscope.core.comparing.finding_tensors import constants_by_name
 from lowerscope.core.comparing.module_difference import changed_lines
+from lowerscope.core.comparing.tensor_values import constants_by_name
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.memo import key_of
 from lowerscope.core.model.queries import TextQuery, answers

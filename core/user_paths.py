@@ -48,6 +48,15 @@ def not_done(what: str, path: Path, error: OSError) -> LowerscopeError:
     )
 
 
+def cannot_write(error: OSError, path: object) -> LowerscopeError:
+    """Return the error of a file, or of a folder, that cannot be written."""
+    return LowerscopeError(
+        f"it cannot be written: {error.strerror or error}",
+        where=str(path),
+        todo="Choose a folder that you may write to",
+    )
+
+
 def check_not_read(path: Path, where: str, read: Iterable[Path]) -> None:
     """Raise a `LowerscopeError` if writing to `path` would replace one of the files `read`.
 

@@ -1,5 +1,5 @@
-"""Files that ship with Lowerscope: samples, help, icons, fonts, the page of reports and
-the look of notebooks."""
+"""Files that ship with Lowerscope: samples, help, icons, fonts, the page of reports,
+the look of notebooks, and the programs that are exported."""
 
 from pathlib import Path
 
@@ -10,3 +10,4 @@ FONTS = FOLDER / "fonts"
 ICONS = FOLDER / "icons"
 REPORT = FOLDER / "report"
 NOTEBOOK = FOLDER / "notebook"
+PROGRAMS = FOLDER / "programs"

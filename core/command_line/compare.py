@@ -8,22 +8,30 @@ from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
-from lowerscope.core.command_line.console import say
-from lowerscope.core.command_line.nonfinite import add_nonfinite_option, failing_verdicts
-from lowerscope.core.command_line.recipe_from_options import recipe_from
+from lowerscope.core.command_line.console import (
+    DIFFER,
+    ERROR,
+    MATCH,
+    on_terminal_line,
+    say,
+    table_lines,
+)
 from lowerscope.core.command_line.recipe_options import (
     RULES,
     SEVERAL,
     SOURCE_HELP,
     TUNED,
+    OneLineParser,
     add_recipe_options,
+    recipe_from,
 )
-from lowerscope.core.command_line.report import (
+from lowerscope.core.command_line.run import (
+    add_nonfinite_option,
     add_report_option,
     check_report_option,
+    failing_verdicts,
     write_wanted_report,
 )
-from lowerscope.core.command_line.terminal_line import on_terminal_line
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.model.formatting import (
@@ -46,10 +54,10 @@ UNSCHEDULED = "none"
 """Value of ``--schedule`` for a variant without schedules."""
 
 
-def add_compare_options(parser: argparse.ArgumentParser) -> None:
+def add_compare_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope compare``."""
     parser.add_argument("source", help=SOURCE_HELP)
-    parser.add_argument("--json", action="store_true", help="print the variants as JSON")
+    parser.flag("--json", "print the variants as JSON")
     add_nonfinite_option(parser)
     add_report_option(parser)
     add_recipe_options(parser, several=True)
@@ -58,15 +66,12 @@ def add_compare_options(parser: argparse.ArgumentParser) -> None:
 def recipes_of(options: argparse.Namespace) -> tuple[Recipe, ...]:
     """Return a recipe for each combination of the values of `SEVERAL` options.
 
-    Raises
-    ------
-    LowerscopeError
-        If an option cannot be read, or ``--schedule`` names no file.
+    Raises a `LowerscopeError` if an option cannot be read, or ``--schedule`` names no file.
     """
     for name in options.schedules or ():
         if name in (UNSCHEDULED, RULES, TUNED) or name.endswith(".json"):
             continue
-        if not _is_file(name):
+        if not os.path.isfile(user_path(name)):
             raise LowerscopeError(
                 f"there are no schedules called {name}",
                 where=f"--schedule {name}",
@@ -103,18 +108,11 @@ def compare(pipeline: Pipeline, _recipe: Recipe, options: argparse.Namespace) ->
     else:
         text = "\n".join([*_lines(variants, best), *written])
     left_out = any(leaves_out(pipeline, each.recipe) for each in ran)
-    return 2 if left_out else _code(variants, failing_verdicts(options)), text
-
-
-def _code(variants: Sequence[Variant], failing: Sequence[str]) -> int:
-    """Return 2 if a variant has failed, else 1 if one has a failing verdict, else 0."""
-    if any(each.record is None for each in variants):
-        return 2
-    return int(any(each.record and each.record.verdict in failing for each in variants))
-
-
-def _is_file(name: str) -> bool:
-    return os.path.isfile(user_path(name))
+    if left_out or any(each.record is None for each in variants):
+        return ERROR, text
+    failing = failing_verdicts(options)
+    failed = any(each.record is not None and each.record.verdict in failing for each in variants)
+    return DIFFER if failed else MATCH, text
 
 
 _HEADINGS = (
@@ -127,15 +125,8 @@ def _lines(variants: Sequence[Variant], best: Sequence[Variant]) -> list[str]:
     """Return a line for each variant, figures right-aligned, and notes on them."""
     records = [each.record for each in variants if each.record is not None]
     side = records[0].reference if records else "torch"
-    rows = [tuple(each.format(side) for each in _HEADINGS), *map(_row, variants)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
-    lines = [
-        "  ".join(
-            text.ljust(width) if column < 2 else text.rjust(width)
-            for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    headings = tuple(each.format(side) for each in _HEADINGS)
+    lines = table_lines([headings, *map(_row, variants)], range(2, len(_HEADINGS)))
     if best:
         told = " (which of them cannot be told)" if len(best) > 1 else ""
         lines.append(f"Fastest: {', '.join(each.name for each in best)}{told}")

@@ -13,8 +13,13 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TextIO
+
+from lowerscope.core.progress import Progress, Silent
+
+MATCH, DIFFER, ERROR = 0, 1, 2
+"""Exit codes; see `core.cli`."""
 
 LONGEST_LINE = 4000
 """Length limit of a note or a problem, in characters."""
@@ -97,14 +102,7 @@ def take_any_text() -> None:
 
 
 def _stream(name: str) -> TextIO | None:
-    """Return `sys.stdout` or `sys.stderr`, ready for any text.
-
-    Raises
-    ------
-    Lost
-        If its descriptor is not the one that the process was started with, or this process is a
-        fork made by the user's code.
-    """
+    """Return `sys.stdout` or `sys.stderr`, ready for any text."""
     descriptor = {"stdout": 1, "stderr": 2}[name]
     if descriptor in _own and (
         _identity(descriptor) != _own[descriptor] or os.getpid() != _own_process
@@ -158,3 +156,39 @@ def _plain(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error(_ERRORS, _plain)
+
+
+_BLANK = "\r\x1b[K"
+"""Control sequence that erases the terminal's line."""
+
+
+@contextlib.contextmanager
+def on_terminal_line() -> Iterator[Progress]:
+    """Yield the progress; the line is erased at the end."""
+    if not sys.stderr.isatty():
+        yield Silent()
+        return
+    try:
+        yield _Line()
+    finally:
+        print(_BLANK, end="", file=sys.stderr, flush=True)
+
+
+class _Line(Silent):
+    """Progress that overwrites its previous text."""
+
+    def report(self, text: str, fraction: float | None = None) -> None:
+        """Write the text."""
+        print(f"{_BLANK}{escaped(text)}", end="", file=sys.stderr, flush=True)
+
+
+def table_lines(rows: Sequence[Sequence[str]], figures: range) -> list[str]:
+    """Return a line for each row; the columns `figures` are right-aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            text.rjust(width) if place in figures else text.ljust(width)
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

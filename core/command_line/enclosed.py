@@ -23,7 +23,7 @@ from lowerscope.core.files.atomic_write import WRITES
 from lowerscope.core.memory_limit import usual_limit
 from lowerscope.core.sandbox_folder import SandboxFolder, own_folder
 from lowerscope.core.sandbox_output import SandboxOutput, only
-from lowerscope.core.user_paths import is_same_file, user_path
+from lowerscope.core.user_paths import cannot_write, is_same_file, user_path
 
 OPTION = "--sandbox"
 
@@ -57,22 +57,12 @@ def run_enclosed(
     Its output files are written to a folder of the sandbox, and copied to their destinations when
     the command has ended: see `core.sandbox_output`.
 
-    Parameters
-    ----------
-    arguments
-        Of the command.
-    parse
-        Parses them.
+    Raises a `LowerscopeError` if there is no sandbox here, or the output cannot be copied.
 
     Returns
     -------
     int or None
         ``None`` if this process is to run the command: no sandbox is requested, or it is in one.
-
-    Raises
-    ------
-    LowerscopeError
-        If there is no sandbox here, or the output cannot be copied.
     """
     if sandbox.is_inside():
         sandbox.enter()
@@ -87,11 +77,7 @@ def run_enclosed(
     try:
         return _run(arguments, options)
     except OSError as error:
-        raise LowerscopeError(
-            f"it cannot be written: {error.strerror or error}",
-            where=str(error.filename or ""),
-            todo="Choose a folder that you may write to",
-        ) from None
+        raise cannot_write(error, error.filename or "") from None
 
 
 def _run(arguments: Sequence[str], options: argparse.Namespace) -> int:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from lowerscope.core.command_line.console import say
-from lowerscope.core.command_line.files_read import files_read
-from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
+from lowerscope.core.command_line.console import ERROR, MATCH, say
+from lowerscope.core.command_line.recipe_options import (
+    SOURCE_HELP,
+    OneLineParser,
+    add_recipe_options,
+    files_read,
+)
 from lowerscope.core.export.catalogue import ALL, DEFAULT, EXPORTS, PAINTED, PICTURES, parse_wanted
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.user_paths import user_path
@@ -16,7 +20,7 @@ if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
 
 
-def add_export_options(parser: argparse.ArgumentParser) -> None:
+def add_export_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope export``."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     width = max(len(each.name) for each in EXPORTS)
@@ -25,19 +29,17 @@ def add_export_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("source", help=SOURCE_HELP)
     parser.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
-    parser.add_argument(
+    parser.many(
         "--what",
-        action="append",
-        default=[],
-        metavar="LIST",
-        help=f"what to write, as listed below, or {ALL}; step:2, patch:2, function:NAME and "
+        "LIST",
+        f"what to write, as listed below, or {ALL}; step:2, patch:2, function:NAME and "
         f"schedule:NAME are one of them (default {','.join(DEFAULT)}); repeatable",
     )
-    parser.add_argument(
+    parser.text(
         "--picture",
+        "LIST",
+        f"formats of graphs: {', '.join(PICTURES)} (default svg)",
         default="svg",
-        metavar="LIST",
-        help=f"formats of graphs: {', '.join(PICTURES)} (default svg)",
     )
     parser.add_argument(
         "--level",
@@ -45,30 +47,22 @@ def add_export_options(parser: argparse.ArgumentParser) -> None:
         default="fit",
         help="modules that are expanded in graphs: those that fit a pane (default), all, none",
     )
-    parser.add_argument(
+    parser.text(
         "--part",
-        default="",
-        metavar="NAME",
-        help="of graphs: what is inside of a module, or a node with those that it is tied to",
+        "NAME",
+        "of graphs: what is inside of a module, or a node with those that it is tied to",
     )
-    parser.add_argument("--force", action="store_true", help="overwrite files that are there")
+    parser.flag("--force", "overwrite files that are there")
     add_recipe_options(parser)
 
 
-def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[bool, str]:
-    """Write the files; return whether all requested ones were written, and the text to print.
-
-    Raises
-    ------
-    LowerscopeError
-        See `core.export.folder.export`; or if there is no export of a requested name.
-    """
+def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Write the files; return the exit code, 2 if a requested one is missing, and their paths."""
     from lowerscope.core.export import folder
-    from lowerscope.core.export.pictures import check_kinds
 
     wanted = parse_wanted(options.what)
     kinds = tuple(each.strip() for each in options.picture.split(","))
-    check_kinds(kinds)
+    folder.check_kinds(kinds)
     painted = options.painter and not set(kinds).isdisjoint(PAINTED)
     written = folder.export(
         pipeline,
@@ -88,4 +82,4 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         say(f"note: not written: {reason}")
     for note in written.notes:
         say(f"note: {note}")
-    return written.complete, "\n".join(str(path) for path in written.paths)
+    return MATCH if written.complete else ERROR, "\n".join(map(str, written.paths))

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
+from lowerscope.core.command_line.console import ERROR, MATCH
+from lowerscope.core.command_line.recipe_options import (
+    SOURCE_HELP,
+    OneLineParser,
+    add_recipe_options,
+)
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.model.formatting import duration_text
@@ -26,34 +31,25 @@ _NAMES = 4
 """Most changed functions that are named in a row of the table."""
 
 
-def add_passes_options(parser: argparse.ArgumentParser) -> None:
+def add_passes_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope passes``."""
     parser.add_argument("source", nargs="?", help=SOURCE_HELP)
-    parser.add_argument(
-        "--catalogue", action="store_true", help="list the passes that there are, for any source"
-    )
-    parser.add_argument(
+    parser.flag("--catalogue", "list the passes that there are, for any source")
+    parser.text(
         "--step",
-        metavar="N",
-        help="print the module after step N, or N.M inside of it; 0 is before the first",
+        "N",
+        "print the module after step N, or N.M inside of it; 0 is before the first",
+        default=None,
     )
-    parser.add_argument(
-        "--function", default="", metavar="NAME", help="with --step: only this function"
+    parser.text("--function", "NAME", "with --step: only this function")
+    parser.flag(
+        "--diff", "with --step: print what the step changed, function by function, as diff -u does"
     )
-    parser.add_argument(
-        "--diff",
-        action="store_true",
-        help="with --step: print what the step changed, function by function, as diff -u does",
+    parser.flag(
+        "--build", "the passes of TVM's own build, after those of the pipeline: it compiles"
     )
-    parser.add_argument(
-        "--build",
-        action="store_true",
-        help="the passes of TVM's own build, after those of the pipeline: it compiles",
-    )
-    parser.add_argument(
-        "--nested", action="store_true", help="list the passes that others call, too"
-    )
-    parser.add_argument("--json", action="store_true", help="print records as JSON")
+    parser.flag("--nested", "list the passes that others call, too")
+    parser.flag("--json", "print records as JSON")
     add_recipe_options(parser)
 
 
@@ -62,18 +58,10 @@ def recipe_of_catalogue(options: argparse.Namespace) -> Recipe:
     return Recipe(source=Source(spec=options.source or ""), extensions=options.extensions)
 
 
-def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[bool, str]:
-    """Run ``lowerscope passes``.
+def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Return the exit code, 2 if a step could not be applied, and the text to print.
 
-    Returns
-    -------
-    tuple[bool, str]
-        Whether all steps were applied, and the text to print.
-
-    Raises
-    ------
-    LowerscopeError
-        If options conflict, or there is no such step or function.
+    Raises a `LowerscopeError` if options conflict, or there is no such step or function.
     """
     if options.function and options.step is None:
         raise LowerscopeError(
@@ -85,32 +73,29 @@ def passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         )
     if options.catalogue:
         types = pipeline.answer(CatalogueQuery(recipe))
-        return True, to_json(types) if options.json else _catalogue(types)
+        return MATCH, to_json(types) if options.json else _catalogue(types)
     if options.diff:
-        return True, _difference(pipeline, recipe, options)
+        return MATCH, _difference(pipeline, recipe, options)
     if options.step is not None:
-        return True, _module_at(pipeline, recipe, options)
+        return MATCH, _module_at(pipeline, recipe, options)
     records = _records(pipeline, recipe, options)
     listed = (
         records if options.nested or options.json else [each for each in records if not each.depth]
     )
     problem = pipeline.stages(recipe).transformed.problem
     if options.json:
-        return problem is None, to_json(listed)
+        return MATCH if problem is None else ERROR, to_json(listed)
     table = _table(listed, records)
     if problem is None:
-        return True, table
+        return MATCH, table
     # The row has no room for the remedy.
-    return False, f"{table}\n\n{problem.line()}"
+    return ERROR, f"{table}\n\n{problem.line()}"
 
 
 def check_passes(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> None:
     """Check that the passes named by ``--pass`` exist, before anything is opened.
 
-    Raises
-    ------
-    LowerscopeError
-        If one does not.
+    Raises a `LowerscopeError` if one does not.
     """
     given = getattr(options, "steps", ())
     if not given:
@@ -168,10 +153,7 @@ def _difference(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace)
 def moment_of(label: str, records: Sequence[PassRecord]) -> Moment:
     """Return the moment after the pass with a number in the list, such as ``4`` or ``3.17``.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is none.
+    Raises a `LowerscopeError` if there is none.
     """
     if label == "0":
         return Moment(clock="passes", index=0)

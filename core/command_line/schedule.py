@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from lowerscope.core.command_line.console import say
-from lowerscope.core.command_line.nonfinite import add_nonfinite_option
+from lowerscope.core.command_line.console import DIFFER, ERROR, MATCH, say, table_lines
 from lowerscope.core.command_line.recipe_options import (
     RULES,
     SOURCE_HELP,
     TUNED,
+    OneLineParser,
     add_recipe_options,
 )
+from lowerscope.core.command_line.run import add_nonfinite_option
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.model.formatting import bytes_text, duration_text, error_text
@@ -36,9 +37,7 @@ from lowerscope.core.schedules import Primitive, Schedule, fits
 if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
 
-_DONE, _DIFFERS, _ERROR = 0, 1, 2
-
-_CODES = {"same": _DONE, "differs": _DIFFERS, "inconclusive": _DIFFERS, "unknown": _ERROR}
+_CODES = {"same": MATCH, "differs": DIFFER, "inconclusive": DIFFER, "unknown": ERROR}
 
 _SECONDS = 300.0
 """Time limit of a check, in seconds: no window waits for it."""
@@ -70,50 +69,42 @@ class ScheduleAnswer(msgspec.Struct, frozen=True, kw_only=True):
     check: Checked | None = None
 
 
-def add_schedule_options(parser: argparse.ArgumentParser) -> None:
+def add_schedule_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope schedule``."""
     parser.add_argument("source", help=SOURCE_HELP)
-    parser.add_argument(
+    parser.text(
         "--function",
-        default="",
-        metavar="NAME",
-        help="a TensorIR function; with --rules or --apply tuned all of the model, where it is "
-        "left out",
+        "NAME",
+        "a TensorIR function; with --rules or --apply tuned all of the model, where it is left out",
     )
-    parser.add_argument(
+    parser.text(
         "--apply",
-        default="",
-        metavar=f"FILE.json|{RULES}|{TUNED}",
-        help=f"a schedule that was saved; or {RULES}, as --rules, for the one that a rule writes; "
+        f"FILE.json|{RULES}|{TUNED}",
+        f"a schedule that was saved; or {RULES}, as --rules, for the one that a rule writes; "
         f"or {TUNED}, for the one that lowerscope tune has found",
     )
-    parser.add_argument(
-        "--show", action="store_true", help="print the function as it is then, and nothing else"
-    )
-    parser.add_argument(
+    parser.flag("--show", "print the function as it is then, and nothing else")
+    parser.flag(
         "--check",
-        action="store_true",
-        help="run it and the unscheduled one on the same values; exit with 1 if they differ, or "
-        "have no finite value",
+        "run it and the unscheduled one on the same values; exit with 1 if they differ, or have no "
+        "finite value",
     )
     add_nonfinite_option(parser)
-    parser.add_argument("--json", action="store_true", help="print records as JSON")
+    parser.flag("--json", "print records as JSON")
     add_recipe_options(parser, scheduling=True)
 
 
 def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
     """Run ``lowerscope schedule``.
 
+    Raises a `LowerscopeError` if there is no such function, or the file has no schedule for it; if
+    the options conflict.
+
     Returns
     -------
     tuple[int, str]
         The exit code: 0 if all is well, 1 if the function computes something else, 2 if a step
         could not be applied or the check could not be made; and the text to print.
-
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function, or the file has no schedule for it; if the options conflict.
     """
     _check_together(options)
     if not options.function:
@@ -133,7 +124,7 @@ def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
         recipe = _with_file(pipeline, recipe, options.function, options.apply)
     record = pipeline.answer(ScheduleQuery(recipe, options.function, None))
     left_out = left_out or any(step.status == "failed" for step in record.steps)
-    code = _ERROR if left_out else _DONE
+    code = ERROR if left_out else MATCH
     checked = None
     if options.check:
         checked = pipeline.answer(CheckQuery(recipe, options.function, None, _SECONDS))
@@ -148,7 +139,7 @@ def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) ->
 
 def _code(checked: Checked, options: argparse.Namespace) -> int:
     allowed = checked.verdict == "inconclusive" and options.allow_nonfinite
-    return _DONE if allowed else _CODES[checked.verdict]
+    return MATCH if allowed else _CODES[checked.verdict]
 
 
 def _check_together(options: argparse.Namespace) -> None:
@@ -172,14 +163,14 @@ def _check_together(options: argparse.Namespace) -> None:
 def _all_found(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
     """Schedule each function by rule or from tuning, and return the list of them."""
     stages = pipeline.stages(recipe)
-    found, code = [], _DONE
+    found, code = [], MATCH
     # Load lazily imported code before the first rule is timed.
     _ = stages.target
     for name in stages.functions.structures:
         start = time.perf_counter()
         if options.apply == TUNED:
             ruled = _by_tuning(pipeline, recipe, name)
-            code = code if ruled.rule == TUNED else _ERROR
+            code = code if ruled.rule == TUNED else ERROR
         else:
             ruled = pipeline.answer(ByRuleQuery(recipe, name))
         milliseconds = (time.perf_counter() - start) * 1000
@@ -201,32 +192,15 @@ def _all_found(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) 
     return code, to_json(found) if options.json else "\n".join(_table(found))
 
 
-_HEADINGS = ("function", "rule", "steps", "time")
-
-
 def _table(found: Sequence[RuledFunction]) -> Iterator[str]:
     """Yield a line for each function, figures right-aligned, and a total."""
-    rows = [
-        _HEADINGS,
-        *(
-            (each.function, each.rule or "–", _steps(each), duration_text(each.milliseconds))
-            for each in found
-        ),
-        ("", "", str(sum(each.steps for each in found)), duration_text(_total(found))),
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
-    remarks = ["", *map(_remark, found), "in all"]
-    for (function, rule, steps, took), remark in zip(rows, remarks, strict=True):
-        line = f"{function:<{widths[0]}}  {rule:<{widths[1]}}  {steps:>{widths[2]}}"
-        yield f"{line}  {took:>{widths[3]}}  {remark}".rstrip()
-
-
-def _steps(found: RuledFunction) -> str:
-    return str(found.steps) if found.steps else "–"
-
-
-def _total(found: Sequence[RuledFunction]) -> float:
-    return sum(each.milliseconds for each in found)
+    rows = [("function", "rule", "steps", "time", "")]
+    for each in found:
+        time, remark = duration_text(each.milliseconds), _remark(each)
+        rows.append((each.function, each.rule or "–", str(each.steps or "–"), time, remark))
+    steps, total = (sum(each.steps for each in found), sum(each.milliseconds for each in found))
+    rows.append(("", "", str(steps), duration_text(total), "in all"))
+    yield from table_lines(rows, range(2, 4))
 
 
 def _remark(found: RuledFunction) -> str:

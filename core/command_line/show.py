@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
+from lowerscope.core.command_line.console import MATCH
+from lowerscope.core.command_line.recipe_options import (
+    SOURCE_HELP,
+    OneLineParser,
+    add_recipe_options,
+)
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.model.queries import SaveValuesQuery
 from lowerscope.core.recipe import Recipe
@@ -27,104 +30,61 @@ WHOLE = {
 """Stages that are shown as a whole, with their descriptions."""
 
 STAGES = (
-    "fx",
-    "translation",
-    "code",
-    "relax",
-    "builder",
-    "tensorir",
-    "numpy",
-    "te",
-    "bytecode",
-    "llvm",
-    "asm",
-    "library",
-    "parameters",
+    *("fx", "translation", "code", "relax", "builder", "tensorir", "numpy", "te", "bytecode"),
+    *("llvm", "asm", "library", "parameters"),
 )
 
 
-def add_show_options(parser: argparse.ArgumentParser) -> None:
+def add_show_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope show``."""
     parser.add_argument("source", help=SOURCE_HELP)
     parser.add_argument("--stage", choices=STAGES, help="what to print")
-    parser.add_argument("--function", default="", metavar="NAME", help="only this function")
-    parser.add_argument(
+    parser.text("--function", "NAME", "only this function")
+    parser.text(
         "--node",
-        default="",
-        metavar="NAME",
-        help="with the stage translation: how this node was translated, with its rules' source",
+        "NAME",
+        "with the stage translation: how this node was translated, with its rules' source",
     )
-    parser.add_argument(
-        "--show-meta",
-        action="store_true",
-        help="with the values of constants; for the stages relax and tensorir",
-    )
-    parser.add_argument(
+    parser.flag("--show-meta", "with the values of constants; for the stages relax and tensorir")
+    parser.text(
         "--constant",
-        default="",
-        metavar="NAME",
-        help="range, histogram and first values of a parameter, a constant or an input",
+        "NAME",
+        "range, histogram and first values of a parameter, a constant or an input",
     )
-    parser.add_argument(
-        "--save", default="", metavar="FILE.npy", help="with --constant: write its values as well"
-    )
-    parser.add_argument("--json", action="store_true", help="print records as JSON")
+    parser.text("--save", "FILE.npy", "with --constant: write its values as well")
+    parser.flag("--json", "print records as JSON")
     add_recipe_options(parser)
 
 
-def show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str:
-    """Return a stage, or the values of a tensor, as text or as JSON.
+def show(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Return 0, and a stage, or the values of a tensor, as text or as JSON.
 
-    Raises
-    ------
-    LowerscopeError
-        If the options conflict, or there is no such function, node or tensor.
+    Raises a `LowerscopeError` if the options conflict, or there is no such function, node or
+    tensor.
     """
-    from lowerscope.core.command_line.showing import (
-        show_builder,
-        show_code,
-        show_fx,
-        show_library,
-        show_loops,
-        show_native,
-        show_parameters,
-        show_relax,
-        show_tensorir,
-        show_translation,
-        show_values,
-    )
+    from lowerscope.core.command_line.showing import show_stage, show_values
 
     _check_shown(options)
     if options.constant:
         text = show_values(pipeline, recipe, options.constant, as_json=options.json)
         if options.save:
             pipeline.answer(SaveValuesQuery(recipe, options.constant, options.save))
-        return text
-    if options.stage in WHOLE:
-        if options.function:
-            what = WHOLE[options.stage]
-            raise LowerscopeError(
-                f"the {what} is shown whole",
-                where="--function",
-                todo="Leave the option out, or show the stage relax, tensorir, numpy, te, "
-                "bytecode, llvm or asm",
-            )
-        whole: dict[str, Callable[..., str]] = {
-            "fx": show_fx,
-            "translation": partial(show_translation, node=options.node),
-            "code": show_code,
-            "library": show_library,
-            "parameters": show_parameters,
-            "builder": show_builder,
-        }
-        return whole[options.stage](pipeline, recipe, as_json=options.json)
-    if options.stage in ("numpy", "te"):
-        return show_loops(pipeline, recipe, options.stage, options.function, as_json=options.json)
-    if options.stage in ("bytecode", "llvm", "asm"):
-        return show_native(pipeline, recipe, options.stage, options.function, as_json=options.json)
-    write = show_relax if options.stage == "relax" else show_tensorir
-    return write(
-        pipeline, recipe, options.function, as_json=options.json, show_meta=options.show_meta
+        return MATCH, text
+    if options.stage in WHOLE and options.function:
+        raise LowerscopeError(
+            f"the {WHOLE[options.stage]} is shown whole",
+            where="--function",
+            todo="Leave the option out, or show the stage relax, tensorir, numpy, te, "
+            "bytecode, llvm or asm",
+        )
+    return MATCH, show_stage(
+        pipeline,
+        recipe,
+        options.stage,
+        options.function,
+        node=options.node,
+        show_meta=options.show_meta,
+        as_json=options.json,
     )
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
-
-import tvm
+from collections.abc import Iterator, Sequence
+from typing import Literal, cast
 
 from lowerscope.core.dimensions import sizes_text
 from lowerscope.core.encoding import to_json
@@ -51,49 +49,59 @@ def leaves_out(pipeline: Pipeline, recipe: Recipe) -> bool:
     return any(note.code == SCHEDULE_NOTE for note in notes_of(pipeline.stages(recipe)))
 
 
-def show_fx(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
-    """Return the FX graph as a table, or as records."""
-    nodes = fx_nodes_of(pipeline, recipe)
-    return to_json(nodes) if as_json else print_table(nodes)
+def show_stage(
+    pipeline: Pipeline,
+    recipe: Recipe,
+    stage: str,
+    function: str = "",
+    *,
+    node: str = "",
+    show_meta: bool = False,
+    as_json: bool = False,
+) -> str:
+    """Return a stage as text, or as records; one of `show.STAGES`.
 
-
-def show_translation(pipeline: Pipeline, recipe: Recipe, *, as_json: bool, node: str = "") -> str:
-    """Return the node map as a table, or the translation of one node; or the records of these."""
-    if node:
+    Parameters
+    ----------
+    function
+        The one to show; empty for all of them, and for the bytecode of ``main``.
+    """
+    stages = pipeline.stages(recipe)
+    if stage in ("relax", "tensorir"):
+        module = stages.module if stage == "relax" else stages.completed
+        script = (
+            function_text(module, function)
+            if function
+            else module_text(module, show_meta=show_meta)
+        )
+        return to_json(script) if as_json else script.text.rstrip("\n")
+    if stage in ("code", "builder"):
+        text = pipeline.answer(TextQuery(recipe, "", cast(View, stage)))
+        return to_json(text) if as_json else text.text.rstrip("\n")
+    if stage in ("numpy", "te"):
+        return _loops(pipeline, recipe, cast(View, stage), function, as_json=as_json)
+    if stage in ("bytecode", "llvm", "asm"):
+        names: Sequence[str] = (function,)
+        if stage != "bytecode" and not function:
+            # Without a function, the empty text has the reason.
+            names = tuple(stages.recorded.tensorir) or names
+        found = [pipeline.answer(TextQuery(recipe, name, cast(View, stage))) for name in names]
+        return to_json(found) if as_json else "\n\n".join(each.text for each in found)
+    if stage == "fx":
+        nodes = fx_nodes_of(pipeline, recipe)
+        return to_json(nodes) if as_json else print_table(nodes)
+    if stage == "translation" and node:
         translation = pipeline.answer(TranslationQuery(recipe, node))
         return to_json(translation) if as_json else print_translation(translation)
-    nodes = fx_nodes_of(pipeline, recipe)
-    records = pipeline.answer(SnapshotQuery(recipe, DEFAULT)).translation
-    return to_json(records) if as_json else print_node_map(records, nodes)
-
-
-def show_relax(
-    pipeline: Pipeline, recipe: Recipe, function: str, *, as_json: bool, show_meta: bool = False
-) -> str:
-    """Return the script of the module before the passes, or of one of its functions."""
-    module = pipeline.stages(recipe).module
-    return _script(module, function, as_json=as_json, show_meta=show_meta)
-
-
-def show_tensorir(
-    pipeline: Pipeline, recipe: Recipe, function: str, *, as_json: bool, show_meta: bool = False
-) -> str:
-    """Return the script of the module after the passes, or of one of its functions."""
-    module = pipeline.stages(recipe).completed
-    return _script(module, function, as_json=as_json, show_meta=show_meta)
-
-
-def show_library(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
-    """Return the external functions of the module as a table, or as records."""
-    library = pipeline.answer(SnapshotQuery(recipe, DEFAULT)).library
-    return to_json(library) if as_json else print_library(library)
-
-
-def show_parameters(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
-    """Return parameters, buffers and constants as a table, or as records."""
+    if stage == "translation":
+        nodes = fx_nodes_of(pipeline, recipe)
+        records = pipeline.answer(SnapshotQuery(recipe, DEFAULT)).translation
+        return to_json(records) if as_json else print_node_map(records, nodes)
     snapshot = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
-    records = (*snapshot.model.parameters, *snapshot.constants)
-    return to_json(records) if as_json else print_parameters(records)
+    if stage == "library":
+        return to_json(snapshot.library) if as_json else print_library(snapshot.library)
+    parameters = (*snapshot.model.parameters, *snapshot.constants)
+    return to_json(parameters) if as_json else print_parameters(parameters)
 
 
 def show_values(pipeline: Pipeline, recipe: Recipe, name: str, *, as_json: bool) -> str:
@@ -102,42 +110,19 @@ def show_values(pipeline: Pipeline, recipe: Recipe, name: str, *, as_json: bool)
     return to_json(record) if as_json else print_values(record)
 
 
-def show_builder(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
-    """Return the builder program of the module before the passes, or its record."""
-    return _show_whole(pipeline, recipe, "builder", as_json=as_json)
-
-
-def show_code(pipeline: Pipeline, recipe: Recipe, *, as_json: bool) -> str:
-    """Return the Python code of the FX graph, or its record."""
-    return _show_whole(pipeline, recipe, "code", as_json=as_json)
-
-
-def _show_whole(pipeline: Pipeline, recipe: Recipe, view: View, *, as_json: bool) -> str:
-    record = pipeline.answer(TextQuery(recipe, "", view))
-    return to_json(record) if as_json else record.text.rstrip("\n")
-
-
-def show_loops(
-    pipeline: Pipeline, recipe: Recipe, view: View, function: str, *, as_json: bool
-) -> str:
+def _loops(pipeline: Pipeline, recipe: Recipe, view: View, function: str, *, as_json: bool) -> str:
     """Return functions after the passes as NumPy, or those of TensorIR as tensor expressions.
 
     If all functions are shown, those without such a form have a line with the reason.
-
-    Parameters
-    ----------
-    view
-        ``"numpy"`` or ``"te"``.
-    function
-        The one to show; empty for all of them.
     """
+    module = pipeline.stages(recipe).completed
+    shown = [function] if function else list(prim_funcs_of(module))
     if function or as_json:
-        names = (function,) if function else tuple(_prim_funcs(pipeline, recipe))
-        records = [pipeline.answer(TextQuery(recipe, name, view)) for name in names]
+        records = [pipeline.answer(TextQuery(recipe, name, view)) for name in shown]
         return to_json(records) if as_json else records[0].text.rstrip("\n")
-    texts, shown = [], list(_prim_funcs(pipeline, recipe))
     if view == "numpy" and shown:
-        shown += [name for name, _ in relax_functions(pipeline.stages(recipe).completed)]
+        shown += [name for name, _ in relax_functions(module)]
+    texts = []
     for name in shown:
         try:
             texts.append(pipeline.answer(TextQuery(recipe, name, view)).text.rstrip("\n"))
@@ -150,37 +135,6 @@ def show_loops(
             todo="Its operators are not legalised, or all of them run in a library",
         )
     return "\n\n\n".join(texts)
-
-
-def show_native(
-    pipeline: Pipeline, recipe: Recipe, view: View, function: str, *, as_json: bool
-) -> str:
-    """Compile, and return the bytecode of a Relax function, or the code of TensorIR functions.
-
-    Parameters
-    ----------
-    view
-        ``"bytecode"``, ``"llvm"`` or ``"asm"``.
-    function
-        The one to show; empty for ``main``, or for all TensorIR functions.
-    """
-    names: tuple[str, ...] = (function,)
-    if view != "bytecode" and not function:
-        # Without a function, the empty text has the reason.
-        names = tuple(pipeline.stages(recipe).recorded.tensorir) or names
-    records = [pipeline.answer(TextQuery(recipe, name, view)) for name in names]
-    return to_json(records) if as_json else "\n\n".join(record.text for record in records)
-
-
-def _prim_funcs(pipeline: Pipeline, recipe: Recipe) -> dict[str, tvm.tirx.PrimFunc]:
-    return prim_funcs_of(pipeline.stages(recipe).completed)
-
-
-def _script(module: tvm.IRModule, function: str, *, as_json: bool, show_meta: bool) -> str:
-    record = (
-        function_text(module, function) if function else module_text(module, show_meta=show_meta)
-    )
-    return to_json(record) if as_json else record.text.rstrip("\n")
 
 
 def describe_run(record: RunRecord) -> str:

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 from lowerscope.core import cli
 from lowerscope.core.command_line import console
-from lowerscope.core.command_line.interrupts import PATIENCE, ended_soon
+from lowerscope.core.command_line.tune import PATIENCE, ended_soon
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.running import running_call
 
 if TYPE_CHECKING:
-    from lowerscope.core.export.pictures import Painter
+    from lowerscope.core.export.folder import Painter
 
 _DIE_WITH_PARENT = 1
 """Option of Linux's ``prctl`` that sets the signal a process gets when its parent ends."""
@@ -44,10 +44,6 @@ class _Outcome(ctypes.Structure):
     ----------
     finished
         Whether the command is done, and its output has been written.
-    code
-        Its exit code then.
-    lost
-        Whether its output streams are gone.
     silent
         Whether an interrupt has discarded further messages.
     stopping
@@ -76,14 +72,9 @@ def run_supervised(arguments: Sequence[str], painter: Callable[[], Painter] | No
 
     A ``run`` that has crashed is repeated with guarded memory, to find the call that corrupts
     memory. Where processes cannot be forked, the command ends this one.
-
-    Parameters
-    ----------
-    painter
-        See `cli.main`.
     """
     if not hasattr(os, "fork"):
-        with ended_soon("stopped", cli.ERROR):
+        with ended_soon("stopped", console.ERROR):
             return cli.leave(cli.main(arguments, painter))
     if arguments[0] != "run":
         return _Supervised(arguments, painter).code
@@ -95,7 +86,7 @@ def run_supervised(arguments: Sequence[str], painter: Callable[[], Painter] | No
             return run.code
         console.say("running once more with guarded memory, to see who spoils it")
         _Supervised([*arguments, "--guarded", "--calls", str(file)], painter, file)
-        return cli.ERROR
+        return console.ERROR
     finally:
         os.close(file)
 
@@ -105,18 +96,12 @@ class _Supervised:
 
     Parameters
     ----------
-    arguments
-        Of the command.
-    painter
-        See `cli.main`.
     file
         Descriptor of the file in which a ``run`` writes its current call; ``None`` for other
         commands.
 
     Attributes
     ----------
-    code
-        The exit code of the command.
     signal
         The signal that has ended the process before the command was done; 0 if none has.
     """
@@ -145,10 +130,10 @@ class _Supervised:
         except KeyboardInterrupt:
             return self._stop()
         outcome = self._outcome
-        if outcome.finished and not (outcome.silent and outcome.code == cli.ERROR):
+        if outcome.finished and not (outcome.silent and outcome.code == console.ERROR):
             return int(outcome.code)
         self._explain(status)
-        return cli.ERROR
+        return console.ERROR
 
     def _stop(self) -> int:
         """Stop the process, or kill it, and report the current call."""
@@ -165,10 +150,10 @@ class _Supervised:
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             os.kill(self._child, signal.SIGKILL)
             os.waitpid(self._child, 0)
-        if outcome.finished and (self._file is None or outcome.code != cli.ERROR):
+        if outcome.finished and (self._file is None or outcome.code != console.ERROR):
             return int(outcome.code)
         console.say(f"stopped {place}".rstrip())
-        return cli.ERROR
+        return console.ERROR
 
     def _place(self) -> str:
         """Return a description of the current call of a ``run``; empty if it is in none."""
@@ -227,10 +212,10 @@ def _run_in_child(
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         if os.getppid() != parent:  # the parent has already ended
-            os._exit(cli.ERROR)
+            os._exit(console.ERROR)
     console.watch_streams()
     _watch_exits(outcome)
-    code, process, lost = cli.ERROR, os.getpid(), False
+    code, process, lost = console.ERROR, os.getpid(), False
     try:
         code = cli.main(arguments, painter)
     except SystemExit as end:  # of --help

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from lowerscope.core.command_line import console
 from lowerscope.core.command_line.console import say
-from lowerscope.core.command_line.interrupts import ended_soon
-from lowerscope.core.command_line.recipe_options import SOURCE_HELP, add_recipe_options
+from lowerscope.core.command_line.recipe_options import (
+    SOURCE_HELP,
+    OneLineParser,
+    add_recipe_options,
+)
 from lowerscope.core.encoding import to_json
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.model.formatting import seconds_text
@@ -22,7 +30,45 @@ if TYPE_CHECKING:
     from lowerscope.core.pipeline import Pipeline
     from lowerscope.core.tuning.tuning import Tuning
 
-_DONE, _STOPPED = 0, 2
+PATIENCE = 1.0
+"""Time that an interrupted process has to stop by itself, in seconds."""
+
+
+@contextlib.contextmanager
+def ended_soon(text: str, code: int) -> Iterator[None]:
+    """End this process if an interrupt in the body is not handled in time.
+
+    Python handles an interrupt between two calls, and a call of TVM may take many seconds. Child
+    processes end with it; leftover files are removed at the next start.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    source, sink = os.pipe()
+    os.set_blocking(sink, False)
+    over = threading.Event()
+
+    def watch() -> None:
+        # One byte for each signal; none if the other end is closed.
+        received = os.read(source, 1)
+        while received and received[0] != signal.SIGINT:
+            received = os.read(source, 1)
+        if received and not over.wait(PATIENCE):
+            console.say(text)
+            os._exit(code)
+
+    before = signal.set_wakeup_fd(sink)
+    watching = threading.Thread(target=watch, name="interrupts", daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        signal.set_wakeup_fd(before)
+        os.close(sink)
+        watching.join()
+        os.close(source)
+
 
 _KEPT = "stopped; what was found is kept"
 
@@ -32,42 +78,33 @@ MOST_TRIALS = 1_000_000
 _HEADINGS = ("function", "calls", "unscheduled", "rules", "tuned", "torch", "trials", "")
 
 
-def add_tune_options(parser: argparse.ArgumentParser) -> None:
+def add_tune_options(parser: OneLineParser) -> None:
     """Add the options of ``lowerscope tune``."""
     parser.add_argument("source", help=SOURCE_HELP)
-    parser.add_argument(
+    trials = TuneOptions().trials
+    parser.number(
         "--trials",
-        type=int,
-        default=TuneOptions().trials,
-        metavar="N",
-        help="candidates that are measured, of all functions together, with those that were before "
-        f"(default {TuneOptions().trials}); 0 for what the database has",
+        "candidates that are measured, of all functions together, with those that were before "
+        f"(default {trials}); 0 for what the database has",
+        trials,
+        "N",
     )
-    parser.add_argument(
+    parser.many(
         "--function",
+        "NAME",
+        "a TensorIR function (default: all, by their share of the time); repeatable",
         dest="functions",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a TensorIR function (default: all, by their share of the time); repeatable",
     )
-    parser.add_argument(
-        "--slowest", type=int, default=0, metavar="N", help="only those that take most of the time"
-    )
-    parser.add_argument(
-        "--fresh", action="store_true", help="measure anew what the database has already"
-    )
-    parser.add_argument("--json", action="store_true", help="print the record as JSON")
+    parser.number("--slowest", "only those that take most of the time", metavar="N")
+    parser.flag("--fresh", "measure anew what the database has already")
+    parser.flag("--json", "print the record as JSON")
     add_recipe_options(parser)
 
 
 def tune(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
     """Run ``lowerscope tune``; an interrupt ends it with the results so far.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function, or none that can be tuned.
+    Raises a `LowerscopeError` if there is no such function, or none that can be tuned.
     """
     for name, number in (("--trials", options.trials), ("--slowest", options.slowest)):
         if not 0 <= number <= MOST_TRIALS:
@@ -86,15 +123,15 @@ def tune(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tup
     from lowerscope.core.tuning.tuning import Tuning
 
     tuning = pipeline.part(Tuning)
-    code, progress = _DONE, _Told(tuning)
+    code, progress = console.MATCH, _Told(tuning)
     try:
-        with ended_soon(_KEPT, _STOPPED):
+        with ended_soon(_KEPT, console.ERROR):
             tuned = pipeline.answer(TuneQuery(recipe, wanted), progress)
     except KeyboardInterrupt:
         if not tuning.state.functions:
             raise
         say(_KEPT)
-        code, tuned = _STOPPED, Tuned(state=tuning.state)
+        code, tuned = console.ERROR, Tuned(state=tuning.state)
     if options.json:
         return code, to_json(tuned)
     return code, "\n".join((*_table(tuned.state.functions), *_end(tuned)))
@@ -134,16 +171,7 @@ def _found(each: TunedFunction, state: TuneState) -> str:
 
 
 def _table(functions: Sequence[TunedFunction]) -> list[str]:
-    rows = [_HEADINGS, *map(_row, functions)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
-    last = len(_HEADINGS) - 1
-    return [
-        "  ".join(
-            text.rjust(width) if 0 < column < last else text.ljust(width)
-            for column, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    return console.table_lines([_HEADINGS, *map(_row, functions)], range(1, len(_HEADINGS) - 1))
 
 
 def _row(each: TunedFunction) -> tuple[str, ...]:

@@ -6,21 +6,18 @@ from collections.abc import Sequence
 
 import torch
 
-from lowerscope.core.comparing.numpy_reference import in_dtype_of
-from lowerscope.core.comparing.verdicts import Verdict, judge
+from lowerscope.core.comparing.verdicts import Verdict
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.calling import check_registered
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.model.queries import AgreementQuery, answers
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
-from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.agreement import AgreementRecord, SampleRun
 from lowerscope.core.records.run import FAILING
-from lowerscope.core.running.sides import precise_of, reference_of
+from lowerscope.core.running.runs import largest
+from lowerscope.core.running.sides import check_callable, judge_run, reference_of
 from lowerscope.core.sources.input_sets import InputSet, Sample, open_set
-from lowerscope.core.stages import Stages
 
 MOST_WORST = 50
 """Most samples that are listed."""
@@ -29,21 +26,20 @@ MOST_UNREAD = 10
 """Most failed samples whose reasons are listed."""
 
 
-def agreement(stages: Stages, recipe: Recipe, path: str, progress: Progress) -> AgreementRecord:
+@answers(AgreementQuery)
+def agreement(query: AgreementQuery, pipeline: Pipeline, progress: Progress) -> AgreementRecord:
     """Build once, run each sample of a set on both implementations, and compare.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such set, the model cannot be built, or no sample can be run.
-    Cancelled
-        If the user has cancelled it.
+    Raises a `LowerscopeError` if there is no such set, the model cannot be built, or no sample can
+    be run.
     """
+    recipe = query.recipe
+    use_threads(recipe.threads)
+    stages = pipeline.stages(recipe, progress)
     stages.check_runs_here("a set of inputs is run")
-    loaded, lowered = stages.loaded, stages.lowered
-    samples = open_set(path, loaded.inputs, loaded.classes)
-    with stages.running():
-        check_registered(stages.completed, () if lowered is None else lowered.library)
+    loaded = stages.loaded
+    samples = open_set(query.path, loaded.inputs, loaded.classes)
+    check_callable(stages)
     built = stages.built
     values = tuple(each.value for each in loaded.inputs)
     with stages.running():
@@ -53,32 +49,21 @@ def agreement(stages: Stages, recipe: Recipe, path: str, progress: Progress) -> 
         count = len(samples.samples)
         for place, sample in enumerate(samples.samples):
             progress.report(f"Sample {place + 1} of {count}", place / count)
+            named = None
             try:
                 values = samples.values(place)
-            except LowerscopeError as error:
-                tally.leave_out(sample, error)
-                continue
-            expected = None
-            names: list[str] = []
-            try:
                 if reference is not None:
                     # Before TVM, which would read out of bounds for an invalid index.
                     reference.take(values)
                     named = reference.named_outputs()
-                    names = [name for name, _ in named]
-                    expected = tuple(value for _, value in named)
                 execution.take(stages.arguments(values))
                 actual = execution.outputs()
             except LowerscopeError as error:
                 tally.leave_out(sample, error)
                 continue
-            if expected is not None and loaded.model is None:
-                expected = in_dtype_of(expected, actual)
-            random = () if lowered is None else lowered.random
-            precise = precise_of(stages, values, recipe.seed, expected)
-            verdict = judge(actual, expected, recipe.tolerances, random, names, precise)
+            verdict, expected = judge_run(stages, recipe, values, actual, named)
             tally.add(sample, verdict, actual, expected)
-    return tally.record(path, side)
+    return tally.record(query.path, side)
 
 
 class _Tally:
@@ -131,13 +116,7 @@ class _Tally:
         return self._classes[best] if len(self._classes) == scores else str(best)
 
     def record(self, path: str, reference: str) -> AgreementRecord:
-        """Return the record of the accumulated results.
-
-        Raises
-        ------
-        LowerscopeError
-            Of the first sample, if none could be run.
-        """
+        """Return the record of the accumulated results."""
         if not self._runs:
             raise self._unread[0]
         runs = self._runs
@@ -158,8 +137,8 @@ class _Tally:
             labelled=len(labelled),
             tvm_correct=sum(each.tvm == each.label for each in labelled),
             torch_correct=sum(each.torch == each.label for each in labelled),
-            max_abs_error=_largest([each.max_abs_error for each in compared]),
-            max_rel_error=_largest([each.max_rel_error for each in compared]),
+            max_abs_error=largest([each.max_abs_error for each in compared]),
+            max_rel_error=largest([each.max_rel_error for each in compared]),
             worst=tuple(sorted(runs, key=_badness, reverse=True)[:MOST_WORST]),
             unread=tuple(self._reasons),
             reference=reference,
@@ -170,14 +149,3 @@ def _badness(run: SampleRun) -> tuple[bool, int, float]:
     another = bool(run.tvm and run.torch) and run.tvm != run.torch
     badness = FAILING.index(run.verdict) - len(FAILING) if run.verdict in FAILING else 0
     return another, -badness, run.max_abs_error or 0.0
-
-
-def _largest(errors: Sequence[float | None]) -> float | None:
-    return max((each for each in errors if each is not None), default=None)
-
-
-@answers(AgreementQuery)
-def answer_agreement(query: AgreementQuery, pipeline: Pipeline, job: Progress) -> AgreementRecord:
-    """Run a set of inputs with one executable, and compare: see `agreement`."""
-    use_threads(query.recipe.threads)
-    return agreement(pipeline.stages(query.recipe, job), query.recipe, query.path, job)

@@ -2,55 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Any
 
 import msgspec
+import numpy as np
 import tvm
 from tvm import relax, tirx
 
-from lowerscope.core.comparing.constant_differences import constant_differences
-from lowerscope.core.comparing.side_labels import side_labels
+from lowerscope.core.comparing.tensor_values import constants_by_name
 from lowerscope.core.graphs import with_ends
 from lowerscope.core.memo import key_of
+from lowerscope.core.model.labels import STRATEGY_NAMES
 from lowerscope.core.model.queries import DifferenceQuery, GraphDifferenceQuery, answers
-from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.passes.bindings import Matches
 from lowerscope.core.passes.following import inverse
+from lowerscope.core.passes.recording import compared_values, constant_tensors, paired_constants
 from lowerscope.core.passes.recording import pass_labels
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
+from lowerscope.core.recipe import Recipe, overrides_on
 from lowerscope.core.records.difference import (
+    ConstantDifference,
     DifferenceRecord,
     FunctionDifference,
     GraphDifference,
     Side,
 )
 from lowerscope.core.records.snapshot import Span, TextRecord
-from lowerscope.core.records.steps import Moment
+from lowerscope.core.records.steps import Clock, Moment
 from lowerscope.core.relax_bindings import calls_of, relax_functions
+from lowerscope.core.relax_constants import Elements, elements_of
 from lowerscope.core.rendering.difference import FunctionText, function_differences
 from lowerscope.core.rendering.graphs.difference import FunctionGraph, graph_difference
 from lowerscope.core.rendering.graphs.relax_graph import function_graph
 from lowerscope.core.rendering.script import function_script
+from lowerscope.core.schedules import Schedule
+from lowerscope.core.sources.spec import is_file, source_label
 from lowerscope.core.stages import Stages
 
 
 def module_difference(old: Stages, new: Stages, sides: tuple[Side, Side]) -> DifferenceRecord:
     """Compare two modules, function by function.
 
-    Parameters
-    ----------
-    old, new
-        The stages of the recipe of either side.
-    sides
-        The two sides.
-
-    Raises
-    ------
-    LowerscopeError
-        If there is no module at one of the moments.
+    Raises a `LowerscopeError` if there is no module at one of the moments.
     """
     labels = labels_of(old, new, sides)
     before, after = side_module(old, sides[0]), side_module(new, sides[1])
@@ -99,13 +96,7 @@ def _only(module: tvm.IRModule, names: set[str]) -> tvm.IRModule:
 
 
 def _new_lines(function: FunctionDifference, span: Span, *, indented: bool) -> set[int]:
-    """Return the changed or added lines of a function, from 1.
-
-    Parameters
-    ----------
-    indented
-        Whether lines that differ in indentation only are included.
-    """
+    """Return the changed or added lines of a function, from 1."""
     count = span.last - span.first + 1
     old, new = function.old.split("\n"), function.new.split("\n")
     # The script of a function begins with its decorators, which a span may leave out.
@@ -152,23 +143,32 @@ def _with_values(
     return msgspec.structs.replace(function, status="changed", new=text, constants=constants)
 
 
+def _are_cached(
+    query: DifferenceQuery | GraphDifferenceQuery, pipeline: Pipeline, job: Progress
+) -> bool:
+    sides = query.old, query.new
+    return all(pipeline.stages(each.recipe, job).has_module(each.moment) for each in sides)
+
+
+@answers(DifferenceQuery, _are_cached)
+def difference(query: DifferenceQuery, pipeline: Pipeline, job: Progress) -> DifferenceRecord:
+    """Return the difference of two modules: see `module_difference`."""
+    old, new = (pipeline.stages(each.recipe, job) for each in (query.old, query.new))
+    return module_difference(old, new, (query.old, query.new))
+
+
+@answers(GraphDifferenceQuery, _are_cached)
 def graphs_difference(
-    old: Stages,
-    new: Stages,
-    sides: tuple[Side, Side],
-    function: str,
-    metrics: TextMetrics,
-    check: Callable[[], None],
+    query: GraphDifferenceQuery, pipeline: Pipeline, job: Progress
 ) -> GraphDifference:
-    """Compare the data flow of a Relax function on both sides.
+    """Compare the data flow of a Relax function on both sides, laid out.
 
     The boxes stand for bindings of the module that the new side was lowered to.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no module at one of the moments.
+    Raises a `LowerscopeError` if there is no module at one of the moments.
     """
+    sides, function = (query.old, query.new), query.function
+    old, new = (pipeline.stages(each.recipe, job) for each in sides)
     labels = labels_of(old, new, sides)
     before = function_graph(side_module(old, sides[0]), function, _side_origins(old, sides[0]))
     after = function_graph(side_module(new, sides[1]), function, _side_origins(new, sides[1]))
@@ -178,7 +178,7 @@ def graphs_difference(
         # Names do not identify bindings across modules: only the new side's can be selected.
         boxes = [replace(box, origins=()) for box in before.boxes]
         before = replace(before, boxes=boxes)
-    graph, nodes = graph_difference(before, after, metrics, check)
+    graph, nodes = graph_difference(before, after, query.metrics, job.check)
     return GraphDifference(
         old_label=labels[0], new_label=labels[1], function=function, graph=graph, nodes=nodes
     )
@@ -298,37 +298,168 @@ def _printed(stages: Stages, name: str, function: Any) -> str:
     return text
 
 
-def _are_cached(
-    query: DifferenceQuery | GraphDifferenceQuery, pipeline: Pipeline, job: Progress
-) -> bool:
-    sides = query.old, query.new
-    return all(pipeline.stages(each.recipe, job).has_module(each.moment) for each in sides)
+def constant_differences(
+    old: Stages, new: Stages, before: Any, after: Any, *, same_text: bool
+) -> tuple[ConstantDifference, ...]:
+    """Compare the constants of a Relax function on the two sides.
 
-
-@answers(DifferenceQuery, _are_cached)
-def difference(query: DifferenceQuery, pipeline: Pipeline, job: Progress) -> DifferenceRecord:
-    """Return the difference of two modules, function by function.
-
-    Raises
-    ------
-    LowerscopeError
-        If there is no module at one of the moments.
+    Parameters
+    ----------
+    same_text
+        Whether both have the same text: then constants are paired in order, otherwise by name.
     """
-    old, new = (pipeline.stages(each.recipe, job) for each in (query.old, query.new))
-    return module_difference(old, new, (query.old, query.new))
+    if before.same_as(after):
+        return ()
+    one, other = _constants(old, before), _constants(new, after)
+    olds, news = list(map(elements_of, one)), list(map(elements_of, other))
+    if olds == news or (not same_text and set(olds) == set(news)):
+        return ()
+    names = _names(old), _names(new)
+    if same_text and len(one) == len(other):
+        pairs = _in_order(one, other, names[1] | names[0])
+    else:
+        pairs = _by_name(one, other, *names)
+    found = (_difference(new, *pair) for pair in pairs)
+    return tuple(each for each in found if each is not None)
 
 
-@answers(GraphDifferenceQuery, _are_cached)
-def answer_graph_difference(
-    query: GraphDifferenceQuery, pipeline: Pipeline, job: Progress
-) -> GraphDifference:
-    """Return the difference of the data flow of a Relax function, laid out.
+def _constants(stages: Stages, function: Any) -> Sequence[Any]:
+    """Return the tensors of a function's constants in order, cached."""
+    # Keep the function with them, so that its address is not reused.
+    _, found = stages.keep(
+        "function constants",
+        key_of("function constants", function.__chandle__()),
+        lambda: (function, constant_tensors(function)),
+    )
+    return found
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no module at one of the moments.
+
+def _names(stages: Stages) -> dict[Elements, str]:
+    return {elements_of(each.data): each.name for each in constants_by_name(stages)}
+
+
+def _in_order(
+    one: Sequence[Any], other: Sequence[Any], names: dict[Elements, str]
+) -> Iterator[tuple[str, Any, Any]]:
+    seen: set[tuple[Elements, Elements]] = set()
+    for number, a, b in paired_constants(one, other):
+        olds, news = elements_of(a), elements_of(b)
+        if (olds, news) not in seen:
+            seen.add((olds, news))
+            yield names.get(olds) or names.get(news) or f"constant {number}", a, b
+
+
+def _by_name(
+    one: Sequence[Any],
+    other: Sequence[Any],
+    olds: dict[Elements, str],
+    news: dict[Elements, str],
+) -> Iterator[tuple[str, Any, Any]]:
+    named = {olds[elements_of(each)]: each for each in one if elements_of(each) in olds}
+    for each in other:
+        there = named.pop(news.get(elements_of(each), ""), None)
+        if there is not None and elements_of(there)[1:] == elements_of(each)[1:]:
+            yield news[elements_of(each)], there, each
+
+
+def _difference(stages: Stages, name: str, old: Any, new: Any) -> ConstantDifference | None:
+    one, other = elements_of(old), elements_of(new)
+    if one == other:
+        return None
+    # Keep the tensors with the result, so that their addresses are not reused.
+    _, _, (different, largest) = stages.keep(
+        "constant difference",
+        key_of("constant difference", one, other),
+        lambda: (old, new, compared_values(old.numpy(), new.numpy())),
+        lambda _: old.numpy().nbytes + new.numpy().nbytes,
+    )
+    if not different:
+        return None
+    return ConstantDifference(
+        name=name,
+        shape=tuple(map(int, old.shape)),
+        dtype=str(old.dtype),
+        count=int(np.prod(old.shape, dtype=np.int64)),
+        different=different,
+        largest=largest,
+    )
+
+
+_STARTS: dict[Clock, str] = {
+    "translate": "before the translation",
+    "passes": "before all passes",
+    "schedule": "before the schedule of {function}",
+    "build": "before the build",
+}
+
+_CLOCKS: dict[Clock, str] = {
+    "translate": "translation ",
+    "passes": "",
+    "schedule": "schedule of {function} ",
+    "build": "build ",
+}
+
+_SAID = ("source", "lowering", "overrides", "version")
+
+
+def side_labels(old: Side, new: Side, old_step: str, new_step: str) -> tuple[str, str]:
+    """Return the labels of both sides: the source, the lowering, the moment.
+
+    Other differences of the recipes are added to both labels.
+
+    Parameters
+    ----------
+    old_step, new_step
+        Number and name of the step before the moment of either side.
     """
-    sides = query.old, query.new
-    old, new = (pipeline.stages(each.recipe, job) for each in sides)
-    return graphs_difference(old, new, sides, query.function, query.metrics, job.check)
+    fields = [
+        name
+        for name in Recipe.__struct_fields__
+        if name not in _SAID and getattr(old.recipe, name) != getattr(new.recipe, name)
+    ]
+    return _label(old, old_step, fields), _label(new, new_step, fields)
+
+
+def moment_label(moment: Moment | None, step: str, before: bool = False) -> str:
+    """Return ``after 15 FuseOps``; ``step`` is number and name of the step before it."""
+    if moment is None:
+        return "after all passes"
+    if moment.index == 0:
+        return _STARTS[moment.clock].format(function=moment.function)
+    clock = _CLOCKS[moment.clock].format(function=moment.function)
+    return f"{clock}{'before' if before else 'after'} {step}"
+
+
+def _label(side: Side, step: str, fields: list[str]) -> str:
+    recipe = side.recipe
+    parts = [_source(recipe), _lowering(recipe), moment_label(side.moment, step, side.before)]
+    parts += [f"{name.replace('_', ' ')}: {_written(recipe, name)}" for name in fields]
+    return " · ".join(parts)
+
+
+def _source(recipe: Recipe) -> str:
+    spec = recipe.source.spec
+    name = PurePath(source_label(spec)).stem if is_file(spec) else source_label(spec)
+    return f"{name}:{recipe.source.entry}" if recipe.source.entry else name
+
+
+def _lowering(recipe: Recipe) -> str:
+    count = len(overrides_on(recipe))
+    more = f" + {count} override{'s' if count > 1 else ''}" if count else ""
+    return STRATEGY_NAMES[recipe.lowering] + more
+
+
+def _written(recipe: Recipe, name: str) -> str:
+    if name == "steps":
+        on = [step.name for step in recipe.steps if step.on]
+        return " → ".join(on) if on else "none"
+    if name == "schedules":
+        schedules = [_schedule(each) for each in recipe.schedules if each.on]
+        return ", ".join(schedules) if schedules else "none"
+    return msgspec.json.encode(getattr(recipe, name)).decode().strip('"')
+
+
+def _schedule(schedule: Schedule) -> str:
+    count = sum(primitive.on for primitive in schedule.primitives)
+    variant = f" {schedule.variant}" if schedule.variant else ""
+    return f"{schedule.function}{variant} in {count} step{'' if count == 1 else 's'}"

@@ -11,10 +11,9 @@ import msgspec
 import numpy as np
 import torch
 
-from lowerscope.core.comparing.elements import CHUNK, elements
 from lowerscope.core.comparing.tensor_values import as_array, histogram_of, statistics_of
 from lowerscope.core.comparing.tolerances import EXACT, Tolerance, Tolerances
-from lowerscope.core.comparing.verdicts import difference, tolerance_for
+from lowerscope.core.comparing.verdicts import CHUNK, difference, elements, tolerance_for
 from lowerscope.core.records.comparison import Comparison, TensorPlace, Window
 
 _WHOLE_MOST = 2.0**63
@@ -169,12 +168,8 @@ def window(
 
     Parameters
     ----------
-    ours, theirs
-        At least one of them is given.
     leading, area, cells
         As in `WindowParams`; the area is top, left, rows and columns.
-    reason
-        Why there is nothing to compare.
     """
     if not reason and ours is not None and theirs is not None and not comparable(ours, theirs):
         reason = difference(ours, theirs, tolerances).reason

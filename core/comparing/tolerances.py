@@ -53,10 +53,8 @@ EXACT = Tolerance(0.0, 0.0)
 def parse_number(text: str, what: str) -> float:
     """Parse a number of a tolerance: ``"rtol"`` or ``"atol"``.
 
-    Raises
-    ------
-    LowerscopeError
-        If it is no number, negative, not finite, or an rtol that makes everything equal to zero.
+    Raises a `LowerscopeError` if it is no number, negative, not finite, or an rtol that makes
+    everything equal to zero.
     """
     try:
         value = float(text)
@@ -84,10 +82,7 @@ def parse_number(text: str, what: str) -> float:
 def parse_tolerances(texts: Iterable[str]) -> Tolerances:
     """Parse several ``DTYPE=RTOL,ATOL``; other dtypes keep their defaults.
 
-    Raises
-    ------
-    LowerscopeError
-        If one cannot be parsed, or its numbers are out of range.
+    Raises a `LowerscopeError` if one cannot be parsed, or its numbers are out of range.
     """
     found = Tolerances()
     for text in texts:

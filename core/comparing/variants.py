@@ -34,15 +34,12 @@ def run_variants(
 
     A variant that cannot be built or run has its problem; the others are unaffected.
 
+    Raises a `LowerscopeError` if a run fails while it is timed.
+
     Parameters
     ----------
     recipes
         With the same inputs and threads.
-
-    Raises
-    ------
-    LowerscopeError
-        If a run fails while it is timed.
     """
     names = variant_names(recipes)
     outcomes: list[RunRecord | Problem] = []
@@ -92,10 +89,7 @@ def measure_variants(
 
     On another machine they are timed one after the other.
 
-    Raises
-    ------
-    LowerscopeError
-        If a build or a run fails.
+    Raises a `LowerscopeError` if a build or a run fails.
     """
     found: dict[int, tuple[RunTimes, ...]] = {}
     for remote in dict.fromkeys(each.remote for each in recipes):

@@ -42,8 +42,6 @@ class Execution:
 
     Parameters
     ----------
-    entry
-        Name of the Relax function to call.
     inputs
         Contiguous tensors on the CPU; TVM reads a copy of those that are torch's.
     """
@@ -68,10 +66,7 @@ class Execution:
     def call(self) -> Any:
         """Run once and return the result of the virtual machine.
 
-        Raises
-        ------
-        LowerscopeError
-            If the run fails, with TVM's reason.
+        Raises a `LowerscopeError` if the run fails, with TVM's reason.
         """
         try:
             return self._function(*self._inputs)
@@ -144,19 +139,14 @@ def _leaves(value: Any) -> Iterator[Any]:
 class Reference:
     """A copy of a torch model in eval mode, with copies of its inputs.
 
+    Raises a `LowerscopeError` if the model cannot be copied.
+
     Parameters
     ----------
-    seed
-        Set before the run whose outputs are used.
     calling
         The call of the model with `inputs`; ``None`` for by position.
     side
         The implementation that runs it.
-
-    Raises
-    ------
-    LowerscopeError
-        If the model cannot be copied.
     """
 
     def __init__(
@@ -175,6 +165,10 @@ class Reference:
         self._calling = calling or by_position([str(index) for index in range(len(inputs))])
         self._seed = seed
         self.take(inputs)
+
+    def compile(self) -> None:
+        """Have ``torch.compile`` compile the model on its next call."""
+        self._model = torch.compile(self._model, dynamic=False)
 
     def take(self, inputs: Sequence[torch.Tensor]) -> None:
         """Set new inputs, which are copied."""

@@ -29,6 +29,8 @@ NATIVE = "native"
 def make_target(text: str, threads: int) -> tvm.target.Target:
     """Make the target that a recipe names.
 
+    Raises a `LowerscopeError` if TVM or LLVM does not know the target, or it is not a processor.
+
     Parameters
     ----------
     text
@@ -37,11 +39,6 @@ def make_target(text: str, threads: int) -> tvm.target.Target:
     threads
         Number of cores to compile for; 0 for all that this process may use, or as many as the
         text says.
-
-    Raises
-    ------
-    LowerscopeError
-        If TVM or LLVM does not know the target, or it is not a processor.
     """
     target = _made(_description(text, threads), text)
     if target.kind.name != "llvm":
@@ -103,13 +100,7 @@ def _made(description: object, text: str) -> tvm.target.Target:
 
 
 def _check(target: tvm.target.Target, text: str) -> None:
-    """Reject names that LLVM does not know: it would use another processor, or crash.
-
-    Raises
-    ------
-    LowerscopeError
-        With the architecture, the processor or the feature, and similar names.
-    """
+    """Reject names that LLVM does not know: it would use another processor, or crash."""
     known = [str(each) for each in tvm.get_global_func("target.llvm_get_targets")()]
     architecture = architecture_of(target)
     if _family(architecture) not in known:

@@ -19,14 +19,14 @@ import tvm
 from tvm import tirx
 from tvm.ir.instrument import pass_instrument
 
-from lowerscope.core.execution.building import compile_function
-from lowerscope.core.execution.llvm_text import (
+from lowerscope.core.execution.assembly import (
     LlvmFunction,
     LlvmLine,
     functions_of,
     piece_of,
     shape_of,
 )
+from lowerscope.core.execution.building import compile_function
 from lowerscope.core.tensorir_parts import parts_of
 
 Chain = tuple[str, ...]

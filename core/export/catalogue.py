@@ -21,19 +21,9 @@ class ExportType(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    name
-        On the command line.
-    group
-        Its group in the dialog.
-    title
-        Its description.
-    files
-        Names of its files.
     of
         The kind of item that may follow a colon to select one of several, ``function:dense``; empty
         for none.
-    hint
-        Its requirements, or a remark.
     """
 
     name: str
@@ -157,8 +147,6 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    name
-        Of its `ExportType`.
     which
         The one of several: see `ExportType.of`; empty for all.
     asked
@@ -202,8 +190,6 @@ def announced(
 
     Parameters
     ----------
-    kinds
-        Formats of graphs.
     registering
         The recipe's files that register functions: a library has copies of them, and of their
         imports from the same folder.
@@ -247,10 +233,7 @@ class ExportRecord(msgspec.Struct, frozen=True, kw_only=True):
 def parse_wanted(texts: Iterable[str]) -> tuple[Wanted, ...]:
     """Parse ``module,function:dense`` and the like; return the default for no texts.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no export of a name.
+    Raises a `LowerscopeError` if there is no export of a name.
     """
     names = [each.strip() for text in texts for each in text.split(",") if each.strip()]
     if not names:

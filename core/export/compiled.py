@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import base64
+import builtins
+import enum
+import inspect
+import math
+import operator
+import pickle
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import nn
+from torch.overrides import resolve_name
 from tvm.support import cc
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
-from lowerscope.core.execution.calling import external_functions
+from lowerscope.core.execution.building import external_functions
 from lowerscope.core.execution.running import to_tvm
 from lowerscope.core.export.files import File, arrays_file, copied_file, text_file
-from lowerscope.core.export.library_program import library_program, standard_imports
-from lowerscope.core.python_text import is_identifier
+from lowerscope.core.export.report import template
+from lowerscope.core.lowering.library import Argument, LibraryFunction, Size
+from lowerscope.core.lowering.library_nodes import ModuleCall, content_of_module
+from lowerscope.core.lowering.library_nodes import MethodCall
+from lowerscope.core.python_text import attribute, is_identifier, keywords, quoted
 from lowerscope.core.sources.files import neighbours
 from lowerscope.core.stages import Stages
+from lowerscope.resources import PROGRAMS
 
 FOLDER = "library"
 
@@ -27,17 +41,14 @@ def compiled_files(stages: Stages) -> Iterator[File]:
     Constants are in the library. Parameters that are arguments of ``main`` are in
     ``arguments.npz``, as are the inputs.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no C compiler to link with; or a function that the model calls is registered
-        by a file that cannot be copied.
+    Raises a `LowerscopeError` if there is no C compiler to link with; or a function that the model
+    calls is registered by a file that cannot be copied.
     """
     stages.check_runs_here("a library is linked")
     _check_compiler()
     lowered = stages.lowered
     library = {} if lowered is None else lowered.library
-    registering = _registering(stages)
+    registering = registering_files(stages)
     executable = stages.built.executable
 
     def link(path: Path) -> None:
@@ -59,7 +70,11 @@ def compiled_files(stages: Stages) -> Iterator[File]:
         for each in (path, *beside):
             yield copied_file(f"{FOLDER}/{each.relative_to(path.parent)}", each)
     if library:
-        yield text_file(f"{FOLDER}/torch_functions.py", _functions(library_program(library)))
+        entries = library_entries(library)
+        used = [each for each in ("base64", "operator", "pickle") if f"{each}." in "".join(entries)]
+        program = template(PROGRAMS / "torch_functions.py.jinja")
+        text = program.render(standard=used, library=entries)
+        yield text_file(f"{FOLDER}/torch_functions.py", text)
         names.append("torch_functions")
     values = stages.arguments([each.value for each in stages.loaded.inputs])
     arrays, views = {}, []
@@ -70,47 +85,13 @@ def compiled_files(stages: Stages) -> Iterator[File]:
         arrays[str(number)] = array if own else array.view(f"u{array.dtype.itemsize}")
         views.append("" if own else f'.view("{dtype}")')
     yield arrays_file(f"{FOLDER}/arguments.npz", arrays)
-    yield text_file(f"{FOLDER}/load.py", _loader(names, views))
+    loader = template(PROGRAMS / "load.py.jinja")
+    yield text_file(
+        f"{FOLDER}/load.py", loader.render(names=names, views=views, is_identifier=is_identifier)
+    )
 
 
 _OWN_DTYPES = frozenset("?bBhHiIlLqQefd")
-
-
-def _loader(names: Sequence[str], views: Sequence[str]) -> str:
-    """Return the program that loads the library.
-
-    Parameters
-    ----------
-    names
-        Of the modules beside it that register functions.
-    views
-        Expressions that convert each array among the arguments to its dtype.
-    """
-    lines = [
-        '"""Loads the library; run by itself, it is called with what lies beside it."""',
-        "",
-        "from pathlib import Path",
-        "",
-        "import numpy as np",
-        *(f"{_import(name)}  # registers functions with TVM" for name in names),
-        "import tvm",
-        "from tvm import relax",
-        "",
-        "HERE = Path(__file__).resolve().parent",
-        'library = tvm.runtime.load_module(str(HERE / "model.so"))',
-        'main = relax.VirtualMachine(library, tvm.cpu())["main"]',
-        "",
-        'if __name__ == "__main__":',
-        '    given = np.load(HERE / "arguments.npz")',
-    ]
-    texts = [f'given["{number}"]{view}' for number, view in enumerate(views)]
-    values = f"[{', '.join(texts)}]" if any(views) else "given.values()"
-    lines.append(f"    print(main(*map(tvm.runtime.tensor, {values})))")
-    return "\n".join([*lines, ""])
-
-
-def _import(name: str) -> str:
-    return f"import {name}" if is_identifier(name) else f"__import__({name!r})"
 
 
 def _check_compiler() -> None:
@@ -125,41 +106,193 @@ def _check_compiler() -> None:
         )
 
 
-def _registering(stages: Stages) -> list[Path]:
-    """Return the user's files that register functions called by the model."""
+def registering_files(stages: Stages) -> list[Path]:
+    """Return the user's files that register functions called by the model.
+
+    Raises a `LowerscopeError` if one is a file of rules: it imports Lowerscope.
+    """
     called = set(external_functions(stages.completed))
-    found: list[Path] = []
+    left, found = set(called), []
     for extension, loaded in stages.extensions:
-        if called & set(loaded.functions):
-            if extension.kind == "rules":
-                raise LowerscopeError(
-                    "the model calls a function that is registered by a file of rules, which "
-                    "needs Lowerscope",
-                    where=str(loaded.path),
-                    todo="Register the function in a file of its own, and give that with --library",
-                )
+        both = called & set(loaded.functions)
+        if both and extension.kind == "rules":
+            raise LowerscopeError(
+                f"{', '.join(sorted(both))} is registered by a file of rules, which needs "
+                "Lowerscope",
+                where=str(loaded.path),
+                todo="Register the function in a file of its own, and give that with --library",
+            )
+        if both:
             found.append(loaded.path)
-            called -= set(loaded.functions)
-    if called & set(stages.loaded.registered()):
+            left -= both
+    if left & set(stages.loaded.registered()):
         found.append(stages.loaded.path)
     return found
 
 
-def _functions(program: str) -> str:
-    return "\n".join(
-        [
-            '"""The functions of torch that the model calls by name, registered with TVM."""',
-            "",
-            *standard_imports(program),
-            *([""] if standard_imports(program) else []),
-            "import torch",
-            "import tvm",
-            "from torch.utils.dlpack import from_dlpack",
-            "",
-            "",
-            program,
-            "for name, function in LIBRARY.items():",
-            "    tvm.register_global_func(name, function, override=True)",
-            "",
-        ]
-    )
+def library_entries(library: Mapping[str, LibraryFunction], own: str = "") -> list[str]:
+    """Return the lines of a table of functions by name, to be registered with TVM.
+
+    Raises a `LowerscopeError` if a function calls, or contains, a value without an expression; it
+    is named.
+
+    Parameters
+    ----------
+    own
+        The name of the module of the user's file in the program; empty if it has none.
+    """
+    lines: list[str] = []
+    for name, function in library.items():
+        try:
+            lines += _entry(name, function, own)
+        except _NotWritten as reason:
+            raise LowerscopeError(
+                f"the library function {name} cannot be written down: {reason}",
+                where=name,
+                todo="Lower its nodes by another strategy, or use Lowerscope itself to run it",
+            ) from None
+    return lines
+
+
+class _NotWritten(Exception):
+    """A value has no expression."""
+
+
+def _entry(name: str, function: LibraryFunction, own: str) -> Iterator[str]:
+    flags = [f"{flag}=True" for flag in ("copies", "returns", "sized") if getattr(function, flag)]
+    call = _call(function, own)
+    yield f"{quoted(name)}: LibraryCall("
+    yield f"    lambda t, s: {call},"
+    yield f"    {', '.join([f'inputs={function.inputs}', *flags])},"
+    yield "),"
+
+
+def _call(function: LibraryFunction, own: str) -> str:
+    args = [_text(each) for each in function.args]
+    named = keywords((key, _text(value)) for key, value in function.kwargs.items())
+    call = function.call
+    if isinstance(call, ModuleCall):
+        module = module_text(call.module)
+        state, *rest = args
+        passed = f"({', '.join(rest)}{',' * (len(rest) == 1)})"
+        options = ", ".join(f"{key!r}: {_text(value)}" for key, value in function.kwargs.items())
+        more = f", {{{options}}}" if options else ""
+        return f"torch.func.functional_call({module}, {state}, {passed}{more})"
+    if isinstance(call, MethodCall):
+        owner, *rest = args
+        return f"{attribute(owner, call.name)}({', '.join([*rest, *named])})"
+    return f"{function_text(call, own)}({', '.join([*args, *named])})"
+
+
+def function_text(called: Callable[..., Any], own: str = "") -> str:
+    """Return an expression for a function of torch, of Python's, or of the user's file.
+
+    Raises `_NotWritten` if there is none.
+    """
+    if isinstance(called, torch._ops.OpOverload):
+        return attribute("torch.ops", *str(called).split("."))
+    title = getattr(called, "__name__", "")
+    if getattr(operator, title, None) is called:
+        return f"operator.{title}"
+    if getattr(builtins, title, None) is called:
+        return title
+    module = getattr(called, "__module__", None) or ""
+    for name in (str(resolve_name(called) or ""), f"{module}.{title}"):
+        if name.startswith("torch.") and _named(name) is called:
+            return name
+    if own and module.startswith("lowerscope_source_"):
+        return attribute(own, *getattr(called, "__qualname__", title).split("."))
+    raise _NotWritten(f"it calls {module}.{title}, which is not torch's")
+
+
+def _named(name: str) -> Any:
+    """Return the object that a dotted name refers to; ``None`` if there is none."""
+    value: Any = torch
+    for part in name.split(".")[1:]:
+        value = getattr(value, part, None)
+    return value
+
+
+def module_text(module: nn.Module) -> str:
+    """Return an expression for a module like this one, without values of its parameters.
+
+    It is the call of its class if that makes the same; otherwise the module is pickled.
+    """
+    text = _constructed(module)
+    if text:
+        return text
+    try:
+        data = base64.b85encode(pickle.dumps(module)).decode()
+    except Exception as error:  # a module may hold anything, and pickle raises anything
+        raise _NotWritten(f"it calls {type(module).__name__}, {error}") from None
+    return f"pickle.loads(base64.b85decode({data!r}))"
+
+
+def _constructed(module: nn.Module) -> str:
+    kind = type(module)
+    name = f"torch.nn.{kind.__name__}"
+    if getattr(nn, kind.__name__, None) is not kind:
+        return ""
+    given = []
+    for parameter in list(inspect.signature(kind).parameters.values()):
+        title = parameter.name
+        if title in ("device", "dtype") or not hasattr(module, title):
+            continue
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        value = getattr(module, title)
+        if title == "bias" and not isinstance(value, bool):
+            value = value is not None
+        if parameter.default is not parameter.empty and _same(value, parameter.default):
+            continue
+        try:
+            given.append(f"{title}={_text(value)}")
+        except _NotWritten:
+            return ""
+    device = 'device="meta"' if "device" in inspect.signature(kind).parameters else ""
+    evaluated = "" if module.training else ".eval()"
+    text = f"{name}({', '.join([*given, *filter(None, [device])])}){evaluated}"
+    try:
+        made = eval(text, {"torch": torch})
+    except Exception:  # whatever the constructor raises, it does not make this module
+        return ""
+    return text if content_of_module(made) == content_of_module(module) else ""
+
+
+def _same(value: Any, other: Any) -> bool:
+    return type(value) is type(other) and bool(value == other)
+
+
+def _text(value: Any) -> str:
+    """Return an expression for an argument of a call."""
+    if isinstance(value, Argument):
+        tensor = f"t[{value.index}]"
+        if "complex" in value.dtype:
+            return f"torch.view_as_complex({tensor})"
+        return f"{tensor}.view(torch.{value.dtype})" if value.dtype else tensor
+    if isinstance(value, Size):
+        return f"s[{value.index}]"
+    if type(value) in (tuple, list, torch.Size):
+        inside = ", ".join(map(_text, value))
+        if type(value) is list:
+            return f"[{inside}]"
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    if type(value) is dict:
+        return f"{{{', '.join(f'{key!r}: {_text(each)}' for key, each in value.items())}}}"
+    if isinstance(value, slice):
+        return f"slice({', '.join(map(_text, (value.start, value.stop, value.step)))})"
+    if isinstance(value, torch.device):
+        return f"torch.{value!r}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    if value is ...:
+        return "..."
+    plain = bool, int, float, complex, str, type(None), torch.dtype, torch.layout
+    if type(value) in (*plain, torch.memory_format):
+        return repr(value)
+    if isinstance(value, enum.Enum):
+        kind = type(value)
+        names = [*kind.__module__.split("."), *kind.__qualname__.split("."), value.name]
+        if all(map(is_identifier, names)):
+            return ".".join(names)
+    raise _NotWritten(f"an argument is a {type(value).__name__}")

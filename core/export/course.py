@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.user_paths import cannot_write
 from lowerscope.resources import HELP, SAMPLES
 
 PARAMETERS = "mlp_params.pkl"
@@ -28,15 +29,8 @@ _NAMES = {
 def write_course(folder: Path, *, force: bool) -> tuple[Path, ...]:
     """Write the files of `resources/help/course` to a folder, with parameters and a picture.
 
-    Parameters
-    ----------
-    force
-        Overwrite existing files.
-
-    Raises
-    ------
-    LowerscopeError
-        If a file exists and `force` is not given, or the folder cannot be written.
+    Raises a `LowerscopeError` if a file exists and `force` is not given, or the folder cannot be
+    written.
     """
     sources = sorted((HELP / "course").glob("*.py"))
     names = (*(source.name for source in sources), PARAMETERS, PICTURE)
@@ -56,9 +50,5 @@ def write_course(folder: Path, *, force: bool) -> tuple[Path, ...]:
             (folder / PARAMETERS).write_bytes(pickle.dumps(arrays))
             Image.fromarray(trained["pictures"][-1]).save(folder / PICTURE)
     except OSError as error:
-        raise LowerscopeError(
-            f"it cannot be written: {error.strerror or error}",
-            where=str(error.filename or folder),
-            todo="Choose a folder that you may write to",
-        ) from error
+        raise cannot_write(error, error.filename or folder) from error
     return tuple(folder / name for name in names)

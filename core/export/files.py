@@ -14,19 +14,12 @@ import numpy as np
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.catalogue import EXISTS
 from lowerscope.core.files.atomic_write import atomic_file, remove_leftovers
+from lowerscope.core.user_paths import cannot_write
 
 
 @dataclass(frozen=True)
 class File:
-    """An output file.
-
-    Attributes
-    ----------
-    name
-        Relative path.
-    write
-        Writes it to a given path.
-    """
+    """An output file."""
 
     name: str
     write: Callable[[Path], object]
@@ -81,10 +74,7 @@ _DEVICES = frozenset(
 def check_absent(folder: Path, names: Sequence[str], replacing: Sequence[str] = ()) -> None:
     """Raise if files exist other than those of `replacing`.
 
-    Raises
-    ------
-    LowerscopeError
-        With the code `EXISTS`, and the existing files.
+    Raises a `LowerscopeError` with the code `EXISTS`, and the existing files.
     """
     there = [name for name in names if _is_there(folder / name)]
     if set(there) - set(replacing):
@@ -101,10 +91,7 @@ def check_absent(folder: Path, names: Sequence[str], replacing: Sequence[str] = 
 def write_files(folder: Path, files: Sequence[File]) -> tuple[Path, ...]:
     """Write files to a folder, replacing existing ones; return their paths.
 
-    Raises
-    ------
-    LowerscopeError
-        If one cannot be written; an existing one is then unchanged.
+    Raises a `LowerscopeError` if one cannot be written; an existing one is then unchanged.
     """
     remove_leftovers()
     for file in files:
@@ -113,7 +100,7 @@ def write_files(folder: Path, files: Sequence[File]) -> tuple[Path, ...]:
             with atomic_file(path, parents=True) as made:
                 file.write(made)
         except OSError as error:
-            raise _cannot_write(error, path) from error
+            raise cannot_write(error, path) from error
     return tuple(folder / file.name for file in files)
 
 
@@ -123,13 +110,5 @@ def _is_there(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise _cannot_write(error, path) from error
+        raise cannot_write(error, path) from error
     return True
-
-
-def _cannot_write(error: OSError, path: Path) -> LowerscopeError:
-    return LowerscopeError(
-        f"it cannot be written: {error.strerror or error}",
-        where=str(path),
-        todo="Choose a folder that you may write to",
-    )

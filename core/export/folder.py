@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Protocol, cast
+
+import msgspec
 
 from lowerscope.core.comparing.variant_names import variant_names
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.catalogue import (
     EXPORTS,
     GRAPHS,
+    PICTURES,
     ExportRecord,
     Wanted,
     parse_wanted,
@@ -26,31 +31,42 @@ from lowerscope.core.export.files import (
     text_file,
     write_files,
 )
+from lowerscope.core.export.graph_formats import TEXT_FORMATS
 from lowerscope.core.export.module_files import (
     builder_files,
     function_files,
     parameter_files,
     patch_files,
     plain_files,
+    schedule_files,
     script_files,
     step_files,
 )
-from lowerscope.core.export.pictures import Painter, picture_files
 from lowerscope.core.export.report import report_html
 from lowerscope.core.export.reproducing import ARRAYS, MODULE, PROGRAM, reproduction
-from lowerscope.core.export.schedule_files import schedule_files
-from lowerscope.core.export.session_zip import session_zip
+from lowerscope.core.extensions import extension_files
+from lowerscope.core.graphs import draw_graph
+from lowerscope.core.model.graph import WHOLE, GraphName, GraphRecord
 from lowerscope.core.model.queries import ExportQuery, RunQuery
+from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
+from lowerscope.core.passes.databases import database_files
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress, Silent
-from lowerscope.core.recipe import Recipe
+from lowerscope.core.recipe import Recipe, applies_tuned
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.variant import Variant
 from lowerscope.core.rendering.translation_text import print_table
+from lowerscope.core.rendering.graphs.hierarchy import FITTING, Opening
+from lowerscope.core.rendering.graphs.part import openings_to, part_of
+from lowerscope.core.schedules import APPLY_SCHEDULES, APPLY_TUNED, SCHEDULING, named_apart
+from lowerscope.core.session_archives import pack_session
 from lowerscope.core.session_files import Layout
 from lowerscope.core.snapshot import fx_nodes_of
+from lowerscope.core.sources.files import input_files, neighbours
+from lowerscope.core.sources.spec import PREFIX
+from lowerscope.core.sources.spec import is_in_memory, not_in_a_file
 from lowerscope.core.stages import Stages
-from lowerscope.core.user_paths import check_not_read, user_path
+from lowerscope.core.user_paths import check_not_read, check_readable, user_path
 
 
 @dataclass(frozen=True)
@@ -59,14 +75,8 @@ class Exported:
 
     Attributes
     ----------
-    paths
-        The files.
-    left_out
-        Exports that could not be written, and why.
     complete
         Whether no export requested by name is among these.
-    notes
-        Remarks on the files.
     """
 
     paths: tuple[Path, ...]
@@ -117,33 +127,19 @@ def export(
 
     Nothing is written before all of it is made.
 
+    Raises a `LowerscopeError` if a file exists and `force` is not given (code `EXISTS`), or is one
+    that was read, or the folder cannot be written; if the recipe's steps fail.
+
     Parameters
     ----------
-    force
-        Overwrite existing files.
     read
         Files that are never overwritten, besides those that the model was loaded from.
     replacing
         Files that may be overwritten without `force`.
     painted
         Files that others will write to the folder, which must not exist either.
-    wanted
-        By default `catalogue.DEFAULT`.
     record
         Of a run for the report; without one, it is run.
-    layout
-        Of the window, for the session.
-
-    Returns
-    -------
-    Exported
-        The files, and the exports left out with the reasons.
-
-    Raises
-    ------
-    LowerscopeError
-        If a file exists and `force` is not given (code `EXISTS`), or is one that was read, or
-        the folder cannot be written; if the recipe's steps fail.
     """
     told, wanted = progress or Silent(), wanted or parse_wanted(())
     stages = pipeline.stages(recipe, told)
@@ -270,3 +266,156 @@ _MAKERS: Mapping[str, Callable[[_Exporting, str], Iterator[File]]] = {
         given.stages, given.recipe, given.layout or Layout()
     ),
 }
+
+
+NAME = "session.zip"
+
+
+def session_zip(stages: Stages, recipe: Recipe, layout: Layout) -> Iterator[File]:
+    """Yield the archive.
+
+    Schedules that tuning has found on this machine are stored in its recipe; trust in files that
+    may run code has to be given again when it is opened.
+
+    Raises a `LowerscopeError` if a file of the recipe does not exist, or the model is in none.
+    """
+    source = recipe.source
+    if is_in_memory(recipe):
+        raise not_in_a_file(source.spec)
+    inputs = input_files(recipe.inputs)
+    params = [user_path(source.params).absolute()] if source.params else []
+    of_model: list[Path] = []
+    if not source.spec.startswith(PREFIX):
+        read = (*stages.loaded.files, *neighbours(stages.loaded.path))
+        of_model = [each for each in dict.fromkeys(read) if each not in (*inputs, *params)]
+    kept = tuple(each for each in recipe.extensions if each.on or user_path(each.path).is_file())
+    groups = [of_model, *([each] for each in (*params, *inputs)), *map(extension_files, kept)]
+    groups.append([Path(each) for each in database_files(recipe)])
+    for each in (file for group in groups for file in group):
+        check_readable(each, "session")
+    own = msgspec.structs.replace(
+        _with_tuned(stages, recipe),
+        source=msgspec.structs.replace(source, trust=False),
+        extensions=kept,
+    )
+
+    def write(path: Path) -> None:
+        pack_session(path, own, layout, groups)
+
+    yield File(NAME, write)
+
+
+def _with_tuned(stages: Stages, recipe: Recipe) -> Recipe:
+    """Return a recipe with the schedules found by tuning, which another machine lacks."""
+    if not applies_tuned(recipe):
+        return recipe
+    transformed = stages.transformed
+    transformed.check()
+    scheduling = [step.name for step in recipe.steps if step.on and step.name in SCHEDULING]
+    found = [
+        applied.schedule
+        for name, step in zip(scheduling, transformed.schedules, strict=False)
+        if name == APPLY_TUNED
+        for applied in step
+    ]
+    # Schedules precede rules: at the step of tuning, or with the applied ones.
+    there = any(step.name == APPLY_SCHEDULES and step.on for step in recipe.steps)
+    steps = tuple(
+        msgspec.structs.replace(step, name=APPLY_SCHEDULES) if step.name == APPLY_TUNED else step
+        for step in recipe.steps
+        if step.name != APPLY_TUNED or not there
+    )
+    return msgspec.structs.replace(
+        recipe, steps=steps, schedules=named_apart((*recipe.schedules, *found))
+    )
+
+
+LEVELS = {"fit": FITTING, "all": Opening(fits=WHOLE), "none": Opening(expanded=())}
+"""Levels of expanded modules in a picture: those that fit a pane, all, none."""
+
+
+class Painter(Protocol):
+    """Interface for painting graphs."""
+
+    def metrics(self) -> TextMetrics:
+        """Return the widths of the painter's characters."""
+        ...
+
+    def paint(self, graph: GraphRecord, path: Path, kind: str, title: str) -> None:
+        """Paint a graph into a file: ``"svg"``, ``"pdf"`` or ``"png"``."""
+        ...
+
+
+def picture_files(
+    stages: Stages,
+    name: str,
+    kinds: Sequence[str],
+    level: str,
+    painter: Painter | None,
+    part: str = "",
+) -> Iterator[File]:
+    """Yield a graph in each of some formats.
+
+    Raises a `LowerscopeError` if there is no such graph or part, or no painter.
+
+    Parameters
+    ----------
+    part
+        A module, for its content, or a node, for its neighbourhood; empty for all.
+    """
+    metrics = DEFAULT if painter is None else painter.metrics()
+    which = cast(GraphName, GRAPHS[name])
+    if part:
+        graph = _part(stages, which, metrics, level, part)
+    else:
+        graph = draw_graph(stages, which, None, metrics, LEVELS[level], Silent().check)
+    for kind in kinds:
+        if kind in TEXT_FORMATS:
+            yield text_file(f"{which}.{kind}", TEXT_FORMATS[kind](graph, which))
+            continue
+        if painter is None:
+            raise LowerscopeError(
+                f"there is nobody to paint a {kind}",
+                where=name,
+                todo="Use the command lowerscope, or --picture dot",
+            )
+        yield _painted(painter, graph, which, kind, f"{stages.loaded.title}: {which}")
+
+
+def _part(
+    stages: Stages, which: GraphName, metrics: TextMetrics, level: str, part: str
+) -> GraphRecord:
+    """Return a part of a graph; a node may be inside of a module that has to be expanded."""
+    whole = LEVELS["all"]
+    tried = [whole] if level == "all" else [Opening(expanded=openings_to(part)), whole]
+    for opening in tried:
+        drawn = draw_graph(stages, which, None, metrics, opening, Silent().check)
+        found = part_of(drawn, part)
+        if found is not None:
+            return found
+    ids = (*(each.id for each in drawn.boxes), *(each.id for each in drawn.regions))
+    names = [each.rpartition(":")[2].rpartition("/")[2] for each in ids]
+    near = difflib.get_close_matches(part, names, n=1)
+    raise LowerscopeError(
+        f"the {which} graph has no module and no node {part}",
+        where=f"--part {part}",
+        todo=f"Did you mean {near[0]}?" if near else "Export the whole graph, which names them",
+    )
+
+
+def _painted(painter: Painter, graph: GraphRecord, name: str, kind: str, title: str) -> File:
+    return File(f"{name}.{kind}", lambda path: painter.paint(graph, path, kind, title))
+
+
+def check_kinds(kinds: Sequence[str]) -> None:
+    """Reject unknown formats.
+
+    Raises a `LowerscopeError` with the known ones.
+    """
+    wrong = next((each for each in kinds if each not in PICTURES), None)
+    if wrong is not None:
+        raise LowerscopeError(
+            f"{wrong or 'nothing'} is not a format of pictures",
+            where="--picture",
+            todo=f"Choose some of {', '.join(PICTURES)}",
+        )

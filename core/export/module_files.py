@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import tvm
@@ -22,11 +23,15 @@ from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.difference import Side
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import relax_functions
-from lowerscope.core.rendering.difference import unified_text
 from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.metadata import constant_bytes
 from lowerscope.core.rendering.programs.builder_text import CONSTANTS_FILE
 from lowerscope.core.rendering.script import function_text, module_text
+from lowerscope.core.rendering.difference import unified_text
+from lowerscope.core.schedule_files import schedules_text
+from lowerscope.core.schedules import Applied, Schedule
+from lowerscope.core.scheduling.code import Code, program
+from lowerscope.core.scheduling.code_by_name import program_by_name
 from lowerscope.core.stages import Stages
 from lowerscope.core.texts import builder_of
 
@@ -163,10 +168,7 @@ def parameter_files(stages: Stages) -> Iterator[File]:
 
     Those of bfloat16, which NumPy does not have, are float32.
 
-    Raises
-    ------
-    LowerscopeError
-        If there are none.
+    Raises a `LowerscopeError` if there are none.
     """
     arguments = {variable.name for variable in stages.completed["main"].params}
     values = {name: value for name, value in stages.parameters.items() if name in arguments}
@@ -241,3 +243,43 @@ def function_files(stages: Stages, which: str) -> Iterator[File]:
     for name in [which] if which else names:
         _check_name(name)
         yield text_file(f"functions/{files[name]}.py", function_text(module, name).text + "\n")
+
+
+def schedule_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]:
+    """Yield the schedules of all functions, or of one.
+
+    They are those that were applied to the model, by hand or by rules; and the recipe's other
+    schedules. Programs of the latter fetch blocks by name.
+
+    Raises a `LowerscopeError` if there is none, or none of that function.
+    """
+    applied: dict[str, Applied] = {
+        each.schedule.function: each for step in stages.transformed.schedules for each in step
+    }
+    kept = _kept(recipe)
+    names = [which] if which else list(dict.fromkeys((*applied, *kept)))
+    missing = [name for name in names if name not in applied and name not in kept]
+    if missing or not names:
+        there = ", ".join(dict.fromkeys((*applied, *kept)))
+        raise LowerscopeError(
+            f"{which or 'no function'} has {'no' if which else 'a'} schedule",
+            where=f"schedule:{which}" if which else "schedule",
+            todo=f"There are those of {there}"
+            if there
+            else "Schedule a function, or give --schedule",
+        )
+    schedules = [applied[name].schedule if name in applied else kept[name] for name in names]
+    yield text_file("schedules.json", schedules_text(schedules))
+    files = file_names((*applied, *kept))
+    for name, schedule in zip(names, schedules, strict=True):
+        text = (
+            program(name, replace(Code(), lines=applied[name].lines))
+            if name in applied
+            else program_by_name(schedule)
+        )
+        yield text_file(f"schedules/{files[name]}.py", text)
+
+
+def _kept(recipe: Recipe) -> dict[str, Schedule]:
+    """Return the enabled schedules of a recipe, by function."""
+    return {each.function: each for each in recipe.schedules if each.on and each.primitives}

@@ -2,41 +2,69 @@
 
 It builds the model from its source, makes the Relax module with a block builder from the model's
 own parameters, applies the passes and the schedules, builds, runs, and asserts that the outputs
-match torch's.
+match torch's. Its text is a template; this module computes the values of that.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import importlib
+import inspect
+import json
+import math
 import re
 import textwrap
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 import tvm
-from tvm import relax
+from tvm import relax, tirx
 
+from lowerscope.core.calling import Place
+from lowerscope.core.cancellations import with_cancellations
+from lowerscope.core.comparing.tolerances import Tolerance
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.calling import external_functions
-from lowerscope.core.export import (
-    library_program,
-    running_program,
-    source_program,
-    steps_program,
+from lowerscope.core.execution.building import without_kills
+from lowerscope.core.execution.environment import MACHINE
+from lowerscope.core.export.compiled import library_entries, registering_files
+from lowerscope.core.export.report import source_name, template
+from lowerscope.core.nesting import members
+from lowerscope.core.passes import folding, row_major, transposed, vector_math
+from lowerscope.core.passes.catalogue import MODULES, Pass, find
+from lowerscope.core.passes.catalogue import split
+from lowerscope.core.passes.folding import FOLD_BATCH_NORM
+from lowerscope.core.passes.options import arguments_of
+from lowerscope.core.passes.row_major import ATTACH, without_row_major
+from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED
+from lowerscope.core.python_text import (
+    attribute,
+    comment,
+    docstring,
+    keywords,
+    quoted,
+    quoted_lines,
 )
-from lowerscope.core.export.report import source_name
-from lowerscope.core.export.source_program import BITS, Stored, bits, model_tensors
-from lowerscope.core.python_text import docstring, quoted
-from lowerscope.core.recipe import Recipe, overrides_on
-from lowerscope.core.rendering.programs.builder_text import CONSTANTS_FILE, BuilderText
+from lowerscope.core.recipe import Recipe, Step, overrides_on
+from lowerscope.core.rendering.programs.builder_text import CONSTANTS_FILE
 from lowerscope.core.rendering.programs.program_lines import Identifiers
+from lowerscope.core.schedules import SCHEDULING, VECTOR_MATH
+from lowerscope.core.sources.array_files import is_archive
+from lowerscope.core.sources.opened_model import LoadedModel
+from lowerscope.core.sources.parameters import names_for, read_arrays
+from lowerscope.core.sources.spec import PREFIX
 from lowerscope.core.sources.spec import is_in_memory, not_in_a_file
+from lowerscope.core.sources.parameters import is_torch_file
 from lowerscope.core.stages import Stages
 from lowerscope.core.texts import builder_of
+from lowerscope.core.user_paths import user_path
+from lowerscope.resources import PROGRAMS
 
 PROGRAM = "reproduce.py"
 ARRAYS = "reproduce.npz"
@@ -45,35 +73,34 @@ MODULE = "reproduce.json"
 _STANDARD = "base64 copy dataclasses hashlib json linecache operator pickle random sys types"
 """Modules of the standard library that the program may use."""
 
-RESERVED = (
-    *("STORED", "bits", "lower", "parameters_of", "torch"),
-    *_STANDARD.split(),
-    *source_program.NAMES,
-    *steps_program.NAMES,
-    *library_program.NAMES,
-    *running_program.NAMES,
+_DEFINED = (
+    "FOLDING HERE LIBRARY LibraryCall RANDOM ROW_MAJOR SEED SOURCE STORED TARGET TEXT TOLERANCES "
+    "TRANSPOSED VECTOR_MATH bits call_model check check_file expected_of from_dlpack leaves "
+    "load_file load_text lower main make_inputs open_model open_source parameters_of plain_of "
+    "s_tir sch scheduled seed_all source tensors_of to_tvm torch transform virtual_machine "
+    "with_cancellations without without_kills"
 )
+
+RESERVED = (*_STANDARD.split(), *_DEFINED.split())
 """Names that the program defines besides those of the lowering."""
 
+Array = np.ndarray[Any, Any]
 
-@dataclass(frozen=True)
+
+@dataclasses.dataclass(frozen=True)
 class Reproduction:
     """The program, with the files beside it.
 
     Attributes
     ----------
-    program
-        Its text.
     arrays
         For `ARRAYS`; empty if no such file is needed.
     module
         For `MODULE`: the module before the passes if no program can make it; empty for none.
-    files
-        To be copied.
     """
 
     program: str
-    arrays: Mapping[str, np.ndarray]
+    arrays: Mapping[str, Array]
     module: str
     files: tuple[Path, ...]
 
@@ -81,104 +108,185 @@ class Reproduction:
 def reproduction(stages: Stages, recipe: Recipe) -> Reproduction:
     """Return the program that reproduces a recipe.
 
-    Raises
-    ------
-    LowerscopeError
-        If a step fails, or a part of it cannot be written as code; it is named.
+    Raises a `LowerscopeError` if a step fails, or a part of it cannot be written as code; it is
+    named.
     """
     if is_in_memory(recipe):
         raise not_in_a_file(recipe.source.spec)
     stages.check_runs_here("the program runs the model")
     stages.transformed.check()
-    _check_functions(stages)
-    stored = Stored(ARRAYS)
-    own = steps_program.own_steps(stages, recipe)
-    opening, files = source_program.source_program(stages, recipe, stored, embeds=bool(own))
-    lowering, imports, module = _lowering(stages, stored)
-    taken = Identifiers((*RESERVED, *re.findall(r"^(?:def )?(\w+)", lowering, re.MULTILINE)))
-    steps = steps_program.steps_program(stages, recipe, taken)
-    lowered = stages.lowered
-    library = {} if lowered is None else lowered.library
-    parts = [opening, lowering, _parameters(stages, stored), steps]
-    if library:
-        parts.append(library_program.library_program(library, "source"))
-    more = _extension_files(stages)
-    parts += [running_program.running_program(stages, recipe, library=bool(library), more=more)]
-    if stored.arrays:
-        parts.insert(0, f'STORED = dict(np.load(HERE / "{ARRAYS}"))\n')
-    body = "\n\n".join(parts)
-    head = _head(stages, recipe, body, imports)
-    return Reproduction(f"{head}\n\n{body}", stored.arrays, module, tuple(files))
+    registering_files(stages)
+    arrays: dict[str, Array] = {}
+    source, files = _source(stages.loaded, recipe, arrays)
+    lowering, froms = _lowering(stages, arrays)
+    names = re.findall(r"^(?:def )?(\w+)", lowering["definitions"], re.MULTILINE)
+    random = () if stages.lowered is None else stages.lowered.random
+    library = {} if stages.lowered is None else stages.lowered.library
+    values: dict[str, Any] = {
+        **{each.__name__: each for each in (attribute, digest_of, docstring, quoted, repr, str)},
+        **source,
+        **lowering,
+        **steps_values(stages, recipe, Identifiers((*RESERVED, *names))),
+        **_comparison(stages),
+        "recipe": recipe,
+        "title": source_name(recipe),
+        "has_torch": stages.lowered is not None,
+        "parameters": _parameters(stages, arrays),
+        "library": library_entries(library, "source") if library else [],
+        "tolerances": _tolerances(recipe),
+        "random": {place: ", ".join(names) for place, names in enumerate(random) if names},
+        "registering": [
+            loaded.path for extension, loaded in stages.extensions if extension.kind == "library"
+        ],
+    }
+    body = template(PROGRAMS / "reproduce.py.jinja").render(values, stored=bool(arrays))
+    head = template(PROGRAMS / "head.py.jinja").render(
+        values, version=version, settings=_settings(recipe), **_imports(body, froms)
+    )
+    module = "" if lowering["lowering"] != "file" else str(tvm.ir.save_json(stages.module))
+    return Reproduction(head + body, arrays, module, tuple(files))
 
 
-def _check_functions(stages: Stages) -> None:
-    """Reject functions that a file of rules registers: it imports Lowerscope."""
-    called = external_functions(stages.completed)
-    for extension, loaded in stages.extensions:
-        both = sorted(set(loaded.functions) & set(called))
-        if extension.kind == "rules" and both:
-            raise LowerscopeError(
-                f"{', '.join(both)} is registered by a file of rules, which needs Lowerscope",
-                where=str(loaded.path),
-                todo="Register the function in a file of its own, and give that with --library",
-            )
+def digest_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _extension_files(stages: Stages) -> tuple[Path, ...]:
-    return tuple(
-        loaded.path for extension, loaded in stages.extensions if extension.kind == "library"
+def _source(
+    loaded: LoadedModel, recipe: Recipe, arrays: dict[str, Array]
+) -> tuple[dict[str, Any], list[Path]]:
+    """Return the values for opening the model and making its inputs, and the files it needs."""
+    path, sample, files, params = loaded.path, "", list[Path](), None
+    if loaded.exported is None and recipe.source.spec.startswith(PREFIX):
+        sample = quoted_lines(path.read_text(encoding="utf-8"))
+        files = [each for each in loaded.files if each != path and each.parent == path.parent]
+    if recipe.source.params and loaded.model is not None and loaded.exported is None:
+        file = user_path(recipe.source.params).absolute()
+        params = {
+            "path": file,
+            "names": names_for(loaded.model, read_arrays(file), str(file)),
+            "archive": is_archive(file),
+            "of_torch": is_torch_file(file),
+        }
+    arguments = json.loads(recipe.source.args or "{}")
+    examples = _examples(loaded)
+    values = {
+        "loaded": loaded,
+        "path": path,
+        "exported": loaded.exported is not None,
+        "has_module": loaded.module is not None,
+        "sample": sample,
+        "params": params,
+        "given": f"**{arguments!r}" if arguments else "",
+        "examples": examples,
+        "inputs": []
+        if examples
+        else [_stored(arrays, f"input {each.name}", each.value) for each in loaded.inputs],
+        "call": _call(loaded),
+    }
+    return values, files
+
+
+def _examples(loaded: LoadedModel) -> str:
+    """Return an expression for the inputs if they are the examples of the source."""
+    examples = loaded.offered.examples
+    made = loaded.calling.is_flat and all(each.origin == examples.origin for each in loaded.inputs)
+    if not made or not loaded.inputs or (loaded.exported is None and examples.make is None):
+        return ""
+    owner = "model" if hasattr(loaded.model, "example_inputs") else "source"
+    return f"{owner}.example_inputs{'()' if callable(examples.make) else ''}"
+
+
+def _call(loaded: LoadedModel) -> str:
+    calling = loaded.calling
+    args = [_argument(each) for each in calling.args]
+    args += keywords((name, _argument(each)) for name, each in calling.kwargs.items())
+    return "*inputs" if calling.is_flat else ", ".join(args)
+
+
+def _argument(value: Any) -> str:
+    if isinstance(value, Place):
+        return f"inputs[{int(value)}]"
+    below = members(value)
+    if below is None:
+        if isinstance(value, torch.device):
+            return f"torch.{value!r}"
+        if type(value) in _PLAIN:
+            return f'float("{value}")' if value in _INFINITE or value != value else repr(value)
+        raise _without_form(value)
+    texts = [_argument(each) for _, each in below]
+    kind = type(value)
+    if kind is list:
+        return f"[{', '.join(texts)}]"
+    if kind is tuple:
+        return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
+    if kind is dict and all(type(key) in (str, int, bool) for key in value):
+        return f"{{{', '.join(f'{key!r}: {t}' for key, t in zip(value, texts, strict=True))}}}"
+    is_named = hasattr(value, "_fields") or dataclasses.is_dataclass(value)
+    if is_named and kind.__module__.startswith("lowerscope_source_"):
+        given = ", ".join(keywords(zip((str(key) for key, _ in below), texts, strict=True)))
+        return f"{attribute('source', *kind.__qualname__.split('.'))}({given})"
+    raise _without_form(value)
+
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.layout)
+_INFINITE = (math.inf, -math.inf)
+
+
+def _without_form(value: Any) -> LowerscopeError:
+    return LowerscopeError(
+        f"an input is a {type(value).__name__}, which cannot be written down in a program",
+        where=PROGRAM,
+        todo="Give the model tensors, or tuples, lists, dicts and dataclasses of tensors",
     )
 
 
-def _lowering(stages: Stages, stored: Stored) -> tuple[str, tuple[str, ...], str]:
-    """Return the program of ``lower(model)``, its imports, and the module if it is a file."""
-    lines = ["def lower(model):", '    """Make the Relax module."""']
-    if stages.lowered is None and stages.loaded.module is not None:
-        try:
-            built = builder_of(stages, stages.module, RESERVED)
-        except LowerscopeError:
-            # The module is the file's own, or a wrapper with a single call.
-            return "\n".join([*lines, "    return model", ""]), (), ""
-        if any(isinstance(f, relax.Function) for f in stages.module.functions.values()):
-            same = f"    if isinstance(model, tvm.IRModule) and {_HAS_RELAX}:"
-            lines += [same, "        return model"]
-        return _built(built, lines, stages, stored), built.imports, ""
+def _stored(arrays: dict[str, Array], name: str, tensor: torch.Tensor) -> str:
+    """Add a tensor to the file beside the program; return an expression for it."""
+    arrays[name] = _bits(tensor)
+    dtype = str(tensor.dtype)
+    is_same = str(arrays[name].dtype) == dtype.removeprefix("torch.")
+    return f"torch.from_numpy(STORED[{quoted(name)}])" + ("" if is_same else f".view({dtype})")
+
+
+def _bits(tensor: torch.Tensor) -> Array:
+    """Return a tensor as an array; if NumPy lacks its dtype, as integers of the same bits.
+
+    The program has the same function.
+    """
+    tensor = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    if tensor.dtype is torch.bfloat16:
+        tensor = tensor.view(torch.uint16)
+    elif "float8" in str(tensor.dtype):
+        tensor = tensor.view(torch.uint8)
+    found: Array = tensor.numpy()
+    return found
+
+
+def _lowering(stages: Stages, arrays: dict[str, Array]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the values of ``lower(model)``, and the imports of the builder program."""
+    values = {"definitions": "", "constants": [], "has_relax": False}
+    is_own = stages.lowered is None and stages.loaded.module is not None
     try:
         built = builder_of(stages, stages.module, RESERVED)
     except LowerscopeError:
-        lines += [
-            f'    text = (HERE / "{MODULE}").read_text(encoding="utf-8")',
-            "    return tvm.ir.load_json(text)",
-            "",
-        ]
-        return "\n".join(lines), (), str(tvm.ir.save_json(stages.module))
-    return _built(built, lines, stages, stored), built.imports, ""
-
-
-_HAS_RELAX = 'any(type(each).__name__ == "Function" for each in model.functions.values())'
-
-
-def _built(built: BuilderText, lines: list[str], stages: Stages, stored: Stored) -> str:
-    """Return the block builder program of a module, on the model's own tensors."""
-    known = _by_content(stages)
-    texts = []
+        # The module is the file's own, or a wrapper with a single call; or no program can make it.
+        return {**values, "lowering": "given" if is_own else "file"}, ()
+    known, texts = _by_content(stages), []
     for name, array in built.constants.items():
         own = known.get(_content(array))
-        if own:
-            texts.append(f"{quoted(name)}: bits(tensors[{quoted(own)}]),")
-        else:
-            key = f"constant {name}"
-            stored.arrays[key] = array
-            texts.append(f"{quoted(name)}: STORED[{quoted(key)}],")
-    if any("tensors[" in text for text in texts):
-        lines.append(_TENSORS)
-    lines += ["    constants = {", *(f"        {text}" for text in texts), "    }"]
-    lines += ["    return build(constants)", ""]
+        if own is None:
+            arrays[f"constant {name}"] = array
+        text = f"bits(tensors[{quoted(own)}])" if own else f"STORED[{quoted(f'constant {name}')}]"
+        texts.append(f"{quoted(name)}: {text},")
     definitions = built.definitions.replace(f"the arrays of {CONSTANTS_FILE}", "arrays by name")
-    return "\n".join([*([BITS, ""] if texts else []), definitions, *lines])
-
-
-_TENSORS = "    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}"
+    functions = stages.module.functions.values()
+    has_relax = is_own and any(isinstance(each, relax.Function) for each in functions)
+    return {
+        "lowering": "built",
+        "definitions": definitions,
+        "constants": texts,
+        "has_relax": has_relax,
+    }, built.imports
 
 
 def _by_content(stages: Stages) -> dict[tuple[str, tuple[int, ...], str], str]:
@@ -187,79 +295,85 @@ def _by_content(stages: Stages) -> dict[tuple[str, tuple[int, ...], str], str]:
     if model is None:
         return {}
     found: dict[tuple[str, tuple[int, ...], str], str] = {}
-    for name, tensor in model_tensors(model).items():
+    for name, tensor in {**dict(model.named_parameters()), **dict(model.named_buffers())}.items():
         if tensor.layout is torch.strided and not tensor.is_quantized:
-            found.setdefault(_content(bits(tensor)), name)
+            found.setdefault(_content(_bits(tensor)), name)
     return found
 
 
-def _content(array: np.ndarray) -> tuple[str, tuple[int, ...], str]:
+def _content(array: Array) -> tuple[str, tuple[int, ...], str]:
     data = np.ascontiguousarray(array)
     return str(array.dtype), array.shape, hashlib.sha256(data.data).hexdigest()
 
 
-def _parameters(stages: Stages, stored: Stored) -> str:
-    """Return ``parameters_of``: the arguments of ``main`` that are values of the model."""
-    lines = ["def parameters_of(model, inputs):"]
-    lines.append('    """The values of arguments of main that are no inputs, by name."""')
-    names = [each.name for each in stages.loaded.inputs]
+def _parameters(stages: Stages, arrays: dict[str, Array]) -> list[str]:
+    """Return the arguments of ``main`` that are values of the model, as members of a dict."""
     if stages.lowered is None:
-        known = [f"{quoted(name)}: inputs[{names.index(name)}]" for name in stages.parameters]
-        return "\n".join([*lines, f"    return {{{', '.join(known)}}}", ""])
-    if not stages.parameters:
-        return "\n".join([*lines, "    return {}", ""])
-    assert stages.loaded.model is not None
-    tensors = _by_content(stages)
-    lines += [_TENSORS, "    return {"]
+        names = [each.name for each in stages.loaded.inputs]
+        return [f"{quoted(name)}: inputs[{names.index(name)}]" for name in stages.parameters]
+    found, known = [], _by_content(stages) if stages.parameters else {}
     for name, value in stages.parameters.items():
         tensor = torch.utils.dlpack.from_dlpack(value)
-        own = tensors.get(_content(bits(tensor)))
-        text = f"tensors[{quoted(own)}]" if own else stored.add(f"parameter {name}", tensor)
-        lines.append(f"        {quoted(name)}: {text},")
-    return "\n".join([*lines, "    }", ""])
+        own = known.get(_content(_bits(tensor)))
+        text = f"tensors[{quoted(own)}]" if own else _stored(arrays, f"parameter {name}", tensor)
+        found.append(f"{quoted(name)}: {text}")
+    return found
 
 
-def _head(stages: Stages, recipe: Recipe, body: str, imports: tuple[str, ...]) -> str:
-    name = source_name(recipe)
-    versions = f"torch {version('torch')} and apache-tvm {version('apache-tvm')}"
-    standard = [
-        f"import {each}"
-        for each in _STANDARD.split()
-        if re.search(rf"(?<![\w.]){re.escape(each)}\.", body)
-    ]
-    froms = [line for line in imports if line.startswith("from ") and " tvm" not in line]
-    tvms = [line for line in imports if line.startswith("from tvm.")]
-    used = [each for each in ("relax", "s_tir", "tirx") if re.search(rf"\b{each}\.", body)]
+def _comparison(stages: Stages) -> dict[str, Any]:
+    """Return the reference of the outputs, the compiled modules, and the functions for them."""
+    side = "the module before its steps"
+    if stages.loaded.model is not None:
+        side = "torch"
+    elif stages.loaded.reference is not None:
+        side = "NumPy"
+    compiled, embedded = _to_compile("module", stages.completed)
+    before = ""
+    if side not in ("torch", "NumPy"):
+        before, more = _to_compile("lower(model)", stages.module)
+        embedded |= more
+    return {
+        "side": side,
+        "compiled": compiled,
+        "compiled_before": before,
+        "embedded": embedded,
+    }
+
+
+def _to_compile(name: str, module: tvm.IRModule) -> tuple[str, dict[str, str]]:
+    """Return the expression of the compiled module, and the functions that it needs."""
+    text, embedded = name, {}
+    for change in (without_kills, with_cancellations):
+        changed = change(module)
+        if changed is not module:
+            text, module = f"{change.__name__}({text})", changed
+            embedded[change.__name__] = inspect.getsource(change)
+    return text, embedded
+
+
+def _tolerances(recipe: Recipe) -> dict[str, tuple[float, float]]:
+    chosen: dict[str, Tolerance] = msgspec.structs.asdict(recipe.tolerances)
+    found = {dtype: (each.rtol, each.atol) for dtype, each in chosen.items()}
+    parts = {"complex128": "float64", "complex64": "float32", "complex32": "float16"}
+    return found | {dtype: found[part] for dtype, part in parts.items()}
+
+
+def _imports(body: str, imports: tuple[str, ...]) -> dict[str, Any]:
+    """Return the values of the template for the modules that a program uses."""
     modules = dict.fromkeys(re.findall(r"\b(tvm\.(?:\w+\.)*transform|tvm\.relax\.backend)\.", body))
-    tensorise = "import tvm.s_tir.tensor_intrin" if "sch.tensorize(" in body else ""
-    side = running_program.side_of(stages)
-    lines = [
-        f'"""{docstring(name)}, lowered, built and run; it has to compute what {side} does.',
-        "",
-        f"Written by Lowerscope {version('lowerscope')}. It needs torch and TVM, and nothing else;",
-        f"it was written with {versions}.",
-        "",
-        *_settings(recipe),
-        '"""',
-        "",
-        "from __future__ import annotations",
-        "",
-        *standard,
-        *dict.fromkeys(["from pathlib import Path", *froms]),
-        "",
-        "import numpy as np",
-        "import torch",
-        "import tvm",
-        *(f"import {each}" for each in modules if each != "tvm.transform"),
-        *filter(None, [tensorise]),
-        *([f"from tvm import {', '.join(used)}"] if used else []),
-        *tvms,
-        *(["from torch.utils.dlpack import from_dlpack"] if "LIBRARY" in body else []),
-        "",
-        "HERE = Path(__file__).resolve().parent",
-        f"SEED = {recipe.seed}",
-    ]
-    return "\n".join(lines) + "\n"
+    if "sch.tensorize(" in body:
+        modules["tvm.s_tir.tensor_intrin"] = None
+    froms = [line for line in imports if line.startswith("from ") and " tvm" not in line]
+    return {
+        "standard": [
+            each for each in _STANDARD.split() if re.search(rf"(?<![\w.]){re.escape(each)}\.", body)
+        ],
+        "froms": dict.fromkeys(["from pathlib import Path", *froms]),
+        "modules": [each for each in modules if each != "tvm.transform"],
+        "used": [each for each in ("relax", "s_tir", "tirx") if re.search(rf"\b{each}\.", body)],
+        "of_tvm": [line for line in imports if line.startswith("from tvm.")],
+        "library": "LIBRARY" in body,
+    }
 
 
 def _settings(recipe: Recipe) -> list[str]:
@@ -271,4 +385,139 @@ def _settings(recipe: Recipe) -> list[str]:
         "Target": recipe.target,
     }
     lines = [f"{name}: {text}" for name, text in facts.items()]
-    return [docstring(each) for line in lines for each in textwrap.wrap(line, 96)]
+    return [each for line in lines for each in textwrap.wrap(line, 96)]
+
+
+_OWN_STEPS: Mapping[str, tuple[ModuleType, str]] = {
+    FOLD_BATCH_NORM: (folding, "fold_batch_norm"),
+    SPLIT_TRANSPOSED: (transposed, "split_transposed"),
+    VECTOR_MATH: (vector_math, "with_vector_math"),
+}
+"""Steps that are neither TVM's nor the user's: their modules, and function names."""
+
+_BEFORE_STEPS: Mapping[str, tuple[ModuleType, str]] = {ATTACH: (row_major, "without_row_major")}
+"""Functions applied before a step of TVM's that would otherwise change the module."""
+
+
+def steps_values(stages: Stages, recipe: Recipe, taken: Identifiers) -> dict[str, Any]:
+    """Return the values of the template for ``transform(module, parameters)``.
+
+    Parameters
+    ----------
+    taken
+        Identifiers of the whole program; those of the schedules are added.
+    """
+    applied_schedules = iter(stages.transformed.schedules)
+    schedules: dict[str, tuple[str, Sequence[str]]] = {}
+    lines: list[str] = []
+    own_files: dict[Path, str] = {}
+    embedded: dict[str, str] = {}
+    # Each step that is on, with the run of its pass.
+    runs = (run for run in stages.transformed.runs if run.depth == 0 and run.status != "off")
+    for step, run in zip((step for step in recipe.steps if step.on), runs, strict=True):
+        if step.name in SCHEDULING:
+            named = {}
+            for each in next(applied_schedules, ()):
+                function = each.schedule.function
+                named[function] = taken.take(f"schedule_{function}")
+                schedules[named[function]] = function, each.lines
+            lines += _scheduling(step, named)
+            continue
+        found = find(step.name, stages.passes, step.name)
+        name = found.type.name
+        if name in _BEFORE_STEPS and without_row_major(run.before) is not run.before:
+            # It drops layouts before the step, as Lowerscope's version of the step does.
+            lines.append(f"module = {_embedded_call(_BEFORE_STEPS[name], embedded)}")
+        if name in _OWN_STEPS:
+            lines.append(f"module = {_embedded_call(_OWN_STEPS[name], embedded)}")
+        else:
+            lines += _pass(found, step, own_files, tuple(run.left_out))
+    return {
+        "target": _target(recipe),
+        "own_files": own_files,
+        "own_steps": embedded,
+        "schedules": schedules,
+        "steps": lines,
+    }
+
+
+def _target(recipe: Recipe) -> str:
+    if recipe.target == "native":
+        cores = min(recipe.threads or MACHINE, MACHINE)
+        cpu = 'tvm.get_global_func("target.llvm_get_system_cpu")()'
+        return f'{{"kind": "llvm", "mcpu": {cpu}, "num-cores": {cores}}}'
+    text = repr(recipe.target)
+    return f"json.loads({text})" if recipe.target.lstrip().startswith("{") else text
+
+
+def _scheduling(step: Step, named: Mapping[str, str]) -> Iterator[str]:
+    yield comment(step.name)
+    if named:
+        yield "module = scheduled("
+        yield "    module,"
+        yield "    {"
+        yield from (f"        {quoted(function)}: {name}," for function, name in named.items())
+        yield "    },"
+        yield ")"
+
+
+def _embedded_call(found: tuple[ModuleType, str], embedded: dict[str, str]) -> str:
+    """Add the text of an own step's module, with its imports of Lowerscope inlined; call it."""
+    module, function = found
+    name = module.__name__.rpartition(".")[2].upper()
+    text = inspect.getsource(module)
+    for line, path, names in re.findall(
+        r"^(from (lowerscope\S*) import (.+))$", text, re.MULTILINE
+    ):
+        there = importlib.import_module(path)
+        made = [inspect.getsource(getattr(there, each.strip())) for each in names.split(",")]
+        # Definitions cannot stand among the imports: move them below.
+        text = text.replace(f"{line}\n", "")
+        text += "\n\n" + "\n\n".join(made)
+    embedded[name] = quoted_lines(text)
+    return f"{name}.{function}(module)"
+
+
+def _pass(
+    found: Pass, step: Step, own_files: dict[Path, str], left_out: Sequence[str]
+) -> Iterator[str]:
+    arguments, config = split(found.options, arguments_of(found.options, step.options, step.name))
+    texts = [f"{name}={_text(value, step, name)}" for name, value in arguments.items()]
+    if found.given == "params":
+        texts.append(f"{found.given}=parameters")
+    given = f", config={config!r}" if config else ""
+    yield f"with tvm.transform.PassContext(opt_level=3{given}):"
+    made = _made(found, texts, own_files)
+    if left_out:
+        yield f"    module = without(module, {tuple(left_out)!r}, {made})"
+    else:
+        yield f"    module = {made}(module)"
+
+
+def _made(found: Pass, arguments: list[str], own: dict[Path, str]) -> str:
+    """Return an expression for a pass."""
+    title = found.type.name.rpartition(".")[2]
+    if found.type.line is not None:
+        file = own.setdefault(Path(found.type.line.file), f"OWN_{len(own)}")
+        made = attribute(file, title)
+        return made if _is_made(found) else f"{made}({', '.join(arguments)})"
+    for dialect, path in MODULES:
+        if dialect == found.type.dialect and hasattr(importlib.import_module(path), title):
+            return f"{path}.{title}({', '.join(arguments)})"
+    raise AssertionError(f"{found.type.name} is in none of TVM's modules")
+
+
+def _is_made(found: Pass) -> bool:
+    """Return whether the user's file defines the pass itself, not a function that makes it."""
+    return found.make.__module__ == "lowerscope.core.passes.user_passes"
+
+
+def _text(value: Any, step: Step, name: str) -> str:
+    if isinstance(value, tvm.target.Target):
+        return f"tvm.target.Target({step.options[name]!r})"
+    if isinstance(value, tirx.IntImm):
+        return f'tirx.const({int(value)}, "{value.dtype}")'
+    if isinstance(value, dict):
+        pairs = (f"{key!r}: {_text(each, step, name)}" for key, each in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    return repr(value)

@@ -10,8 +10,11 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from lowerscope.core.command_line.recipe_from_options import recipe_from
-from lowerscope.core.command_line.recipe_options import OneLineParser, add_recipe_options
+from lowerscope.core.command_line.recipe_options import (
+    OneLineParser,
+    add_recipe_options,
+    recipe_from,
+)
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.model.queries import GraphQuery, RunQuery, SnapshotQuery
 from lowerscope.core.notebook.window import open_window
@@ -33,13 +36,6 @@ class Exploration:
 
     It is a snapshot of the model at the call of `explore`. Results are computed in this process and
     cached; records are plain, frozen values. A notebook displays the graph and the scripts.
-
-    Attributes
-    ----------
-    title
-        The model's title.
-    recipe
-        All choices; see `core.recipe`.
     """
 
     def __init__(self, parcel: Parcel, title: str, choices: dict[str, Any]) -> None:
@@ -55,10 +51,7 @@ class Exploration:
     def open(self) -> None:
         """Open a window on it, a process of its own, and return once it is shown.
 
-        Raises
-        ------
-        LowerscopeError
-            If it does not start, with its output.
+        Raises a `LowerscopeError` if it does not start, with its output.
         """
         open_window(self._parcel, self.recipe)
 
@@ -80,15 +73,15 @@ class Exploration:
 
     def relax(self) -> str:
         """Return the script of the module before its passes."""
-        from lowerscope.core.command_line.showing import show_relax
+        from lowerscope.core.command_line.showing import show_stage
 
-        return show_relax(_pipeline(), self.recipe, "", as_json=False)
+        return show_stage(_pipeline(), self.recipe, "relax")
 
     def tensorir(self, function: str = "") -> str:
         """Return the script of the module after its passes, or of one of its functions."""
-        from lowerscope.core.command_line.showing import show_tensorir
+        from lowerscope.core.command_line.showing import show_stage
 
-        return show_tensorir(_pipeline(), self.recipe, function, as_json=False)
+        return show_stage(_pipeline(), self.recipe, "tensorir", function)
 
     def run(self) -> RunRecord:
         """Build and run it, compare with torch, and time both."""
@@ -116,6 +109,9 @@ def explore(
 ) -> Exploration:
     """Explore a model in memory, in a window or inline in a notebook.
 
+    Raises a `LowerscopeError` if the model cannot be pickled, a choice does not exist, or the
+    window does not start.
+
     Parameters
     ----------
     model
@@ -130,11 +126,6 @@ def explore(
     **choices
         The options of the command line, with ``_`` for ``-``: ``lowering="te"``,
         ``pipeline="fuse"``, ``schedule="rules"``, ``target="native"``, ``override=["relu=te"]``.
-
-    Raises
-    ------
-    LowerscopeError
-        If the model cannot be pickled, a choice does not exist, or the window does not start.
     """
     name = title or type(model).__name__
     explored = Exploration(pack(model, inputs, name), name, choices)

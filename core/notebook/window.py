@@ -30,10 +30,7 @@ PATIENCE_S = 120.0
 def open_window(parcel: Parcel, recipe: Recipe) -> None:
     """Open a window on a model, and return once it is shown.
 
-    Raises
-    ------
-    LowerscopeError
-        If it does not start.
+    Raises a `LowerscopeError` if it does not start.
     """
     # -P: the current folder must not shadow packages.
     command = (sys.executable, "-P", "-m", "lowerscope.app", OPTION)
@@ -77,13 +74,7 @@ def _give(process: subprocess.Popen[bytes], order: bytes) -> None:
 
 
 def _wait_for(answer: bytes, process: subprocess.Popen[bytes], log: IO[bytes], title: str) -> None:
-    """Wait for an answer of the window.
-
-    Raises
-    ------
-    LowerscopeError
-        If it sends anything else, or ends.
-    """
+    """Wait for an answer of the window."""
     assert process.stdout is not None
     with selectors.DefaultSelector() as selector:
         selector.register(process.stdout, selectors.EVENT_READ)

@@ -21,10 +21,8 @@ from lowerscope.core.target_catalogue import lacks, target_records
 def remote_state(remote: Remote, progress: Progress) -> RemoteState:
     """Return the state of a tracker, and the machine behind its key if a server of it is free.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no tracker, no server with the key, or the server has another version.
+    Raises a `LowerscopeError` if there is no tracker, no server with the key, or the server has
+    another version.
     """
     with Tracker(remote) as tracker:
         keys = tracker.keys()
@@ -62,10 +60,7 @@ def machine_of_server(opened: Session) -> RemoteMachine:
 def check_runs_there(target: tvm.target.Target, machine: RemoteMachine, where: str) -> None:
     """Reject a target that is not the server's, as far as that is known.
 
-    Raises
-    ------
-    LowerscopeError
-        With the target to choose.
+    Raises a `LowerscopeError` with the target to choose.
     """
     if not machine.target:
         return
@@ -89,12 +84,12 @@ def use_threads_there(opened: Session, wanted: int, most: int | None) -> int | N
 
 
 @answers(RemoteQuery)
-def remote(query: RemoteQuery, _pipeline: Pipeline, job: Progress) -> RemoteState:
-    """Return the machines of a tracker: see `remote_state`."""
+def answer_remote(query: RemoteQuery, _pipeline: Pipeline, job: Progress) -> RemoteState:
+    """Return the machines of a tracker."""
     return remote_state(query.remote, job)
 
 
 @answers(TargetsQuery)
 def targets(query: TargetsQuery, _pipeline: Pipeline, _job: Progress) -> tuple[TargetRecord, ...]:
-    """Return the records of targets: see `target_records`."""
+    """Return the records of targets."""
     return target_records(query.texts, query.threads)

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from lowerscope.core.comparing.numpy_reference import in_dtype_of
-from lowerscope.core.comparing.prediction import predict
-from lowerscope.core.comparing.verdicts import judge
 from lowerscope.core.dimensions import Sizes, runs_of, sizes_text
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.calling import external_functions, is_registered
+from lowerscope.core.execution.building import external_functions, is_registered
 from lowerscope.core.execution.running import Reference
 from lowerscope.core.execution.threads import use_threads
 from lowerscope.core.measuring import Measuring
@@ -24,19 +21,29 @@ from lowerscope.core.records.remote import Remote, RemoteMachine
 from lowerscope.core.records.run import RunPart, RunRecord, with_times
 from lowerscope.core.records.times import RunTimes, side_times
 from lowerscope.core.relax_bindings import own_function
-from lowerscope.core.remote.execution import RemoteExecution
 from lowerscope.core.remote.machine import (
     check_runs_there,
     machine_of_server,
     use_threads_there,
 )
-from lowerscope.core.remote.session import Session, session
-from lowerscope.core.remote.shipping import ship
+from lowerscope.core.remote.session import RemoteExecution, Session, session, ship
 from lowerscope.core.remote.tracker import Tracker
+from lowerscope.core.running.kept_run import LastRun
 from lowerscope.core.running.memory_plan import planned_memory
-from lowerscope.core.running.runs import SizedRun, measure_again, record_of, run_all, times_of
-from lowerscope.core.running.sides import inputs_at, measure_reference, precise_of, reference_of
-from lowerscope.core.running.values import LastRun
+from lowerscope.core.running.runs import (
+    SizedRun,
+    measure_again,
+    predict,
+    record_of,
+    run_all,
+    times_of,
+)
+from lowerscope.core.running.sides import (
+    inputs_at,
+    judge_run,
+    measure_reference,
+    reference_of,
+)
 from lowerscope.core.stages import Stages
 
 QUICKLY = Measuring(warm_up=1, repeats=1)
@@ -63,19 +70,13 @@ def run_remotely(
 ) -> RunRecord:
     """Build here, run on a server at each size, and compare with torch here.
 
+    Raises a `LowerscopeError` if a Python function is called, there is no server, or the build or a
+    run fails.
+
     Parameters
     ----------
     before
         An earlier run of the same module; all of it but a `part` is reused.
-    quick
-        Measure one call of each implementation.
-
-    Raises
-    ------
-    LowerscopeError
-        If a Python function is called, there is no server, or the build or a run fails.
-    Cancelled
-        If the user has cancelled it.
     """
     sizes = runs_of(recipe)
     known = before if part == "verdict" else None
@@ -106,10 +107,7 @@ def measure_remotely(
 ) -> tuple[tuple[RunTimes, ...], ...]:
     """Return the times of recipes of one source on one server, each at each of its sizes.
 
-    Raises
-    ------
-    LowerscopeError
-        If a build or a run fails, or the server is lost.
+    Raises a `LowerscopeError` if a build or a run fails, or the server is lost.
     """
     found = []
     with session(remote, progress) as opened:
@@ -123,10 +121,7 @@ def measure_remotely(
 def check_shippable(stages: Stages) -> None:
     """Reject a model that calls functions of this process, which cannot be sent.
 
-    Raises
-    ------
-    LowerscopeError
-        With the functions, and their callers.
+    Raises a `LowerscopeError` with the functions, and their callers.
     """
     module = stages.completed
     outside = {
@@ -175,7 +170,7 @@ def _run_at(
     *,
     quick: bool,
 ) -> SizedRun:
-    loaded, lowered = stages.loaded, stages.lowered
+    loaded = stages.loaded
     at = f" at {sizes_text(sizes)}" if sizes else ""
     values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
     with stages.running():
@@ -187,14 +182,8 @@ def _run_at(
     progress.report(f"Running on {there.key}{at}")
     there.execution.take(stages.arguments(values))
     actual = there.execution.outputs()
-    expected = None if named is None else tuple(value for _, value in named)
-    if expected is not None and loaded.model is None:
-        expected = in_dtype_of(expected, actual)
-    random = () if lowered is None else lowered.random
-    names = [name for name, _ in named or ()]
-    precise = precise_of(stages, values, recipe.seed, expected)
     with stages.running():
-        verdict = judge(actual, expected, recipe.tolerances, random, names, precise)
+        verdict, expected = judge_run(stages, recipe, values, actual, named)
     measuring = QUICKLY if quick else recipe.measuring
     times = before or _timed(sizes, stages, recipe, there, reference, measuring, progress)
     return SizedRun(sizes, side, verdict, times, predict(loaded.classes, actual, expected))

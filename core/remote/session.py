@@ -6,16 +6,22 @@ import contextlib
 import os
 import queue
 import socket
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import psutil
+import torch
 import tvm
-from tvm import rpc
+from tvm import relax, rpc
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.execution.running import to_torch, to_tvm
+from lowerscope.core.measuring import BUDGET, LEAST, REPEATS, Measuring
 from lowerscope.core.progress import Progress
 from lowerscope.core.records.remote import Remote
 from lowerscope.core.records.schedule import CHECK_THREAD
@@ -44,8 +50,6 @@ class Session:
 
     Attributes
     ----------
-    remote
-        The requested remote.
     address
         ``host:port`` of the server.
     is_over
@@ -97,20 +101,13 @@ class Session:
     def call(self, doing: str, work: Callable[[], T], seconds: float | None = None) -> T:
         """Run `work`, which calls the server, with a time limit, and return its result.
 
+        Raises a `LowerscopeError` if it failed on the server, took too long, or the server was
+        lost: that with the code `LOST`.
+
         Parameters
         ----------
-        doing
-            Description of the work, for error messages.
         seconds
             Time limit; that of one answer for ``None``.
-
-        Raises
-        ------
-        LowerscopeError
-            If it failed on the server, took too long, or the server was lost: that with the code
-            `LOST`.
-        Cancelled
-            If the user has cancelled it.
         """
         limit = self.remote.timeout if seconds is None else seconds
         until = time.monotonic() + limit
@@ -217,17 +214,7 @@ _ON_THE_SERVER = "Error caught from RPC call"
 def session(remote: Remote, progress: Progress, wait: float = WAIT) -> Iterator[Session]:
     """Connect to a server of a key; it is released at the end.
 
-    Parameters
-    ----------
-    wait
-        Seconds to wait for a busy one.
-
-    Raises
-    ------
-    LowerscopeError
-        If there is no tracker, no server, or the server has another version.
-    Cancelled
-        If the user has cancelled it.
+    Raises a `LowerscopeError` if there is no tracker, no server, or the server has another version.
     """
     progress.report(f"Connecting to {remote.title}")
     opened = Session(remote, progress, wait)
@@ -240,3 +227,177 @@ def session(remote: Remote, progress: Progress, wait: float = WAIT) -> Iterator[
 
 def _connections() -> list[Any]:
     return list(psutil.Process().net_connections("tcp"))
+
+
+_EXECUTABLE = "ffi.Module.load_from_file.relax.VMExecutable"
+_LLVM = "ffi.Module.load_from_file.ll"
+
+
+def ship(session: Session, executable: relax.VMExecutable) -> Any:
+    """Upload an executable, and return the server's module for a virtual machine.
+
+    Raises a `LowerscopeError` if the server can neither link nor compile it.
+    """
+    return _shipped(session, executable.export_library, lambda: _as_llvm(session, executable))
+
+
+def ship_function(session: Session, built: tvm.runtime.Executable) -> Any:
+    """Upload a single compiled function, and return the server's module.
+
+    Raises a `LowerscopeError` if the server can neither link nor compile it.
+    """
+    return _shipped(session, built.export_library, lambda: _upload_llvm(session, built.mod))
+
+
+def _shipped(session: Session, export: Callable[[str], object], as_llvm: Callable[[], Any]) -> Any:
+    try:
+        return _as_library(session, export)
+    except LowerscopeError as error:
+        if error.problem.code != FAILED:
+            raise
+        # It has no linker; its own error says so.
+        if session.function(_LLVM) is None:
+            raise LowerscopeError(
+                f"the server cannot link what is built: {error.problem.what}",
+                where=session.where,
+                todo="Install g++ and tar there, or the whole of apache-tvm",
+                details=error.problem.details,
+            ) from error
+    return as_llvm()
+
+
+def _as_library(session: Session, export: Callable[[str], object]) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / session.new_file(".tar")
+        try:
+            export(str(file))
+        except TVM_ERRORS as error:
+            raise LowerscopeError(
+                f"what is built cannot be written as objects: {last_line(error)}",
+                where="build",
+                todo="Choose another target; the log has TVM's whole message",
+                details=str(error),
+            ) from error
+        _upload(session, file)
+    return session.call("linking the model", lambda: session.rpc.load_module(file.name))
+
+
+def _as_llvm(session: Session, executable: relax.VMExecutable) -> Any:
+    load = session.function(_EXECUTABLE)
+    assert load is not None, "a TVM with LLVM has the virtual machine"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / session.new_file(".vm")
+        executable.mod.write_to_file(str(file), "relax.VMExecutable")
+        _upload(session, file)
+
+    def loaded() -> Any:
+        path = session.rpc.get_function("tvm.rpc.server.workpath")(file.name)
+        return load(path)
+
+    module = session.call("loading the model", loaded)
+    for imported in executable.mod.imports:
+        library = _upload_llvm(session, imported)
+        session.call("loading the model", partial(module.import_module, library))
+    return module
+
+
+def _upload_llvm(session: Session, module: Any) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / session.new_file(".ll")
+        module.write_to_file(str(file), "ll")
+        _upload(session, file)
+    return session.call("compiling the model there", lambda: session.rpc.load_module(file.name))
+
+
+def _upload(session: Session, file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    session.call("sending the model", lambda: session.rpc.upload(data, file.name))
+
+
+_ENTRY = "main"
+
+_NOTHING = 1e-6
+"""Lower bound on the time of a call, in seconds."""
+
+
+class RemoteExecution:
+    """An executable on a server, with its inputs set."""
+
+    def __init__(self, session: Session, module: Any) -> None:
+        self._session = session
+        self._device = session.device()
+        self._machine: Any = session.call(
+            "starting the virtual machine", lambda: relax.VirtualMachine(module, self._device)
+        )
+
+    def take(self, inputs: Sequence[torch.Tensor | tvm.runtime.Tensor]) -> None:
+        """Send new inputs."""
+
+        def send() -> None:
+            sent = [sent_to(self._device, value) for value in inputs]
+            self._machine.set_input(_ENTRY, *sent)
+
+        self._session.call("sending the inputs", send)
+
+    def outputs(self) -> tuple[torch.Tensor, ...]:
+        """Run once and fetch the outputs, with tuples flattened."""
+        self._session.call("running", lambda: self._machine.invoke_stateful(_ENTRY))
+
+        def fetch() -> tuple[torch.Tensor, ...]:
+            found = self._machine.get_outputs(_ENTRY)
+            return tuple(fetched(each) for each in _leaves(found))
+
+        return self._session.call("fetching the outputs", fetch)
+
+    def seconds(self, measuring: Measuring, share: float, *, again: bool) -> list[float]:
+        """Return the times of some calls, each measured by the server's clock.
+
+        Parameters
+        ----------
+        share
+            Of the time that measuring should take.
+        again
+            Whether it may be called often: side effects of a function occur once a call.
+        """
+        for _ in range(measuring.warm_up - 1):
+            self._session.call("warming up", lambda: self._machine.invoke_stateful(_ENTRY))
+        # The evaluator makes a warm-up call before.
+        once = max(self._timed(1)[0], _NOTHING)
+        most = REPEATS if again else 0
+        repeats = measuring.repeats or max(LEAST, min(most, int(BUDGET * share / once)))
+        return self._timed(repeats, once * repeats)
+
+    def _timed(self, repeats: int, expected: float = 0.0) -> list[float]:
+        def measure() -> list[float]:
+            evaluator = self._machine.time_evaluator(
+                "invoke_stateful", self._device, number=1, repeat=repeats
+            )
+            return [float(each) for each in evaluator(_ENTRY).results]
+
+        limit = self._session.remote.timeout + 2 * expected
+        return self._session.call("measuring", measure, limit)
+
+
+def sent_to(device: Any, value: torch.Tensor | tvm.runtime.Tensor) -> Any:
+    """Return a copy of a tensor on a remote device."""
+    ours = to_tvm(value) if isinstance(value, torch.Tensor) else value
+    theirs = tvm.runtime.empty(ours.shape, ours.dtype, device)
+    return theirs.copyfrom(ours) if all(ours.shape) else theirs
+
+
+def fetched(value: Any) -> torch.Tensor:
+    """Return a local copy of a remote tensor or number."""
+    if not isinstance(value, tvm.runtime.Tensor):
+        return to_torch(value)
+    ours = tvm.runtime.empty(value.shape, value.dtype)
+    if all(value.shape):
+        value.copyto(ours)
+    return to_torch(ours)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple | list):
+        for each in value:
+            yield from _leaves(each)
+    else:
+        yield value

@@ -65,10 +65,7 @@ class _Summary(msgspec.Struct, frozen=True):
 class Tracker:
     """A connection to a tracker.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is none, or the other end is not a tracker.
+    Raises a `LowerscopeError` if there is none, or the other end is not a tracker.
     """
 
     def __init__(self, remote: Remote) -> None:
@@ -131,17 +128,7 @@ class Tracker:
     def server(self, progress: Progress, wait: float) -> tuple[str, int, str]:
         """Return host, port and match key of a server reserved for this client.
 
-        Parameters
-        ----------
-        wait
-            Seconds to wait for a busy one.
-
-        Raises
-        ------
-        LowerscopeError
-            If there is none with the key, or none was free in time.
-        Cancelled
-            If the user has cancelled it.
+        Raises a `LowerscopeError` if there is none with the key, or none was free in time.
         """
         key = self._remote.key
         until = time.monotonic() + wait
@@ -172,12 +159,7 @@ class Tracker:
     def check_known(self, progress: Progress) -> None:
         """Raise unless there is a server with the key, waiting for one that is between two clients.
 
-        Raises
-        ------
-        LowerscopeError
-            With the available keys.
-        Cancelled
-            If the user has cancelled it.
+        Raises a `LowerscopeError` with the available keys.
         """
         until = time.monotonic() + SOON
         while True:

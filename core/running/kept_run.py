@@ -5,34 +5,235 @@ Torch's values are not stored: the graph is run again up to the requested node.
 
 from __future__ import annotations
 
+import math
+import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import msgspec
 import numpy as np
 import torch
+import tvm
+from tvm import ir, relax
 
-from lowerscope.core.comparing.node_findings import Found, NotCompared
-from lowerscope.core.comparing.node_parts import NodeParts, torch_tensor
-from lowerscope.core.comparing.nodes_alone import NodesAlone
+from lowerscope.core.comparing.node_comparison import (
+    Found,
+    NodeParts,
+    NodesAlone,
+    NotCompared,
+    torch_tensor,
+)
 from lowerscope.core.comparing.tensor_comparison import (
     comparable,
     compared,
     signed_difference,
     window,
 )
-from lowerscope.core.comparing.tensor_values import as_array, statistics_of
+from lowerscope.core.comparing.tensor_values import (
+    as_array,
+    constants_by_name,
+    first_of,
+    save_array,
+    statistics_of,
+)
 from lowerscope.core.comparing.tolerances import Tolerances
 from lowerscope.core.errors import LowerscopeError, last_line
-from lowerscope.core.execution.walking import TORCH_ERRORS, TorchValues
 from lowerscope.core.lowering.relax_values import held_from
+from lowerscope.core.memo import key_of
+from lowerscope.core.memory_limit import is_shortage
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.records.comparison import Comparison, Saved, TensorPlace, Window
-from lowerscope.core.running.kept_values import KeptTensor, KeptValues, Source
-from lowerscope.core.running.node_calls import Owners
+from lowerscope.core.model.queries import (
+    ComparisonQuery,
+    RunStepQuery,
+    SaveRunValuesQuery,
+    WindowQuery,
+    answers,
+)
+from lowerscope.core.passes.following import inverse
+from lowerscope.core.pipeline import Pipeline
+from lowerscope.core.progress import Progress
+from lowerscope.core.records.comparison import (
+    CallSide,
+    Comparison,
+    Saved,
+    TensorPlace,
+    TensorStatistics,
+    Window,
+)
+from lowerscope.core.records.run_step import RunStep, StepTensor, TensorKind
+from lowerscope.core.relax_constants import Elements, elements_of
+from lowerscope.core.running.calls import CallsOf, Owners, Source, bytecode_of
+from lowerscope.core.running.node_times import TORCH_ERRORS, TorchValues
+from lowerscope.core.stages import Stages
 from lowerscope.core.tracing.tracing import TracedModel
+
+
+@dataclass(frozen=True, eq=False)
+class KeptTensor:
+    """A tensor at the time that it was read or written.
+
+    Attributes
+    ----------
+    value
+        ``None`` beyond the budget.
+    statistics
+        Of a tensor beyond the budget; for others they are computed on demand.
+    source
+        The call that wrote it; ``None`` for inputs and weights.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    value: torch.Tensor | None
+    statistics: TensorStatistics | None = None
+    source: Source | None = None
+    checksum: int = 0
+
+
+@dataclass
+class KeptCall:
+    """Inputs and outputs of a call.
+
+    Attributes
+    ----------
+    is_stale
+        Whether an input differs from the value that was written: the memory was reused.
+    """
+
+    read: tuple[KeptTensor, ...] = ()
+    written: tuple[KeptTensor, ...] = ()
+    is_stale: bool = False
+
+    def on(self, side: CallSide) -> tuple[KeptTensor, ...]:
+        """Return its inputs, or its outputs."""
+        return self.read if side == "read" else self.written
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether all of it is cached."""
+        return all(each.value is not None for each in (*self.read, *self.written))
+
+
+@dataclass
+class KeptValues:
+    """Cached values of one run, filled during an instrumented run: see `calls.watched`.
+
+    Attributes
+    ----------
+    sources_of
+        Returns the calls that gave the inputs of a call, in order, if known.
+    given
+        Addresses of weights and inputs, which are never written.
+    """
+
+    budget: int
+    sources_of: Callable[[int], Sequence[Source | None]]
+    given: Collection[int] = ()
+    calls: dict[int, KeptCall] = field(default_factory=dict)
+    size: int = 0
+    _at: dict[int, KeptTensor] = field(default_factory=dict)
+
+    def begins(self, index: int, tensors: Sequence[Any]) -> None:
+        """Store the inputs of a call that is about to begin."""
+        sources = self.sources_of(index)
+        known = sources if len(sources) == len(tensors) else [None] * len(tensors)
+        call = KeptCall()
+        read = []
+        for tensor, source in zip(tensors, known, strict=True):
+            view = torch.utils.dlpack.from_dlpack(tensor)
+            written = self._written(source)
+            changed = written is not None and not _holds(written, view)
+            before = None if source is None else self.calls.get(source[0])
+            call.is_stale |= changed or (before is not None and before.is_stale)
+            read.append(written if written and not changed else self._kept(view, source))
+            self._at[view.data_ptr()] = read[-1]
+        call.read = tuple(read)
+        self.calls[index] = call
+
+    def took(self, index: int, tensors: Sequence[Any]) -> bool:
+        """Store the outputs of a call; return whether all of it is cached."""
+        written = []
+        for item, tensor in enumerate(tensors):
+            if not isinstance(tensor, tvm.runtime.Tensor):
+                return False
+            view = torch.utils.dlpack.from_dlpack(tensor)
+            written.append(self._kept(view, (index, item)))
+            self._at[view.data_ptr()] = written[-1]
+        self.calls.setdefault(index, KeptCall()).written = tuple(written)
+        return all(each.value is not None for each in written)
+
+    @property
+    def complete_calls(self) -> int:
+        """Number of calls that are cached in full."""
+        return sum(each.is_kept for each in self.calls.values())
+
+    def _written(self, source: Source | None) -> KeptTensor | None:
+        call = None if source is None else self.calls.get(source[0])
+        if call is None or source is None or source[1] >= len(call.written):
+            return None
+        return call.written[source[1]]
+
+    def _kept(self, view: torch.Tensor, source: Source | None) -> KeptTensor:
+        if view.data_ptr() in self.given:
+            return KeptTensor(tuple(view.shape), _name(view), view, source=source)
+        known = self._at.get(view.data_ptr())
+        if known is not None and known.value is not None and _holds(known, view):
+            # reshape makes another tensor object of the same memory.
+            value = known.value.reshape(-1).view(view.dtype).reshape(view.shape)
+            return KeptTensor(tuple(view.shape), _name(view), value, source=source)
+        return self._copied(view, source)
+
+    def _copied(self, view: torch.Tensor, source: Source | None) -> KeptTensor:
+        size = view.numel() * view.element_size()
+        shape, dtype = tuple(view.shape), _name(view)
+        value = self._copy(view, size)
+        if value is None:
+            return KeptTensor(shape, dtype, None, statistics_of(view), source, _checksum(view))
+        self.size += size
+        return KeptTensor(shape, dtype, value, source=source)
+
+    def _copy(self, view: torch.Tensor, size: int) -> torch.Tensor | None:
+        if self.size + size > self.budget:
+            return None
+        try:
+            return view.clone()
+        except (RuntimeError, MemoryError) as error:
+            if not is_shortage(error):
+                raise
+            # The worker has less memory left than the budget.
+            self.budget = self.size
+            return None
+
+
+def addresses_of(tensors: Sequence[Any]) -> frozenset[int]:
+    """Return the memory addresses of TVM tensors."""
+    return frozenset(
+        torch.utils.dlpack.from_dlpack(each).data_ptr()
+        for each in tensors
+        if isinstance(each, tvm.runtime.Tensor) and math.prod(each.shape)
+    )
+
+
+def _holds(kept: KeptTensor, view: torch.Tensor) -> bool:
+    """Return whether memory still has the value that was read or written."""
+    if kept.value is None:
+        return kept.checksum == _checksum(view)
+    one, other = kept.value.reshape(-1), view.reshape(-1)
+    if one.numel() * one.element_size() != other.numel() * other.element_size():
+        return False
+    return torch.equal(one.view(torch.uint8), other.view(torch.uint8))
+
+
+def _checksum(view: torch.Tensor) -> int:
+    return zlib.crc32(view.reshape(-1).view(torch.uint8).numpy().data)
+
+
+def _name(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
 
 _LOOKED_AT = 3
 """Number of tensors cached for further queries."""
@@ -53,15 +254,7 @@ class _Sides:
 
 @dataclass
 class KeptRun:
-    """Cached values of a run; for a source without torch, of its calls only.
-
-    Attributes
-    ----------
-    key
-        Of the run: see `Stages.run_key`.
-    in_run
-        Findings by node.
-    """
+    """Cached values of a run; for a source without torch, of its calls only."""
 
     key: str
     values: KeptValues
@@ -77,10 +270,7 @@ class KeptRun:
     def comparison(self, place: TensorPlace, tolerances: Tolerances) -> Comparison:
         """Return the comparison of a tensor with torch's: see `core.comparing.tensor_comparison`.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is no such place.
+        Raises a `LowerscopeError` if there is no such place.
         """
         sides = self._sides(place)
         ours, theirs = sides.ours, sides.theirs
@@ -117,10 +307,8 @@ class KeptRun:
     ) -> Window:
         """Return a window of the tensor at a place: see `core.comparing.tensor_comparison`.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is no such place, or neither its values nor torch's are available.
+        Raises a `LowerscopeError` if there is no such place, or neither its values nor torch's are
+        available.
         """
         sides = self._sides(place)
         ours = None if sides.ours is None else sides.ours.value
@@ -134,10 +322,7 @@ class KeptRun:
     def array(self, place: TensorPlace, side: Saved) -> np.ndarray[Any, Any]:
         """Return a tensor, or the difference of both, as an array.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is none.
+        Raises a `LowerscopeError` if there is none.
         """
         sides = self._sides(place)
         ours = None if sides.ours is None else sides.ours.value
@@ -287,3 +472,234 @@ def _no_such_place(place: TensorPlace) -> LowerscopeError:
     return LowerscopeError(
         "the last run has no such value", where=_text_of(place), todo="Run the model again"
     )
+
+
+class LastRun:
+    """The last run of a pipeline."""
+
+    def __init__(self) -> None:
+        self.kept: KeptRun | None = None
+
+    def of(self, stages: Stages) -> KeptRun:
+        """Return the last run, if it was of these stages.
+
+        Raises a `LowerscopeError` with the code ``"not-kept"`` if it was not.
+        """
+        _ = stages.loaded
+        if self.kept is None or self.kept.key != stages.run_key:
+            raise LowerscopeError(
+                "the values of this model's last run are not kept",
+                todo="Run it again to look at its values",
+                code="not-kept",
+            )
+        return self.kept
+
+
+@answers(ComparisonQuery)
+def comparison(query: ComparisonQuery, pipeline: Pipeline, job: Progress) -> Comparison:
+    """Return the statistics of a tensor of the last run and of torch's.
+
+    Raises a `LowerscopeError` as `LastRun.of`, and if there is no such tensor.
+    """
+    stages = pipeline.stages(query.recipe, job)
+    kept = pipeline.part(LastRun).of(stages)
+    with stages.running():
+        return kept.comparison(query.place, query.recipe.tolerances)
+
+
+@answers(WindowQuery)
+def answer_window(query: WindowQuery, pipeline: Pipeline, job: Progress) -> Window:
+    """Return a window of a tensor of the last run, and of torch's: see `WindowQuery`.
+
+    Raises a `LowerscopeError` as `comparison`, and if no values are cached.
+    """
+    stages = pipeline.stages(query.recipe, job)
+    kept = pipeline.part(LastRun).of(stages)
+    area = query.top, query.left, query.rows, query.columns
+    with stages.running():
+        return kept.window(query.place, query.recipe.tolerances, query.leading, area, query.cells)
+
+
+@answers(SaveRunValuesQuery)
+def save_run_values(query: SaveRunValuesQuery, pipeline: Pipeline, job: Progress) -> str:
+    """Write a tensor of the last run as ``.npy``; return the file's path.
+
+    Raises a `LowerscopeError` as `comparison`, if there are no such values, and if it cannot be
+    written.
+    """
+    stages = pipeline.stages(query.recipe, job)
+    kept = pipeline.part(LastRun).of(stages)
+    with stages.running():
+        array = kept.array(query.place, query.side)
+    return save_array(array, query.file)
+
+
+@answers(RunStepQuery)
+def step_of_run(query: RunStepQuery, pipeline: Pipeline, job: Progress) -> RunStep:
+    """Return the inputs and outputs of a call of the last run: see `RunStepQuery`.
+
+    Raises a `LowerscopeError` as `comparison`, and if there is no such call.
+    """
+    stages = pipeline.stages(query.recipe, job)
+    kept = pipeline.part(LastRun).of(stages).values.calls.get(query.call)
+    if kept is None:
+        raise LowerscopeError(
+            f"the last run has no call {query.call + 1}", where="run", todo="Run the model again"
+        )
+    return run_step(stages, kept, query.call, query.lines)
+
+
+FIRST = 8
+"""Number of first elements of a tensor that are returned."""
+
+DIGITS = 4
+"""Significant digits of the elements."""
+
+Named = tuple[str, TensorKind, str]
+"""A name, its kind, and an id; name and id may be empty."""
+
+
+_UNKNOWN: Named = ("", "value", "")
+
+
+@dataclass(frozen=True)
+class CallNames:
+    """The names of a call's inputs and outputs, in the order of its arguments."""
+
+    read: tuple[Named, ...]
+    written: tuple[Named, ...]
+
+
+def step_names(stages: Stages) -> tuple[CallNames, ...]:
+    """Return the names of the tensors of each call of ``main``.
+
+    Computed values are named by the binding before the passes, unless that has been merged into
+    another.
+    """
+    calls = CallsOf(stages.recorded, "main")
+    names = _Names(stages, calls)
+    return tuple(
+        CallNames(names.read(index), names.written(index)) for index in range(len(calls.calls))
+    )
+
+
+class _Names:
+    def __init__(self, stages: Stages, calls: CallsOf) -> None:
+        self._stages = stages
+        self._calls = calls
+
+    def read(self, index: int) -> tuple[Named, ...]:
+        """Return the tensors that a call reads, in the order of its arguments."""
+        return tuple(self._name_of(each) for each in self._reads(index))
+
+    def written(self, index: int) -> tuple[Named, ...]:
+        """Return the output tensors of a call."""
+        return tuple(self._value(index, item) for item in range(self._calls.calls[index].values))
+
+    def _reads(self, index: int) -> Iterator[Any]:
+        """Yield the expressions of a call's input tensors, in the order of its arguments."""
+        call = self._calls.calls[index]
+        value = self._calls.value_bound_to(call.variable)
+        operator = str(getattr(value.op, "name", ""))
+        if operator == "relax.reshape":
+            args = value.args[:1]
+        elif operator in ("relax.call_tir", "relax.call_dps_packed"):
+            args = value.args[1:2]
+        elif isinstance(value.op, (ir.GlobalVar, relax.ExternFunc)):
+            # A pass has already made the call: its outputs come last.
+            count = call.values if call.gives == "written" else 0
+            args = value.args[: len(value.args) - count]
+        else:
+            args = value.args[1:]
+        for argument in args:
+            yield from self._tensors_in(argument)
+
+    def _tensors_in(self, expression: Any) -> Iterator[Any]:
+        named = self._calls.value_bound_to(expression)
+        kind = getattr(expression, "ty", None)
+        if isinstance(named, (ir.Var, ir.GenericConst, relax.Tuple)):
+            yield from self._tensors_in(named)
+        elif isinstance(expression, relax.Tuple):
+            for each in expression.fields:
+                yield from self._tensors_in(each)
+        elif isinstance(kind, relax.TupleType):
+            for place in range(len(kind.fields)):
+                yield relax.TupleGetItem(expression, place)
+        elif isinstance(kind, relax.TensorType):
+            yield expression
+
+    def _name_of(self, expression: Any) -> Named:
+        if isinstance(expression, ir.GenericConst):
+            name, entity = self._constants.get(elements_of(expression.value), ("", ""))
+            return name or "a constant", "constant", entity
+        source = self._calls.source_of_variable(expression)
+        if source is not None:
+            return self._value(*source)
+        name = str(getattr(expression, "name", ""))
+        return name, "input", f"relax:main/{name}" if name else ""
+
+    def _value(self, index: int, item: int) -> Named:
+        call = self._calls.calls[index]
+        origins = self._origins.get(call.binding, ())
+        entity = origins[-1] if origins else ""
+        name = (entity or call.binding).rpartition("/")[2]
+        return f"{name}[{item}]" if call.values > 1 else name, "value", entity
+
+    @cached_property
+    def _origins(self) -> Any:
+        return inverse(self._stages.transformed.bindings_in_main)
+
+    @cached_property
+    def _constants(self) -> dict[Elements, tuple[str, str]]:
+        return {
+            elements_of(each.data): (
+                each.name,
+                f"{'param' if each.from_model else 'const'}:{each.name}",
+            )
+            for each in constants_by_name(self._stages)
+        }
+
+
+def run_step(stages: Stages, kept: KeptCall, call: int, lines: tuple[int, int]) -> RunStep:
+    """Return the full record of one call of a run of ``main``.
+
+    Parameters
+    ----------
+    lines
+        The first and the last line of the bytecode of ``main`` to include, from 1.
+    """
+    names = stages.keep(
+        "step tensors",
+        key_of("step tensors", stages.build_key, stages.lower_key),
+        lambda: step_names(stages),
+    )[call]
+    first, last = lines
+    bytecode = bytecode_of(stages.recorded.built.executable.as_text(), "main") if last else ()
+    return RunStep(
+        call=call,
+        tensors=(
+            *_described("read", call, kept.read, names.read),
+            *_described("written", call, kept.written, names.written),
+        ),
+        instructions=tuple(line.text for line in bytecode[first - 1 : last]) if last else (),
+        first_line=first if last else 0,
+    )
+
+
+def _described(
+    side: CallSide, call: int, tensors: Sequence[KeptTensor], names: Sequence[Named]
+) -> Iterator[StepTensor]:
+    # If a call has other arguments than individual tensors, they do not match the binding's.
+    known = names if len(names) == len(tensors) else [_UNKNOWN] * len(tensors)
+    for item, (tensor, (name, kind, entity)) in enumerate(zip(tensors, known, strict=True)):
+        value = tensor.value
+        yield StepTensor(
+            place=TensorPlace(call=call, item=item, side=side),
+            name=name,
+            kind=kind,
+            entity=entity,
+            shape=tensor.shape,
+            dtype=tensor.dtype,
+            statistics=tensor.statistics if value is None else statistics_of(value),
+            first=() if value is None else first_of(value, FIRST, DIGITS),
+        )

@@ -181,13 +181,7 @@ def _parsed(head: bytes, encoded: bytes) -> RunningCall:
 
 
 class CallWriter:
-    """Writer of the file of a `RunningCall`.
-
-    Parameters
-    ----------
-    descriptor
-        Returned by `new_file`, in this process or in its parent.
-    """
+    """Writer of the file of a `RunningCall`."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import gc
+import itertools
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import msgspec
+import numpy as np
 import torch
+from torch.func import functional_call
+from torch.overrides import TorchFunctionMode
 
-from lowerscope.core.comparing.numpy_reference import NumpyReference
+from lowerscope.core.calling import Calling
 from lowerscope.core.comparing.tolerances import EPSILONS
+from lowerscope.core.comparing.verdicts import Verdict, judge
 from lowerscope.core.dimensions import Sizes, runs_of, sizes_text, traced_sizes
-from lowerscope.core.execution.compiled_torch import CompiledTorch, compile_torch
-from lowerscope.core.execution.precise_running import PreciseRun, precise_run
+from lowerscope.core.errors import LowerscopeError, is_interrupt
+from lowerscope.core.execution.building import check_registered
 from lowerscope.core.execution.running import Execution, Reference
-from lowerscope.core.execution.threads import threads_of_tvm
-from lowerscope.core.execution.timing import Side, measure
-from lowerscope.core.measuring import BUDGET, MEASURING, REPEATS, Measuring
+from lowerscope.core.execution.threads import ProcessorUse, threads_of_tvm
+from lowerscope.core.measuring import BUDGET, LEAST, MEASURING, REPEATS, Measuring
+from lowerscope.core.nesting import mapped
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
-from lowerscope.core.records.times import RunTimes
+from lowerscope.core.records.times import RunTimes, side_times
 from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.inputs import drawn_at
 from lowerscope.core.sources.opened_model import LoadedModel
@@ -68,6 +80,37 @@ def precise_of(
     return partial(precise_run, loaded.model, values, seed, loaded.calling)
 
 
+def judge_run(
+    stages: Stages,
+    recipe: Recipe,
+    values: tuple[torch.Tensor, ...],
+    actual: tuple[torch.Tensor, ...],
+    named: Sequence[tuple[str, torch.Tensor]] | None,
+) -> tuple[Verdict, tuple[torch.Tensor, ...] | None]:
+    """Return the verdict on the outputs of a run, and the outputs of its reference.
+
+    Parameters
+    ----------
+    named
+        The outputs of the reference, as it computes them; ``None`` without a reference.
+    """
+    expected = None if named is None else tuple(value for _, value in named)
+    if expected is not None and stages.loaded.model is None:
+        expected = in_dtype_of(expected, actual)
+    random = () if stages.lowered is None else stages.lowered.random
+    names = [name for name, _ in named or ()]
+    precise = precise_of(stages, values, recipe.seed, expected)
+    return judge(actual, expected, recipe.tolerances, random, names, precise), expected
+
+
+def check_callable(stages: Stages) -> None:
+    """Raise a `LowerscopeError` unless all functions that the model calls are registered."""
+    library = () if stages.lowered is None else stages.lowered.library
+    module = stages.completed
+    with stages.running():
+        check_registered(module, library)
+
+
 def measure_run(
     stages: Stages,
     recipe: Recipe,
@@ -102,8 +145,6 @@ def measure_by_turns(
 
     Parameters
     ----------
-    stages
-        Of each executable.
     recipe
         That of the first; of the others, source, inputs and sizes are the same.
 
@@ -176,3 +217,297 @@ def _reference_sides(
 
 def _torch_side(reference: Reference, threads: int | None) -> Side:
     return Side(reference.side, reference.infer, threads, reference.refresh, torch.inference_mode)
+
+
+MOST_BYTES = 2 << 30
+"""Limit on the parameters of a model run in float64, in bytes."""
+
+_WIDE = {
+    torch.bfloat16: torch.float64,
+    torch.float16: torch.float64,
+    torch.float32: torch.float64,
+    torch.complex32: torch.complex128,
+    torch.complex64: torch.complex128,
+}
+
+_CASTS: Mapping[Any, torch.dtype] = {
+    torch.Tensor.float: torch.float32,
+    torch.Tensor.half: torch.float16,
+    torch.Tensor.bfloat16: torch.bfloat16,
+}
+
+
+@dataclass(frozen=True)
+class PreciseRun:
+    """The outputs in float64, and the coarsest of the dtypes that the model itself computes in."""
+
+    outputs: tuple[torch.Tensor, ...]
+    coarsest: torch.dtype
+
+
+def precise_run(
+    model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int, calling: Calling
+) -> PreciseRun | None:
+    """Run a model in float64 instead of each narrower dtype; return ``None`` if that fails."""
+    parts = dict(itertools.chain(model.named_parameters(), model.named_buffers()))
+    if sum(each.numel() for each in parts.values()) * torch.float64.itemsize > MOST_BYTES:
+        return None
+    widened = _Widened([*parts.values(), *inputs])
+    wide = _Wide(model, {name: _wide(each) for name, each in parts.items()})
+    usual = torch.get_default_dtype()
+    try:
+        reference = Reference(wide, [_wide(each) for each in inputs], seed, calling)
+        torch.set_default_dtype(torch.float64)
+        with widened:
+            outputs = reference.outputs()
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        # The model requires its own dtypes: its rounding is unknown.
+        return None
+    finally:
+        torch.set_default_dtype(usual)
+    return PreciseRun(outputs, widened.coarsest)
+
+
+def _wide(value: torch.Tensor) -> torch.Tensor:
+    return value.detach().to(_WIDE.get(value.dtype, value.dtype), copy=True)
+
+
+class _Wide(torch.nn.Module):
+    """A model with replaced parameters and buffers."""
+
+    def __init__(self, model: torch.nn.Module, parts: Mapping[str, torch.Tensor]) -> None:
+        super().__init__()
+        self._model, self._parts = model, dict(parts)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return functional_call(self._model, self._parts, args, kwargs)
+
+
+class _Widened(TorchFunctionMode):
+    """Mode that computes in float64 instead of narrower dtypes, and records the coarsest."""
+
+    def __init__(self, values: Sequence[torch.Tensor]) -> None:
+        super().__init__()
+        self.coarsest = torch.float64
+        for each in values:
+            self._note(each.dtype)
+
+    def _note(self, dtype: torch.dtype) -> None:
+        if dtype in _WIDE and torch.finfo(dtype).eps > torch.finfo(self.coarsest).eps:
+            self.coarsest = dtype
+
+    def _dtype(self, value: Any) -> Any:
+        if not isinstance(value, torch.dtype):
+            return value
+        self._note(value)
+        return _WIDE.get(value, value)
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if torch.is_autocast_enabled("cpu"):
+            # Autocast casts float32 only, and leaves float64 unchanged.
+            self._note(torch.get_autocast_dtype("cpu"))
+        if func in _CASTS:
+            self._note(_CASTS[func])
+            return args[0].to(_WIDE.get(args[0].dtype, torch.float64))
+        kwargs = {name: mapped(each, self._dtype) for name, each in (kwargs or {}).items()}
+        return func(*(mapped(each, self._dtype) for each in args), **kwargs)
+
+
+TURN = 10
+"""Most measured calls in a turn."""
+
+TURN_SECONDS = 0.02
+"""Time limit of the calls of one turn in total, in seconds; at least one call is made."""
+
+SETTLE = 0.003
+"""Pause before each turn, in seconds.
+
+The threads of the other implementation spin for a while before they sleep, and block processors
+meanwhile.
+"""
+
+LONG = 0.05
+"""Time of a long call, in seconds; for a shorter one, each turn starts with a warm-up call.
+
+The first call finds the caches as the other implementation has left them, and its threads asleep:
+torch took twice as long for a small model.
+"""
+
+
+@dataclass(frozen=True)
+class Side:
+    """An implementation to be timed.
+
+    Attributes
+    ----------
+    threads
+        How many it may use; ``None`` if unknown.
+    before
+        Called before each call, and not timed.
+    """
+
+    name: str
+    call: Callable[[], Any]
+    threads: int | None
+    before: Callable[[], None] = lambda: None
+    within: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
+
+
+def measure(
+    sides: Sequence[Side],
+    measuring: Measuring,
+    check: Callable[[], None],
+    most: int = REPEATS,
+    budget: float = BUDGET,
+) -> RunTimes:
+    """Time the implementations by turns.
+
+    Unless it is given, the number of repeats follows from the last warm-up call, and is at least
+    `LEAST`.
+
+    Parameters
+    ----------
+    check
+        Called between calls; may raise to cancel.
+    most
+        Repeats at most, if they are `LEAST` or more: few for a function with side effects.
+    budget
+        Seconds that all measurements together should take.
+    """
+    once = [max(_calls(side, measuring.warm_up, check)[-1], 1e-6) for side in sides]
+    turn = max(1, min(TURN, int(TURN_SECONDS / max(once))))
+    ahead = [int(each < LONG and most >= LEAST) for each in once]
+    costs = sum(each * (1 + more / turn) for each, more in zip(once, ahead, strict=True))
+    repeats = measuring.repeats or max(LEAST, min(most, int(budget / costs)))
+    seconds: list[list[float]] = [[] for _ in sides]
+    collects = gc.isenabled()
+    gc.disable()
+    use = ProcessorUse()
+    try:
+        while (left := repeats - len(seconds[0])) > 0:
+            for side, more, found in zip(sides, ahead, seconds, strict=True):
+                time.sleep(SETTLE)
+                found += _calls(side, more + min(turn, left), check)[more:]
+    finally:
+        if collects:
+            gc.enable()
+    return RunTimes(
+        sides=tuple(
+            side_times(side.name, found, side.threads)
+            for side, found in zip(sides, seconds, strict=True)
+        ),
+        warm_up=measuring.warm_up,
+        processors=use.processors,
+        others=use.by_others(),
+    )
+
+
+def _calls(side: Side, count: int, check: Callable[[], None]) -> list[float]:
+    """Call an implementation `count` times, and return the time of each call in seconds."""
+    taken = []
+    for _ in range(count):
+        with side.within():
+            side.before()
+            start = time.perf_counter()
+            side.call()
+            taken.append(time.perf_counter() - start)
+        check()
+    return taken
+
+
+_UNHELPFUL = "Set TORCHDYNAMO_VERBOSE"
+"""Prefix of dynamo's own advice, which is the last line of its errors."""
+
+
+@dataclass(frozen=True)
+class CompiledTorch:
+    """The compiled model and its compile time, or the reason why there is none."""
+
+    reference: Reference | None
+    milliseconds: float | None = None
+    problem: str = ""
+
+
+def compile_torch(
+    model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int, calling: Calling | None
+) -> CompiledTorch:
+    """Compile a copy of the model for these inputs, and call it once."""
+    from torch._inductor import config
+
+    # Each call compiles another copy: after some of them, dynamo would silently not compile.
+    torch._dynamo.reset()
+    start = time.perf_counter()
+    # The process pool would outlive a worker that is killed.
+    with config.patch(compile_threads=1), warnings.catch_warnings():
+        # Torch's own parts use deprecated ones.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        try:
+            reference = Reference(model, inputs, seed, calling, "torch.compile")
+            reference.compile()
+            reference.call()
+        except LowerscopeError as error:
+            return CompiledTorch(None, problem=_reason(error))
+    return CompiledTorch(reference, (time.perf_counter() - start) * 1000)
+
+
+def _reason(error: LowerscopeError) -> str:
+    """Return why the model could not be compiled, in one line."""
+    cause: BaseException = error.__cause__ or error
+    # Dynamo wraps the exceptions of a backend.
+    cause = getattr(cause, "inner_exception", None) or cause
+    if type(cause).__name__ == "InvalidCxxCompiler":
+        return "it needs a C++ compiler, and there is none (g++, or what CXX names)"
+    lines = [each.strip() for each in str(cause).splitlines() if each.strip()]
+    told = [each for each in lines if not each.startswith(_UNHELPFUL)]
+    return f"{type(cause).__name__}: {told[0]}" if told else type(cause).__name__
+
+
+WIDER = torch.float64
+"""Default dtype of NumPy's computation."""
+
+
+class NumpyReference(torch.nn.Module):
+    """A function of arrays, called with tensors.
+
+    Parameters
+    ----------
+    function
+        Takes the inputs by position and returns an array, or a nest of them.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self._function = function
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        """Return the function's results as tensors."""
+        # NumPy does not have bfloat16; float32 represents all its values.
+        arrays = [(x.float() if x.dtype is torch.bfloat16 else x).numpy() for x in inputs]
+        return mapped(
+            self._function(*arrays),
+            lambda leaf: torch.from_numpy(np.array(leaf)) if _is_array(leaf) else leaf,
+        )
+
+
+def in_dtype_of(
+    expected: Sequence[torch.Tensor], actual: Sequence[torch.Tensor]
+) -> tuple[torch.Tensor, ...]:
+    """Return NumPy's results rounded to the requested dtypes."""
+    rounded = [
+        one.to(other.dtype) if one.dtype is WIDER and other.dtype.is_floating_point else one
+        for one, other in zip(expected, actual, strict=False)
+    ]
+    return (*rounded, *expected[len(rounded) :])
+
+
+def _is_array(leaf: object) -> bool:
+    return isinstance(leaf, np.ndarray | np.generic)

@@ -131,7 +131,7 @@ class Bench:
 
     def take(self, message: Message) -> Outcome:
         """Return the outcome of a subject or of a candidate."""
-        from lowerscope.core.execution.processor_use import ProcessorUse
+        from lowerscope.core.execution.threads import ProcessorUse
 
         use = ProcessorUse()
         outcome = self._taken(message)

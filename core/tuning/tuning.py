@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.processor_use import ProcessorUse
-from lowerscope.core.execution.threads import use_threads
+from lowerscope.core.execution.threads import ProcessorUse, use_threads
 from lowerscope.core.model.queries import PauseTuningQuery, TuneQuery, TuneStateQuery, answers
 from lowerscope.core.numbers import given_of
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
 from lowerscope.core.records.remote import remote_of
 from lowerscope.core.records.tuning import Tuned, TunedFunction, TuneOptions, TuneState
-from lowerscope.core.remote.measurer import measurer_of
+from lowerscope.core.remote.bench import measurer_of
 from lowerscope.core.running.node_times import nodes_of, torch_ms
 from lowerscope.core.scheduling.work import calls_from_main
 from lowerscope.core.stages import Stages

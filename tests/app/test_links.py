@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 
 import msgspec
@@ -10,8 +9,11 @@ import pytest
 
 from lowerscope.app.links import build_link, node_link, recipe_words, step_link
 from lowerscope.app.step_lines import StepLine
-from lowerscope.core.command_line.recipe_from_options import recipe_from
-from lowerscope.core.command_line.recipe_options import add_recipe_options
+from lowerscope.core.command_line.recipe_options import (
+    OneLineParser,
+    add_recipe_options,
+    recipe_from,
+)
 from lowerscope.core.comparing.tolerances import Tolerance, Tolerances
 from lowerscope.core.measuring import Measuring
 from lowerscope.core.passes.presets import PRESETS
@@ -51,7 +53,7 @@ RECIPES = (
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_the_options_make_the_recipe_again(recipe: Recipe) -> None:
-    parser = argparse.ArgumentParser()
+    parser = OneLineParser()
     parser.add_argument("source")
     add_recipe_options(parser)
     assert recipe_from(parser.parse_args(list(recipe_words(recipe)))) == recipe

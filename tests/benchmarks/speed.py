@@ -291,10 +291,9 @@ def _compiled(times: RunTimes) -> SideTimes | str:
 
 def _functions(way: _Way, peaks: Peaks) -> tuple[FunctionSpeed, ...]:
     """Return the functions that a model calls, by their share of its time."""
-    from lowerscope.core.execution.bytecode import BUILTIN
     from lowerscope.core.execution.running import Execution
-    from lowerscope.core.running.calls import CallsOf
-    from lowerscope.core.running.watching import watch
+    from lowerscope.core.running.calls import BUILTIN, CallsOf
+    from lowerscope.core.running.node_runs import watch
 
     stages = way.stages
     calls = CallsOf(stages.recorded, "main").calls

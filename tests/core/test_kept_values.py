@@ -20,7 +20,7 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Extension, Recipe, Source
 from lowerscope.core.records.comparison import TensorPlace
 from lowerscope.core.records.run import RunRecord
-from lowerscope.core.running.values import LastRun
+from lowerscope.core.running.kept_run import LastRun
 
 MODEL = """
 import torch

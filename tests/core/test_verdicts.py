@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 from lowerscope.core.calling import by_position
 from lowerscope.core.comparing.tolerances import EXACT, Tolerance, Tolerances
 from lowerscope.core.comparing.verdicts import difference, judge, tolerance_for
-from lowerscope.core.execution.precise_running import PreciseRun, precise_run
+from lowerscope.core.running.sides import PreciseRun, precise_run
 
 CHOSEN = Tolerances(float32=Tolerance(1e-3, 1e-4))
 PAIRS = st.tuples(

@@ -13,17 +13,16 @@ from torch import nn
 from tvm.script import ir as I
 from tvm.script import relax as R
 
-from lowerscope.core.comparing.prediction import predict
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.building import build
-from lowerscope.core.execution.calling import check_registered, external_functions
+from lowerscope.core.execution.building import build, check_registered, external_functions
 from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.execution.running import Execution, Reference, to_torch, to_tvm
 from lowerscope.core.execution.targets import make_target
 from lowerscope.core.execution.threads import threads_of_tvm, use_threads
-from lowerscope.core.execution.timing import Side, measure
 from lowerscope.core.measuring import Measuring
 from lowerscope.core.records.run import ClassScore, best_of
+from lowerscope.core.running.runs import predict
+from lowerscope.core.running.sides import Side, measure
 
 LLVM = make_target("llvm", 0)
 

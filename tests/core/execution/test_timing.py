@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 
 from lowerscope.core.errors import Cancelled
-from lowerscope.core.execution.processor_use import ProcessorUse
-from lowerscope.core.execution.timing import TURN, Side, measure
+from lowerscope.core.execution.threads import ProcessorUse
 from lowerscope.core.measuring import LEAST, REPEATS, Measuring
 from lowerscope.core.records.times import (
     RunTimes,
@@ -27,6 +26,7 @@ from lowerscope.core.records.times import (
     times_as_fast,
 )
 from lowerscope.core.rendering.time_text import claims_text, times_text
+from lowerscope.core.running.sides import TURN, Side, measure
 
 
 @pytest.fixture

@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from lowerscope.core.command_line.recipe_from_options import recipe_from
-from lowerscope.core.command_line.recipe_options import OneLineParser, add_recipe_options
+from lowerscope.core.command_line.recipe_options import (
+    OneLineParser,
+    add_recipe_options,
+    recipe_from,
+)
 from lowerscope.core.recipe import Recipe
 
 
