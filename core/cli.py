@@ -63,8 +63,7 @@ from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.remote import key_text, machine_text, remote_of
 from lowerscope.core.records.schedule import CHECK_THREAD
 from lowerscope.core.records.target import TargetRecord
-from lowerscope.core.sources.spec import samples
-from lowerscope.core.sources.spec import source_kind, source_path
+from lowerscope.core.sources.spec import samples, source_kind, source_path
 from lowerscope.core.user_cache import cache_folder
 from lowerscope.core.user_paths import check_not_read, user_path
 

@@ -16,8 +16,7 @@ from lowerscope.core.documents import with_trust
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.measuring import LEAST, REPEATS, Measuring, check_measuring
 from lowerscope.core.passes.databases import database_files
-from lowerscope.core.passes.presets import PRESETS, find_pipeline
-from lowerscope.core.passes.presets import parse_step
+from lowerscope.core.passes.presets import PRESETS, find_pipeline, parse_step
 from lowerscope.core.recipe import (
     SEEDS,
     STRATEGIES,

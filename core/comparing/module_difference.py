@@ -19,8 +19,12 @@ from lowerscope.core.model.labels import STRATEGY_NAMES
 from lowerscope.core.model.queries import DifferenceQuery, GraphDifferenceQuery, answers
 from lowerscope.core.passes.bindings import Matches
 from lowerscope.core.passes.following import inverse
-from lowerscope.core.passes.recording import compared_values, constant_tensors, paired_constants
-from lowerscope.core.passes.recording import pass_labels
+from lowerscope.core.passes.recording import (
+    compared_values,
+    constant_tensors,
+    paired_constants,
+    pass_labels,
+)
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe, overrides_on

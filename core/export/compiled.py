@@ -25,8 +25,7 @@ from lowerscope.core.execution.running import to_tvm
 from lowerscope.core.export.files import File, arrays_file, copied_file, text_file
 from lowerscope.core.export.report import template
 from lowerscope.core.lowering.library import Argument, LibraryFunction, Size
-from lowerscope.core.lowering.library_nodes import ModuleCall, content_of_module
-from lowerscope.core.lowering.library_nodes import MethodCall
+from lowerscope.core.lowering.library_nodes import MethodCall, ModuleCall, content_of_module
 from lowerscope.core.python_text import attribute, is_identifier, keywords, quoted
 from lowerscope.core.sources.files import neighbours
 from lowerscope.core.stages import Stages

@@ -55,16 +55,15 @@ from lowerscope.core.progress import Progress, Silent
 from lowerscope.core.recipe import Recipe, applies_tuned
 from lowerscope.core.records.run import RunRecord
 from lowerscope.core.records.variant import Variant
-from lowerscope.core.rendering.translation_text import print_table
 from lowerscope.core.rendering.graphs.hierarchy import FITTING, Opening
 from lowerscope.core.rendering.graphs.part import openings_to, part_of
+from lowerscope.core.rendering.translation_text import print_table
 from lowerscope.core.schedules import APPLY_SCHEDULES, APPLY_TUNED, SCHEDULING, named_apart
 from lowerscope.core.session_archives import pack_session
 from lowerscope.core.session_files import Layout
 from lowerscope.core.snapshot import fx_nodes_of
 from lowerscope.core.sources.files import input_files, neighbours
-from lowerscope.core.sources.spec import PREFIX
-from lowerscope.core.sources.spec import is_in_memory, not_in_a_file
+from lowerscope.core.sources.spec import PREFIX, is_in_memory, not_in_a_file
 from lowerscope.core.stages import Stages
 from lowerscope.core.user_paths import check_not_read, check_readable, user_path
 

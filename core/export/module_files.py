@@ -23,11 +23,11 @@ from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.difference import Side
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import relax_functions
+from lowerscope.core.rendering.difference import unified_text
 from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.metadata import constant_bytes
 from lowerscope.core.rendering.programs.builder_text import CONSTANTS_FILE
 from lowerscope.core.rendering.script import function_text, module_text
-from lowerscope.core.rendering.difference import unified_text
 from lowerscope.core.schedule_files import schedules_text
 from lowerscope.core.schedules import Applied, Schedule
 from lowerscope.core.scheduling.code import Code, program

@@ -37,8 +37,7 @@ from lowerscope.core.export.compiled import library_entries, registering_files
 from lowerscope.core.export.report import source_name, template
 from lowerscope.core.nesting import members
 from lowerscope.core.passes import folding, row_major, transposed, vector_math
-from lowerscope.core.passes.catalogue import MODULES, Pass, find
-from lowerscope.core.passes.catalogue import split
+from lowerscope.core.passes.catalogue import MODULES, Pass, find, split
 from lowerscope.core.passes.folding import FOLD_BATCH_NORM
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.passes.row_major import ATTACH, without_row_major
@@ -57,10 +56,8 @@ from lowerscope.core.rendering.programs.program_lines import Identifiers
 from lowerscope.core.schedules import SCHEDULING, VECTOR_MATH
 from lowerscope.core.sources.array_files import is_archive
 from lowerscope.core.sources.opened_model import LoadedModel
-from lowerscope.core.sources.parameters import names_for, read_arrays
-from lowerscope.core.sources.spec import PREFIX
-from lowerscope.core.sources.spec import is_in_memory, not_in_a_file
-from lowerscope.core.sources.parameters import is_torch_file
+from lowerscope.core.sources.parameters import is_torch_file, names_for, read_arrays
+from lowerscope.core.sources.spec import PREFIX, is_in_memory, not_in_a_file
 from lowerscope.core.stages import Stages
 from lowerscope.core.texts import builder_of
 from lowerscope.core.user_paths import user_path
