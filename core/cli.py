@@ -128,7 +128,8 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
         raise
     except BaseException as error:
         # Whatever a model or a compiler raises, the exit code must not mean "match".
-        if isinstance(error, SystemExit) and error.code == 0 and _asks_for_help(arguments):
+        is_help = "-h" in arguments or "--help" in arguments
+        if isinstance(error, SystemExit) and error.code == 0 and is_help:
             raise
         console.say(_problem(error, options.source).line())
         return console.ERROR
@@ -221,57 +222,44 @@ def _recipe_from(options: argparse.Namespace) -> Recipe:
     return recipes_of(options)[0] if options.command == "compare" else recipe_from(options)
 
 
-def _asks_for_help(arguments: Sequence[str]) -> bool:
-    return "-h" in arguments or "--help" in arguments
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(prog="lowerscope", description="See and steer how a model becomes code.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
-    commands.add_parser("samples", help="list the bundled samples")
-
-    listed = commands.add_parser("targets", help="list targets, and what each of them changes")
-    _add_targets_options(listed)
-
-    add_show_options(commands.add_parser("show", help="print a stage"))
-
-    add_run_options(commands.add_parser("run", help="compile, run, and compare with torch"))
-
-    add_compare_options(
-        commands.add_parser("compare", help="run variants of a source, and compare them")
-    )
-
-    add_export_options(
-        commands.add_parser("export", help="write what there is of a source as files")
-    )
-
-    rule = commands.add_parser("rule", help="write a lowering rule for a node, to start from")
-    rule.add_argument("source", help=SOURCE_HELP)
-    rule.add_argument("--node", required=True, metavar="NAME", help="as show --stage fx names it")
-    rule.add_argument(
-        "--output", required=True, metavar="FILE.py", help="a new file, or one to add the rule to"
-    )
-    add_recipe_options(rule)
-
-    add_passes_options(commands.add_parser("passes", help="list the passes, or print one's module"))
-    add_schedule_options(
-        commands.add_parser("schedule", help="apply a schedule to a function, and look at it")
-    )
-
-    add_tune_options(commands.add_parser("tune", help="search schedules by measuring"))
-
-    cache = commands.add_parser(
-        "cache", help="say how much is kept of tuning and measuring; clear it"
-    )
-    cache.text("--limit", "BYTES", "what it may have from now on, such as 500MB")
-    cache.flag("--clear", "remove all that it has")
-
-    course = commands.add_parser("course", help="write the example files of the course's page")
-    course.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
-    course.add_argument("--force", action="store_true", help="overwrite files that are there")
+    for name, text, add_options in (
+        ("samples", "list the bundled samples", lambda _parser: None),
+        ("targets", "list targets, and what each of them changes", _add_targets_options),
+        ("show", "print a stage", add_show_options),
+        ("run", "compile, run, and compare with torch", add_run_options),
+        ("compare", "run variants of a source, and compare them", add_compare_options),
+        ("export", "write what there is of a source as files", add_export_options),
+        ("rule", "write a lowering rule for a node, to start from", _add_rule_options),
+        ("passes", "list the passes, or print one's module", add_passes_options),
+        ("schedule", "apply a schedule to a function, and look at it", add_schedule_options),
+        ("tune", "search schedules by measuring", add_tune_options),
+        ("cache", "say how much is kept of tuning and measuring; clear it", _add_cache_options),
+        ("course", "write the example files of the course's page", _add_course_options),
+    ):
+        add_options(commands.add_parser(name, help=text))
     for name in _OPENING:
         add_sandbox_option(commands.choices[name])
     return parser
+
+
+def _add_rule_options(parser: OneLineParser) -> None:
+    parser.add_argument("source", help=SOURCE_HELP)
+    parser.text("--node", "NAME", "as show --stage fx names it", required=True)
+    parser.text("--output", "FILE.py", "a new file, or one to add the rule to", required=True)
+    add_recipe_options(parser)
+
+
+def _add_cache_options(parser: OneLineParser) -> None:
+    parser.text("--limit", "BYTES", "what it may have from now on, such as 500MB")
+    parser.flag("--clear", "remove all that it has")
+
+
+def _add_course_options(parser: OneLineParser) -> None:
+    parser.text("--output", "DIR", "folder to write to", required=True)
+    parser.flag("--force", "overwrite files that are there")
 
 
 def _samples(options: argparse.Namespace) -> tuple[int, str]:

@@ -244,10 +244,6 @@ def _report(given: _Exporting, which: str) -> Iterator[File]:
     yield text_file("report.html", report_html((variant,), datetime.now().astimezone()))
 
 
-def _session(given: _Exporting, which: str) -> Iterator[File]:
-    return session_zip(given.stages, given.recipe, given.layout or Layout())
-
-
 _MAKERS: Mapping[str, Callable[[_Exporting, str], Iterator[File]]] = {
     "module": lambda given, which: script_files(given.stages.completed),
     "script": lambda given, which: plain_files(given.stages),

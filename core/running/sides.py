@@ -111,27 +111,6 @@ def check_callable(stages: Stages) -> None:
         check_registered(module, library)
 
 
-def measure_run(
-    stages: Stages,
-    recipe: Recipe,
-    sizes: Sizes,
-    execution: Execution,
-    reference: Reference | None,
-    progress: Progress,
-    *,
-    quick: bool = False,
-) -> RunTimes:
-    """Time the executable beside its reference and, if requested, ``torch.compile``.
-
-    A quick one measures one call of each implementation.
-    """
-    measuring = Measuring(warm_up=1, repeats=1) if quick else recipe.measuring
-    (times,) = measure_by_turns(
-        (stages,), recipe, sizes, (execution,), reference, measuring, progress
-    )
-    return times
-
-
 def measure_by_turns(
     stages: Sequence[Stages],
     recipe: Recipe,
