@@ -226,13 +226,6 @@ class RunAlone:
 class NodesAlone:
     """The calls of a run, which can be repeated for one node with torch's values.
 
-    Parameters
-    ----------
-    functions
-        The called functions by event, as `calls.watched` fills it in.
-    nodes_of
-        The ids of the nodes that a call computes, by call.
-
     Attributes
     ----------
     reads

@@ -309,13 +309,9 @@ def judge(
 
     Parameters
     ----------
-    expected
-        ``None`` without a reference.
     random
         For each output, the names of the random operators that it depends on. The values of such
         an output are not compared, its rank and dtype are.
-    names
-        Of the outputs; without them, they are numbered.
     precise
         Runs the reference in float64; called if an output is out of tolerance. An output that is
         as close to that as the reference itself matches it.

@@ -146,8 +146,6 @@ class Origins:
 
     Attributes
     ----------
-    lines
-        The ids of the loops that each line comes from, over all functions of a piece.
     kept
         Ids of the loops of which LLVM has kept a block.
     """

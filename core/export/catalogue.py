@@ -206,12 +206,14 @@ def announced(
 class ExportRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Outcome of an export: ``paths``, and the exports left out, with the reasons.
 
-    ``notes`` are remarks on the files.
+    ``notes`` are remarks on the files; it is ``complete`` if no export requested by name is left
+    out.
     """
 
     paths: tuple[str, ...]
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    complete: bool = True
 
 
 def parse_wanted(texts: Iterable[str]) -> tuple[Wanted, ...]:

@@ -71,11 +71,6 @@ def run_remotely(
 
     Raises a `LowerscopeError` if a Python function is called, there is no server, or the build or a
     run fails.
-
-    Parameters
-    ----------
-    before
-        An earlier run of the same module; all of it but a `part` is reused.
     """
     sizes = runs_of(recipe)
     known = before if part == "verdict" else None

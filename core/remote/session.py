@@ -50,8 +50,6 @@ class Session:
 
     Attributes
     ----------
-    address
-        ``host:port`` of the server.
     is_over
         Whether the server was lost, or its connection cut.
     """
@@ -354,8 +352,6 @@ class RemoteExecution:
 
         Parameters
         ----------
-        share
-            Of the time that measuring should take.
         again
             Whether it may be called often: side effects of a function occur once a call.
         """

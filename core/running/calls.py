@@ -100,8 +100,6 @@ class BoundCall:
         Name of the called function: of TensorIR, external, or a builtin.
     event
         Name of the call in the virtual machine's notifications.
-    variable
-        The variable that is bound, just before calls are made.
     gives
         Location of its value: its last arguments, into which it is written, or the return value;
         empty if unknown.
@@ -149,13 +147,7 @@ def calls_in(build: RecordedBuild, name: str) -> tuple[BoundCall, ...]:
 
 
 class CallsOf:
-    """The calls of a Relax function, and the bindings of the built module that they compute.
-
-    Attributes
-    ----------
-    before
-        The module just before calls are made of its bindings.
-    """
+    """The calls of a Relax function, and the bindings of the built module that they compute."""
 
     def __init__(self, build: RecordedBuild, name: str) -> None:
         run = next(each for each in build.runs if each.name == BEFORE_CALLS)

@@ -45,8 +45,6 @@ class Breach:
 
     Attributes
     ----------
-    argument
-        Index of the argument that they belong to, from 0.
     written
         Whether that is an output of the call, and not a read-only argument.
     side

@@ -123,8 +123,6 @@ class KeptValues:
 
     Attributes
     ----------
-    sources_of
-        Returns the calls that gave the inputs of a call, in order, if known.
     given
         Addresses of weights and inputs, which are never written.
     """
