@@ -71,7 +71,7 @@ from lowerscope.core.user_paths import check_not_read, check_readable, user_path
 
 @dataclass(frozen=True, kw_only=True)
 class Pictures:
-    """Options for painting graphs: see `pictures.picture_files`."""
+    """Options for painting graphs: see `picture_files`."""
 
     kinds: tuple[str, ...] = ("svg",)
     level: str = "fit"

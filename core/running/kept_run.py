@@ -119,7 +119,7 @@ class KeptCall:
 
 @dataclass
 class KeptValues:
-    """Cached values of one run, filled during an instrumented run: see `calls.watched`.
+    """Cached values of one run, filled during an instrumented run: see `node_runs.watched`.
 
     Attributes
     ----------

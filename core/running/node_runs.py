@@ -245,7 +245,7 @@ class WatchedRun:
     ) -> Watched:
         """Run once, and process the values.
 
-        Raises a `LowerscopeError`: see `calls.watched`.
+        Raises a `LowerscopeError`: see `watched`.
 
         Parameters
         ----------
