@@ -258,7 +258,7 @@ def measure_again(
 
     Raises a `LowerscopeError` if a run fails.
     """
-    times = []
+    times: list[RunTimes] = []
     with stages.running():
         for sizes in runs_of(recipe):
             values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
