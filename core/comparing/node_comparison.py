@@ -226,6 +226,10 @@ class RunAlone:
 class NodesAlone:
     """The calls of a run, which can be repeated for one node with torch's values.
 
+    That finds the nodes in which an error starts. The kernels are those of the run. The calls that
+    compute a node's value are repeated, back to reads of another node's value, which is replaced by
+    torch's.
+
     Attributes
     ----------
     reads

@@ -1,4 +1,4 @@
-"""Statistics of the values of a tensor: range, histogram, first elements."""
+"""Values of a recipe's tensors: lookup by name, statistics, and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The build stage: compiles a module for the virtual machine."""
+"""The build stage: compiles a module, and checks the functions that it calls by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Export of a recipe's artifacts into a folder."""
+"""Export of a recipe's artifacts into a folder, with pictures and archives."""
 
 from __future__ import annotations
 

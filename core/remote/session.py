@@ -1,4 +1,4 @@
-"""Session on a server: each call has a time limit, and errors are reported in one line."""
+"""Session on a server: code is sent and run there; each call has a time limit."""
 
 from __future__ import annotations
 
@@ -233,6 +233,9 @@ _LLVM = "ffi.Module.load_from_file.ll"
 
 def ship(session: Session, executable: relax.VMExecutable) -> Any:
     """Upload an executable, and return the server's module for a virtual machine.
+
+    A library needs a linker on one of the machines. If the server has none, but has LLVM as a full
+    TVM does, it is sent LLVM IR and the virtual machine's own file.
 
     Raises a `LowerscopeError` if the server can neither link nor compile it.
     """

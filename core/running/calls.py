@@ -1,4 +1,4 @@
-"""Calls of the virtual machine: the bindings that they compute, their values and their times."""
+"""Calls of the virtual machine: their bytecode, and the bindings, nodes and values of each."""
 
 from __future__ import annotations
 
@@ -139,11 +139,6 @@ def _tensors(args: Sequence[Any]) -> Iterator[Any]:
             yield each
         elif isinstance(each, (tuple, list, tvm_ffi.Array)):
             yield from _tensors(each)
-
-
-def calls_in(build: RecordedBuild, name: str) -> tuple[BoundCall, ...]:
-    """Return the bindings of a function that become calls of the bytecode, in order."""
-    return CallsOf(build, name).calls
 
 
 class CallsOf:

@@ -121,6 +121,9 @@ class KeptCall:
 class KeptValues:
     """Cached values of one run, filled during an instrumented run: see `node_runs.watched`.
 
+    Memory is reused by later calls, so outputs are copied at once; a tensor that several calls read
+    is stored once, and weights and inputs are not copied, as they do not change.
+
     Attributes
     ----------
     given

@@ -1,4 +1,4 @@
-"""Runs of one executable at each size of the named dimensions, compared with torch."""
+"""Runs of one executable at each size of the named dimensions, followed call by call."""
 
 from __future__ import annotations
 
@@ -371,7 +371,11 @@ _COPIES = frozenset({"clone", "copy_", "copy", "_to_copy", "lift_fresh_copy"})
 def with_hand_overs(
     stages: Stages, inputs: Sequence[torch.Tensor], runs: tuple[CallRun, ...]
 ) -> tuple[CallRun, ...]:
-    """Run once more if library functions were called, and add the copies of their tensors."""
+    """Run once more if library functions were called, and add the copies of their tensors.
+
+    A tensor is passed through DLPack. Whether torch works on that memory or on a copy is observed:
+    the torch operators that access the memory are recorded.
+    """
     if not any(each.entity.startswith("ext:") for each in runs):
         return runs
     calls = CallsOf(stages.recorded, "main").calls

@@ -336,7 +336,7 @@ def measure(
     most: int = REPEATS,
     budget: float = BUDGET,
 ) -> RunTimes:
-    """Time the implementations by turns.
+    """Time the implementations by turns, so that system noise affects all of them.
 
     Unless it is given, the number of repeats follows from the last warm-up call, and is at least
     `LEAST`.
