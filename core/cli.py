@@ -29,6 +29,7 @@ from lowerscope.core.cache_limit import (
 )
 from lowerscope.core.command_line import console
 from lowerscope.core.command_line.compare import add_compare_options, compare, recipes_of
+from lowerscope.core.command_line.console import ERROR, MATCH
 from lowerscope.core.command_line.enclosed import WITHOUT, add_sandbox_option
 from lowerscope.core.command_line.export import add_export_options, export
 from lowerscope.core.command_line.passes import (
@@ -120,10 +121,10 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
                 code, text, notes = _answer(options)
     except LowerscopeError as error:
         console.say(sandbox.explained(error.problem, error, WITHOUT).line())
-        return console.ERROR
+        return ERROR
     except KeyboardInterrupt:
         console.say("stopped")
-        return console.ERROR
+        return ERROR
     except console.Lost:
         raise
     except BaseException as error:
@@ -132,7 +133,7 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
         if isinstance(error, SystemExit) and error.code == 0 and is_help:
             raise
         console.say(_problem(error, options.source).line())
-        return console.ERROR
+        return ERROR
     for note in notes:
         console.say(f"note: {note}")
     console.put_out(text)
@@ -167,7 +168,7 @@ def _answer(options: argparse.Namespace) -> tuple[int, str, tuple[str, ...]]:
         check_recipe_schedules(pipeline, recipe)
         code, text = answer(pipeline, recipe, options)
         notes = note_lines(pipeline, recipe)
-        return console.ERROR if leaves_out(pipeline, recipe) else code, text, notes
+        return ERROR if leaves_out(pipeline, recipe) else code, text, notes
 
 
 def leave(code: int) -> NoReturn:
@@ -265,7 +266,7 @@ def _add_course_options(parser: OneLineParser) -> None:
 def _samples(options: argparse.Namespace) -> tuple[int, str]:
     listed = samples()
     width = max(len(sample.name) for sample in listed)
-    return console.MATCH, "\n".join(f"{each.name:<{width}}  {each.description}" for each in listed)
+    return MATCH, "\n".join(f"{each.name:<{width}}  {each.description}" for each in listed)
 
 
 def _course(options: argparse.Namespace) -> tuple[int, str]:
@@ -274,12 +275,12 @@ def _course(options: argparse.Namespace) -> tuple[int, str]:
 
     paths = write_course(Path(options.output), force=options.force)
     page = f"The page that goes with them: {HELP / 'course.md'}"
-    return console.MATCH, "\n".join((*map(str, paths), page))
+    return MATCH, "\n".join((*map(str, paths), page))
 
 
 def _rule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
     line = pipeline.answer(WriteRuleQuery(recipe, options.node, options.output))
-    return console.MATCH, f"{line.file}:{line.line}"
+    return MATCH, f"{line.file}:{line.line}"
 
 
 _TARGET_HEADINGS = ("target", "processor", "vectors", "float32", "registers", "threads", "features")
@@ -308,9 +309,9 @@ def _targets(options: argparse.Namespace) -> tuple[int, str]:
 
         state = remote_state(remote, Silent())
         lines = [*map(key_text, state.keys), f"{remote.key}: {machine_text(state)}"]
-        return console.MATCH, to_json(state) if options.json else "\n".join(lines)
+        return MATCH, to_json(state) if options.json else "\n".join(lines)
     records = target_records(options.targets, options.threads)
-    return console.MATCH, to_json(records) if options.json else _targets_table(records)
+    return MATCH, to_json(records) if options.json else _targets_table(records)
 
 
 def _targets_table(records: Sequence[TargetRecord]) -> str:
@@ -350,7 +351,7 @@ def _cache(options: argparse.Namespace) -> tuple[int, str]:
             f"the cache cannot be changed: {error.strerror or error}", where=str(cache_folder())
         ) from error
     lines.append(f"{bytes_text(cache_size())} of {bytes_text(cache_limit())}")
-    return console.MATCH, "\n".join(lines)
+    return MATCH, "\n".join(lines)
 
 
 def _said(cleared: Cleared) -> list[str]:
