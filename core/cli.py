@@ -29,6 +29,7 @@ from lowerscope.core.cache_limit import (
 )
 from lowerscope.core.command_line import console
 from lowerscope.core.command_line.compare import add_compare_options, compare, recipes_of
+from lowerscope.core.command_line.console import ERROR, MATCH
 from lowerscope.core.command_line.enclosed import WITHOUT, add_sandbox_option
 from lowerscope.core.command_line.export import add_export_options, export
 from lowerscope.core.command_line.passes import (
@@ -119,18 +120,19 @@ def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None)
                 code, text, notes = _answer(options)
     except LowerscopeError as error:
         console.say(sandbox.explained(error.problem, error, WITHOUT).line())
-        return console.ERROR
+        return ERROR
     except KeyboardInterrupt:
         console.say("stopped")
-        return console.ERROR
+        return ERROR
     except console.Lost:
         raise
     except BaseException as error:
         # Whatever a model or a compiler raises, the exit code must not mean "match".
-        if isinstance(error, SystemExit) and error.code == 0 and _asks_for_help(arguments):
+        is_help = "-h" in arguments or "--help" in arguments
+        if isinstance(error, SystemExit) and error.code == 0 and is_help:
             raise
         console.say(_problem(error, options.source).line())
-        return console.ERROR
+        return ERROR
     for note in notes:
         console.say(f"note: {note}")
     console.put_out(text)
@@ -165,7 +167,7 @@ def _answer(options: argparse.Namespace) -> tuple[int, str, tuple[str, ...]]:
         check_recipe_schedules(pipeline, recipe)
         code, text = answer(pipeline, recipe, options)
         notes = note_lines(pipeline, recipe)
-        return console.ERROR if leaves_out(pipeline, recipe) else code, text, notes
+        return ERROR if leaves_out(pipeline, recipe) else code, text, notes
 
 
 def leave(code: int) -> NoReturn:
@@ -220,63 +222,50 @@ def _recipe_from(options: argparse.Namespace) -> Recipe:
     return recipes_of(options)[0] if options.command == "compare" else recipe_from(options)
 
 
-def _asks_for_help(arguments: Sequence[str]) -> bool:
-    return "-h" in arguments or "--help" in arguments
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = OneLineParser(prog="lowerscope", description="See and steer how a model becomes code.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
-    commands.add_parser("samples", help="list the bundled samples")
-
-    listed = commands.add_parser("targets", help="list targets, and what each of them changes")
-    _add_targets_options(listed)
-
-    add_show_options(commands.add_parser("show", help="print a stage"))
-
-    add_run_options(commands.add_parser("run", help="compile, run, and compare with torch"))
-
-    add_compare_options(
-        commands.add_parser("compare", help="run variants of a source, and compare them")
-    )
-
-    add_export_options(
-        commands.add_parser("export", help="write what there is of a source as files")
-    )
-
-    rule = commands.add_parser("rule", help="write a lowering rule for a node, to start from")
-    rule.add_argument("source", help=SOURCE_HELP)
-    rule.add_argument("--node", required=True, metavar="NAME", help="as show --stage fx names it")
-    rule.add_argument(
-        "--output", required=True, metavar="FILE.py", help="a new file, or one to add the rule to"
-    )
-    add_recipe_options(rule)
-
-    add_passes_options(commands.add_parser("passes", help="list the passes, or print one's module"))
-    add_schedule_options(
-        commands.add_parser("schedule", help="apply a schedule to a function, and look at it")
-    )
-
-    add_tune_options(commands.add_parser("tune", help="search schedules by measuring"))
-
-    cache = commands.add_parser(
-        "cache", help="say how much is kept of tuning and measuring; clear it"
-    )
-    cache.text("--limit", "BYTES", "what it may have from now on, such as 500MB")
-    cache.flag("--clear", "remove all that it has")
-
-    course = commands.add_parser("course", help="write the example files of the course's page")
-    course.add_argument("--output", required=True, metavar="DIR", help="folder to write to")
-    course.add_argument("--force", action="store_true", help="overwrite files that are there")
+    for name, text, add_options in (
+        ("samples", "list the bundled samples", lambda _parser: None),
+        ("targets", "list targets, and what each of them changes", _add_targets_options),
+        ("show", "print a stage", add_show_options),
+        ("run", "compile, run, and compare with torch", add_run_options),
+        ("compare", "run variants of a source, and compare them", add_compare_options),
+        ("export", "write what there is of a source as files", add_export_options),
+        ("rule", "write a lowering rule for a node, to start from", _add_rule_options),
+        ("passes", "list the passes, or print one's module", add_passes_options),
+        ("schedule", "apply a schedule to a function, and look at it", add_schedule_options),
+        ("tune", "search schedules by measuring", add_tune_options),
+        ("cache", "say how much is kept of tuning and measuring; clear it", _add_cache_options),
+        ("course", "write the example files of the course's page", _add_course_options),
+    ):
+        add_options(commands.add_parser(name, help=text))
     for name in _OPENING:
         add_sandbox_option(commands.choices[name])
     return parser
 
 
+def _add_rule_options(parser: OneLineParser) -> None:
+    parser.add_argument("source", help=SOURCE_HELP)
+    parser.text("--node", "NAME", "as show --stage fx names it", required=True)
+    parser.text("--output", "FILE.py", "a new file, or one to add the rule to", required=True)
+    add_recipe_options(parser)
+
+
+def _add_cache_options(parser: OneLineParser) -> None:
+    parser.text("--limit", "BYTES", "what it may have from now on, such as 500MB")
+    parser.flag("--clear", "remove all that it has")
+
+
+def _add_course_options(parser: OneLineParser) -> None:
+    parser.text("--output", "DIR", "folder to write to", required=True)
+    parser.flag("--force", "overwrite files that are there")
+
+
 def _samples(options: argparse.Namespace) -> tuple[int, str]:
     listed = samples()
     width = max(len(sample.name) for sample in listed)
-    return console.MATCH, "\n".join(f"{each.name:<{width}}  {each.description}" for each in listed)
+    return MATCH, "\n".join(f"{each.name:<{width}}  {each.description}" for each in listed)
 
 
 def _course(options: argparse.Namespace) -> tuple[int, str]:
@@ -285,12 +274,12 @@ def _course(options: argparse.Namespace) -> tuple[int, str]:
 
     paths = write_course(Path(options.output), force=options.force)
     page = f"The page that goes with them: {HELP / 'course.md'}"
-    return console.MATCH, "\n".join((*map(str, paths), page))
+    return MATCH, "\n".join((*map(str, paths), page))
 
 
 def _rule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
     line = pipeline.answer(WriteRuleQuery(recipe, options.node, options.output))
-    return console.MATCH, f"{line.file}:{line.line}"
+    return MATCH, f"{line.file}:{line.line}"
 
 
 _TARGET_HEADINGS = ("target", "processor", "vectors", "float32", "registers", "threads", "features")
@@ -319,9 +308,9 @@ def _targets(options: argparse.Namespace) -> tuple[int, str]:
 
         state = remote_state(remote, Silent())
         lines = [*map(key_text, state.keys), f"{remote.key}: {machine_text(state)}"]
-        return console.MATCH, to_json(state) if options.json else "\n".join(lines)
+        return MATCH, to_json(state) if options.json else "\n".join(lines)
     records = target_records(options.targets, options.threads)
-    return console.MATCH, to_json(records) if options.json else _targets_table(records)
+    return MATCH, to_json(records) if options.json else _targets_table(records)
 
 
 def _targets_table(records: Sequence[TargetRecord]) -> str:
@@ -361,7 +350,7 @@ def _cache(options: argparse.Namespace) -> tuple[int, str]:
             f"the cache cannot be changed: {error.strerror or error}", where=str(cache_folder())
         ) from error
     lines.append(f"{bytes_text(cache_size())} of {bytes_text(cache_limit())}")
-    return console.MATCH, "\n".join(lines)
+    return MATCH, "\n".join(lines)
 
 
 def _said(cleared: Cleared) -> list[str]:

@@ -14,7 +14,7 @@ from lowerscope.core.execution.twin import Chain, Origins, origins_of
 from lowerscope.core.passes.following import inverse
 from lowerscope.core.records.snapshot import Span, TextRecord
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.running.calls import BUILTIN, bytecode_of, calls_in, functions_in, match_calls
+from lowerscope.core.running.calls import BUILTIN, CallsOf, bytecode_of, functions_in, match_calls
 from lowerscope.core.stages import Stages
 from lowerscope.core.tensorir_parts import Part, blocks_in, parts_of
 
@@ -41,7 +41,7 @@ def bytecode_text(stages: Stages, name: str) -> TextRecord:
             todo=f"Choose one of {listed(known)}; TensorIR functions have LLVM IR and assembly",
             choices=known,
         )
-    calls = calls_in(stages.recorded, name)
+    calls = CallsOf(stages.recorded, name).calls
     matches = match_calls(lines, [call.event for call in calls])
     earlier = inverse(stages.transformed.bindings)
     spans = [Span(entity=f"relax:{name}", first=1, last=len(lines))]

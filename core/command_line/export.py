@@ -82,4 +82,4 @@ def export(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> t
         say(f"note: not written: {reason}")
     for note in written.notes:
         say(f"note: {note}")
-    return MATCH if written.complete else ERROR, "\n".join(map(str, written.paths))
+    return MATCH if written.complete else ERROR, "\n".join(written.paths)

@@ -119,7 +119,7 @@ def add_recipe_options(
     again = "; repeatable: each is a variant" if several else ""
 
     def one(name: str, text: str, dest: str, **more: Any) -> None:
-        kept = {"action": "append"} if several else {"default": SEVERAL[dest]}
+        kept: dict[str, Any] = {"action": "append"} if several else {"default": SEVERAL[dest]}
         parser.add_argument(name, dest=dest, help=f"{text}{again}", **kept, **more)
 
     parser.text("--args", "JSON", "the entry's keyword arguments", default="{}")

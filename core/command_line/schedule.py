@@ -95,16 +95,12 @@ def add_schedule_options(parser: OneLineParser) -> None:
 
 
 def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
-    """Run ``lowerscope schedule``.
+    """Return the exit code of ``lowerscope schedule``, and the text to print.
+
+    It is 1 if the function computes something else, and 2 if a step was left out or not checked.
 
     Raises a `LowerscopeError` if there is no such function, or the file has no schedule for it; if
     the options conflict.
-
-    Returns
-    -------
-    tuple[int, str]
-        The exit code: 0 if all is well, 1 if the function computes something else, 2 if a step
-        could not be applied or the check could not be made; and the text to print.
     """
     _check_together(options)
     if not options.function:

@@ -42,12 +42,8 @@ class _Outcome(ctypes.Structure):
 
     Attributes
     ----------
-    finished
-        Whether the command is done, and its output has been written.
     silent
         Whether an interrupt has discarded further messages.
-    stopping
-        Whether the supervisor stops the command.
     left_at
         The line of a user's code that has called ``os._exit``; empty if none has.
     """

@@ -307,6 +307,9 @@ def constant_differences(
 ) -> tuple[ConstantDifference, ...]:
     """Compare the constants of a Relax function on the two sides.
 
+    Scripts name constants by number, so that functions with other weights read the same. Constants
+    over the same memory are the same; the values of others are compared once, and cached.
+
     Parameters
     ----------
     same_text

@@ -226,12 +226,9 @@ class RunAlone:
 class NodesAlone:
     """The calls of a run, which can be repeated for one node with torch's values.
 
-    Parameters
-    ----------
-    functions
-        The called functions by event, as `calls.watched` fills it in.
-    nodes_of
-        The ids of the nodes that a call computes, by call.
+    That finds the nodes in which an error starts. The kernels are those of the run. The calls that
+    compute a node's value are repeated, back to reads of another node's value, which is replaced by
+    torch's.
 
     Attributes
     ----------

@@ -1,14 +1,14 @@
-"""Statistics of the values of a tensor: range, histogram, first elements."""
+"""Values of a recipe's tensors: lookup by name, statistics, and files."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
+import tvm
 from tvm import relax
 
 from lowerscope.core.errors import LowerscopeError, listed
@@ -200,7 +200,7 @@ def find_tensor(stages: Stages, name: str) -> torch.Tensor:
     known: list[str] = []
     for title, tensor in _tensors(stages):
         if wanted in (title, identifier(title, ())):
-            return tensor()
+            return tensor if isinstance(tensor, torch.Tensor) else to_torch(tensor)
         known.append(title)
     raise LowerscopeError(
         f"there is no parameter or constant {wanted}",
@@ -209,17 +209,10 @@ def find_tensor(stages: Stages, name: str) -> torch.Tensor:
     )
 
 
-def _tensors(stages: Stages) -> Iterator[tuple[str, Callable[[], torch.Tensor]]]:
-    for name, tensor in _parameters(stages):
-        yield name, partial(_itself, tensor)
-    for constant in constants_by_name(stages):
-        yield constant.name, partial(to_torch, constant.data)
-    for each in stages.loaded.inputs:
-        yield each.name, partial(_itself, each.value)
-
-
-def _itself(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor
+def _tensors(stages: Stages) -> Iterator[tuple[str, torch.Tensor | tvm.runtime.Tensor]]:
+    yield from _parameters(stages)
+    yield from ((each.name, each.data) for each in constants_by_name(stages))
+    yield from ((each.name, each.value) for each in stages.loaded.inputs)
 
 
 def _parameters(stages: Stages) -> Iterator[tuple[str, torch.Tensor]]:

@@ -100,17 +100,9 @@ def _schedules(recipe: Recipe) -> str:
     return ", ".join([*named, *steps])
 
 
-def _target(recipe: Recipe) -> str:
-    return target_name(recipe.target)
-
-
 def _threads(recipe: Recipe) -> str:
     count = recipe.threads
     return "all threads" if not count else f"{count} thread{'s' if count > 1 else ''}"
-
-
-def _tracer(recipe: Recipe) -> str:
-    return "" if recipe.tracer == "auto" else f"traced by {recipe.tracer}"
 
 
 def _parameters(recipe: Recipe) -> str:
@@ -133,12 +125,12 @@ _PARTS: tuple[Callable[[Recipe], str], ...] = (
     _lowering,
     _overrides,
     lambda recipe: _TRANSLATORS.get(recipe.translator, ""),
-    _tracer,
+    lambda recipe: "" if recipe.tracer == "auto" else f"traced by {recipe.tracer}",
     _pipeline,
     _schedules,
     _parameters,
     _extensions,
-    _target,
+    lambda recipe: target_name(recipe.target),
     _threads,
     _inputs,
     lambda recipe: f"seed {recipe.seed}",

@@ -309,13 +309,9 @@ def judge(
 
     Parameters
     ----------
-    expected
-        ``None`` without a reference.
     random
         For each output, the names of the random operators that it depends on. The values of such
         an output are not compared, its rank and dtype are.
-    names
-        Of the outputs; without them, they are numbered.
     precise
         Runs the reference in float64; called if an output is out of tolerance. An output that is
         as close to that as the reference itself matches it.
@@ -323,20 +319,17 @@ def judge(
     if len(names) != len(actual):
         numbered = len(actual) > 1
         names = [f"output[{index}]" if numbered else "output" for index in range(len(actual))]
-    if expected is None:
-        reason = "there is no torch side, and no function reference in the file"
+    if expected is None or len(actual) != len(expected):
+        if expected is None:
+            reason = "there is no torch side, and no function reference in the file"
+            judgement, error = Judged("no-reference"), None
+        else:
+            reason = f"{len(actual)} outputs instead of {len(expected)}"
+            judgement, error = Judged("differ", reason), math.inf
         outputs = tuple(
-            _record(name, value, Judged("no-reference"))
-            for name, value in zip(names, actual, strict=True)
+            _record(name, value, judgement) for name, value in zip(names, actual, strict=True)
         )
-        return Verdict("no-reference", reason, None, None, tolerances.float32, outputs)
-    if len(actual) != len(expected):
-        reason = f"{len(actual)} outputs instead of {len(expected)}"
-        outputs = tuple(
-            _record(name, value, Judged("differ", reason))
-            for name, value in zip(names, actual, strict=True)
-        )
-        return Verdict("differ", reason, float("inf"), float("inf"), tolerances.float32, outputs)
+        return Verdict(judgement.verdict, reason, error, error, tolerances.float32, outputs)
     sources = random or [()] * len(actual)
     judged = [
         _judge_output(*values, tolerances) for values in zip(actual, expected, sources, strict=True)

@@ -1,4 +1,4 @@
-"""The build stage: compiles a module for the virtual machine."""
+"""The build stage: compiles a module, and checks the functions that it calls by name."""
 
 from __future__ import annotations
 
@@ -134,11 +134,6 @@ def missing_functions(
     """Return the functions that `module` calls and that are not registered, with the callers.
 
     It may call its own TensorIR functions by name, as well as external ones.
-
-    Parameters
-    ----------
-    known
-        Names of functions that are going to be registered before the run.
     """
     return {
         name: callers

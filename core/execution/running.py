@@ -140,13 +140,6 @@ class Reference:
     """A copy of a torch model in eval mode, with copies of its inputs.
 
     Raises a `LowerscopeError` if the model cannot be copied.
-
-    Parameters
-    ----------
-    calling
-        The call of the model with `inputs`; ``None`` for by position.
-    side
-        The implementation that runs it.
     """
 
     def __init__(

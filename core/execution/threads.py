@@ -1,4 +1,4 @@
-"""Thread counts: the same for TVM and torch, so that times can be compared."""
+"""Threads, the same for TVM and torch, and the processor use of other programs."""
 
 from __future__ import annotations
 

@@ -100,42 +100,32 @@ def make_twin(name: str, function: tirx.PrimFunc, target: tvm.target.Target) -> 
         str(copy.statement.loop_var.name): original.id
         for original, copy in zip(originals, copies, strict=True)
     }
-    notes = _Notes(name)
-    with tvm.transform.PassContext(instruments=[pass_instrument(_Noting)(notes)]):
+    passes: list[tuple[str, tirx.PrimFunc | None]] = []
+    with tvm.transform.PassContext(instruments=[pass_instrument(_Noting)(name, passes)]):
         compile_function(name, renamed, target)
-    return Twin(loops, tuple(notes.passes), target)
-
-
-class _Notes:
-    """The function after each pass, in the order in which the passes began."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.passes: list[tuple[str, tirx.PrimFunc | None]] = []
-        self.open: list[int] = []
-
-    def function_in(self, module: tvm.IRModule) -> tirx.PrimFunc | None:
-        found = (each for key, each in module.functions_items() if key.name_hint == self.name)
-        return next(found, None)
+    return Twin(loops, tuple(passes), target)
 
 
 class _Noting:
-    """Pass instrument called by TVM around each pass."""
+    """Pass instrument that notes a function after each pass, in the order in which they began."""
 
-    def __init__(self, notes: _Notes) -> None:
-        self._notes = notes
+    def __init__(self, name: str, passes: list[tuple[str, tirx.PrimFunc | None]]) -> None:
+        self._name, self._passes = name, passes
+        self._open: list[int] = []
+
+    def _function_in(self, module: tvm.IRModule) -> tirx.PrimFunc | None:
+        found = (each for key, each in module.functions_items() if key.name_hint == self._name)
+        return next(found, None)
 
     def run_before_pass(self, module: tvm.IRModule, info: Any) -> None:
-        notes = self._notes
-        notes.open.append(len(notes.passes))
-        notes.passes.append((str(info.name), notes.function_in(module)))
+        self._open.append(len(self._passes))
+        self._passes.append((str(info.name), self._function_in(module)))
 
     def run_after_pass(self, module: tvm.IRModule, info: Any) -> None:
-        notes = self._notes
-        index, function = notes.open.pop(), notes.function_in(module)
+        index, function = self._open.pop(), self._function_in(module)
         # Code for another device is split off, and the function continues unchanged.
         if function is not None:
-            notes.passes[index] = (str(info.name), function)
+            self._passes[index] = (str(info.name), function)
 
 
 def _renamed(function: tirx.PrimFunc) -> tirx.PrimFunc:
@@ -156,8 +146,6 @@ class Origins:
 
     Attributes
     ----------
-    lines
-        The ids of the loops that each line comes from, over all functions of a piece.
     kept
         Ids of the loops of which LLVM has kept a block.
     """

@@ -16,7 +16,7 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.resources import SAMPLES
 
 
-class ExportType(msgspec.Struct, frozen=True, kw_only=True):
+class ExportType(msgspec.Struct, frozen=True):
     """A kind of export.
 
     Attributes
@@ -36,87 +36,71 @@ class ExportType(msgspec.Struct, frozen=True, kw_only=True):
 
 EXPORTS = (
     ExportType(
-        name="module",
-        group="Module",
-        title="Module as script, with its constants",
-        files="module.py",
+        "module",
+        "Module",
+        "Module as script, with its constants",
+        "module.py",
         hint="Read back by tvm.script.from_source.\nConstants of more than 10 MB are beside it, in "
         "module.npz: import it then.",
     ),
-    ExportType(name="script", group="Module", title="Module as script, to read", files="script.py"),
+    ExportType("script", "Module", "Module as script, to read", "script.py"),
     ExportType(
-        name="builder",
-        group="Module",
-        title="Block builder program of the module",
-        files="builder.py, constants.npz",
+        "builder", "Module", "Block builder program of the module", "builder.py, constants.npz"
     ),
-    ExportType(name="fx", group="Module", title="Table of FX nodes", files="fx.txt"),
+    ExportType("fx", "Module", "Table of FX nodes", "fx.txt"),
+    ExportType("parameters", "Module", "Parameters that are arguments of main", "parameters.npz"),
     ExportType(
-        name="parameters",
-        group="Module",
-        title="Parameters that are arguments of main",
-        files="parameters.npz",
-    ),
-    ExportType(
-        name="step",
-        group="Steps",
-        title="Module after each step",
-        files="steps/2-FuseOps.py",
+        "step",
+        "Steps",
+        "Module after each step",
+        "steps/2-FuseOps.py",
         of="the number of a step; 0 is before the first",
     ),
     ExportType(
-        name="patch",
-        group="Steps",
-        title="What each step changed, as a patch",
-        files="patches/2-FuseOps.patch",
+        "patch",
+        "Steps",
+        "What each step changed, as a patch",
+        "patches/2-FuseOps.patch",
         of="the number of a step",
     ),
     ExportType(
-        name="function",
-        group="Steps",
-        title="Each function by itself",
-        files="functions/dense.py",
+        "function",
+        "Steps",
+        "Each function by itself",
+        "functions/dense.py",
         of="the name of a function",
     ),
     ExportType(
-        name="schedule",
-        group="Schedules",
-        title="Schedules as Python and as JSON",
-        files="schedules.json, schedules/dense.py",
+        "schedule",
+        "Schedules",
+        "Schedules as Python and as JSON",
+        "schedules.json, schedules/dense.py",
         of="the name of a function",
         hint="Those that are applied to the model, and those that are kept.",
     ),
     ExportType(
-        name="reproduce",
-        group="Programs",
-        title="A program that does all of it",
-        files="reproduce.py",
+        "reproduce",
+        "Programs",
+        "A program that does all of it",
+        "reproduce.py",
         hint="Needs only torch and TVM: loads the model from its source, lowers it, applies\n"
         "passes and schedules, builds, runs, and asserts that torch computes the same.",
     ),
     ExportType(
-        name="library",
-        group="Programs",
-        title="Compiled library, with a loader",
-        files="library/model.so, library/load.py",
+        "library",
+        "Programs",
+        "Compiled library, with a loader",
+        "library/model.so, library/load.py",
         hint="Needs a C compiler.",
     ),
-    ExportType(name="fx-graph", group="Graphs", title="FX graph as a picture", files="fx.svg"),
+    ExportType("fx-graph", "Graphs", "FX graph as a picture", "fx.svg"),
+    ExportType("relax-graph", "Graphs", "Relax graph as a picture", "relax.svg"),
+    ExportType("report", "Report", "Report on a run", "report.html", hint="Runs the model."),
     ExportType(
-        name="relax-graph", group="Graphs", title="Relax graph as a picture", files="relax.svg"
-    ),
-    ExportType(
-        name="report",
-        group="Report",
-        title="Report on a run",
-        files="report.html",
-        hint="Runs the model.",
-    ),
-    ExportType(
-        name="session",
-        group="Session",
-        title="The session with all that it needs",
-        files="session.zip",
+        "session",
+        "Session",
+        "The session with all that it needs",
+        "session.zip",
         hint="The model's files and what they import from beside them, rules, inputs, and all\n"
         "choices; opens like a model, on any machine.",
     ),
@@ -222,12 +206,14 @@ def announced(
 class ExportRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Outcome of an export: ``paths``, and the exports left out, with the reasons.
 
-    ``notes`` are remarks on the files.
+    ``notes`` are remarks on the files; it is ``complete`` if no export requested by name is left
+    out.
     """
 
     paths: tuple[str, ...]
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    complete: bool = True
 
 
 def parse_wanted(texts: Iterable[str]) -> tuple[Wanted, ...]:

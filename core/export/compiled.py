@@ -22,7 +22,7 @@ from tvm.support import cc
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.execution.building import external_functions
 from lowerscope.core.execution.running import to_tvm
-from lowerscope.core.export.files import File, arrays_file, copied_file, text_file
+from lowerscope.core.export.files import File, arrays_file, copied_file, plain_array, text_file
 from lowerscope.core.export.report import template
 from lowerscope.core.lowering.library import Argument, LibraryFunction, Size
 from lowerscope.core.lowering.library_nodes import MethodCall, ModuleCall, content_of_module
@@ -79,10 +79,8 @@ def compiled_files(stages: Stages) -> Iterator[File]:
     arrays, views = {}, []
     for number, value in enumerate(values):
         tensor = to_tvm(value) if isinstance(value, torch.Tensor) else value
-        array, dtype = tensor.numpy(), str(tensor.dtype)
-        own = str(array.dtype) == dtype and array.dtype.char in _OWN_DTYPES
-        arrays[str(number)] = array if own else array.view(f"u{array.dtype.itemsize}")
-        views.append("" if own else f'.view("{dtype}")')
+        arrays[str(number)], view = plain_array(tensor, _OWN_DTYPES)
+        views.append(view)
     yield arrays_file(f"{FOLDER}/arguments.npz", arrays)
     loader = template(PROGRAMS / "load.py.jinja")
     yield text_file(

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tvm
 
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.export.catalogue import EXISTS
 from lowerscope.core.files.atomic_write import atomic_file, remove_leftovers
 from lowerscope.core.user_paths import cannot_write
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,20 @@ def arrays_file(name: str, arrays: Mapping[str, Any]) -> File:
             np.savez(stream, **arrays)
 
     return File(name, write)
+
+
+def plain_array(tensor: tvm.runtime.Tensor, kinds: Container[str]) -> tuple[Array, str]:
+    """Return a tensor as an array that ``numpy.load`` reads, and the call that restores its dtype.
+
+    Parameters
+    ----------
+    kinds
+        NumPy's characters of the dtypes that need none; arrays of others are integers.
+    """
+    array, dtype = tensor.numpy(), str(tensor.dtype)
+    if str(array.dtype) == dtype and array.dtype.char in kinds:
+        return array, ""
+    return array.view(f"u{array.dtype.itemsize}"), f'.view("{dtype}")'
 
 
 def copied_file(name: str, source: Path) -> File:

@@ -1,4 +1,4 @@
-"""Export of a recipe's artifacts into a folder."""
+"""Export of a recipe's artifacts into a folder, with pictures and archives."""
 
 from __future__ import annotations
 
@@ -68,25 +68,9 @@ from lowerscope.core.stages import Stages
 from lowerscope.core.user_paths import check_not_read, check_readable, user_path
 
 
-@dataclass(frozen=True)
-class Exported:
-    """Outcome of an export.
-
-    Attributes
-    ----------
-    complete
-        Whether no export requested by name is among these.
-    """
-
-    paths: tuple[Path, ...]
-    left_out: tuple[str, ...]
-    complete: bool = True
-    notes: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, kw_only=True)
 class Pictures:
-    """Options for painting graphs: see `pictures.picture_files`."""
+    """Options for painting graphs: see `picture_files`."""
 
     kinds: tuple[str, ...] = ("svg",)
     level: str = "fit"
@@ -121,7 +105,7 @@ def export(
     progress: Progress | None = None,
     record: RunRecord | None = None,
     layout: Layout | None = None,
-) -> Exported:
+) -> ExportRecord:
     """Write the requested exports, without those that a source does not have.
 
     Nothing is written before all of it is made.
@@ -161,8 +145,12 @@ def export(
     for name in files:
         check_not_read(folder / name, str(folder / name), (*read, *stages.loaded.files))
     told.report("Writing")
-    written = write_files(folder, tuple(files.values()))
-    return Exported(written, tuple(left_out), complete, tuple(_not_compared(given, wanted, files)))
+    return ExportRecord(
+        paths=tuple(map(str, write_files(folder, tuple(files.values())))),
+        left_out=tuple(left_out),
+        notes=tuple(_not_compared(given, wanted, files)),
+        complete=complete,
+    )
 
 
 _NOT_COMPARED = (
@@ -187,7 +175,7 @@ def _not_compared(
 
 def export_record(pipeline: Pipeline, params: ExportQuery, progress: Progress) -> ExportRecord:
     """Write the files requested by the window: see `export`."""
-    written = export(
+    return export(
         pipeline,
         params.recipe,
         user_path(params.folder),
@@ -199,9 +187,6 @@ def export_record(pipeline: Pipeline, params: ExportQuery, progress: Progress) -
         progress=progress,
         record=params.record,
         layout=params.layout,
-    )
-    return ExportRecord(
-        paths=tuple(map(str, written.paths)), left_out=written.left_out, notes=written.notes
     )
 
 
@@ -241,10 +226,6 @@ def _report(given: _Exporting, which: str) -> Iterator[File]:
     (name,) = variant_names((given.recipe,))
     variant = Variant(name=name, recipe=given.recipe, record=record)
     yield text_file("report.html", report_html((variant,), datetime.now().astimezone()))
-
-
-def _session(given: _Exporting, which: str) -> Iterator[File]:
-    return session_zip(given.stages, given.recipe, given.layout or Layout())
 
 
 _MAKERS: Mapping[str, Callable[[_Exporting, str], Iterator[File]]] = {

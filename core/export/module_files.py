@@ -15,7 +15,15 @@ from tvm import relax
 from lowerscope.core.comparing.module_difference import module_difference
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.running import to_numpy
-from lowerscope.core.export.files import File, arrays_file, file_name, file_names, text_file
+from lowerscope.core.export.files import (
+    File,
+    arrays_file,
+    file_name,
+    file_names,
+    plain_array,
+    text_file,
+)
+from lowerscope.core.export.report import template
 from lowerscope.core.lowering.parameters import constants_of
 from lowerscope.core.passes.recording import pass_labels
 from lowerscope.core.python_text import is_identifier
@@ -34,6 +42,7 @@ from lowerscope.core.scheduling.code import Code, program
 from lowerscope.core.scheduling.code_by_name import program_by_name
 from lowerscope.core.stages import Stages
 from lowerscope.core.texts import builder_of
+from lowerscope.resources import PROGRAMS
 
 MOST_INSIDE = 10_000_000
 """Size limit of constants in the script, in bytes; larger ones are in a file beside it."""
@@ -63,44 +72,25 @@ def script_files(module: tvm.IRModule, name: str = "module") -> Iterator[File]:
             if constant.value.shape
         )
     )
-    arrays = {}
-    lines = []
+    arrays, lines = {}, []
     for number, constant in enumerate(constants):
-        array = constant.value.numpy()
-        dtype = str(constant.value.dtype)
-        view = ""
-        if array.dtype.char not in _OWN_DTYPES:
-            array, view = array.view(f"u{array.dtype.itemsize}"), f'.view("{dtype}")'
-        arrays[f"constant{number}"] = array
-        lines.append(f'        relax.const(ARRAYS["constant{number}"]{view}, "{dtype}"),')
+        arrays[f"constant{number}"], view = plain_array(constant.value, _OWN_DTYPES)
+        lines.append((number, view, str(constant.value.dtype)))
     stem = PurePosixPath(name).name
-    how = f": `from {stem} import Module`" if stem.isidentifier() else ""
-    head = [
-        f'"""A module. Its constants lie beside it in {stem}.npz{how}."""',
-        "",
-        "from pathlib import Path",
-        "",
-        "import numpy as np",
-        "import tvm",
-        "from tvm import relax",
-        *_IMPORT.findall(text),
-        "",
-        f'ARRAYS = np.load(Path(__file__).with_name("{stem}.npz"))',
-        "metadata = {",
-        '    "ir.GenericConst": [',
-        *lines,
-        "    ]",
-        "}",
-        "",
-        "",
-    ]
     body = _IMPORT.sub("", text).partition("# Metadata")[0].strip()
     given = {"metadata": {"ir.GenericConst": list(constants)}, **_imported(text)}
     if not _reads_back(body, given, module):
         # The order differs from the printed one: fall back to TVM's own metadata.
         yield text_file(f"{name}.py", _readable(module_text(module, show_meta=True).text))
         return
-    yield text_file(f"{name}.py", "\n".join([*head, body, ""]))
+    program = template(PROGRAMS / "module.py.jinja").render(
+        stem=stem,
+        how=f": `from {stem} import Module`" if stem.isidentifier() else "",
+        imports=_IMPORT.findall(text),
+        constants=lines,
+        body=body,
+    )
+    yield text_file(f"{name}.py", program)
     yield arrays_file(f"{name}.npz", arrays)
 
 

@@ -397,13 +397,7 @@ _BEFORE_STEPS: Mapping[str, tuple[ModuleType, str]] = {ATTACH: (row_major, "with
 
 
 def steps_values(stages: Stages, recipe: Recipe, taken: Identifiers) -> dict[str, Any]:
-    """Return the values of the template for ``transform(module, parameters)``.
-
-    Parameters
-    ----------
-    taken
-        Identifiers of the whole program; those of the schedules are added.
-    """
+    """Return the values of the template for ``transform(module, parameters)``."""
     applied_schedules = iter(stages.transformed.schedules)
     schedules: dict[str, tuple[str, Sequence[str]]] = {}
     lines: list[str] = []

@@ -255,7 +255,7 @@ class GraphDifferenceQuery(Query[GraphDifference], frozen=True):
 
 
 class ValuesQuery(Query[ValuesRecord], frozen=True):
-    """Statistics of the tensor called ``name``: see `comparing.finding_tensors`."""
+    """Statistics of the tensor called ``name``: see `comparing.tensor_values`."""
 
     recipe: Recipe
     name: str

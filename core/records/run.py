@@ -245,7 +245,7 @@ class Making(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Results of a run for one FX node; see `core.command_line.per_node`.
+    """Results of a run for one FX node; see `core.command_line.run`.
 
     Attributes
     ----------

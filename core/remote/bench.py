@@ -1,4 +1,4 @@
-"""Measurement of candidates that are compiled here and run on another machine."""
+"""Measurement of tuning candidates, here or on another machine."""
 
 from __future__ import annotations
 

@@ -31,6 +31,7 @@ from lowerscope.core.remote.tracker import Tracker
 from lowerscope.core.running.kept_run import LastRun
 from lowerscope.core.running.memory_plan import planned_memory
 from lowerscope.core.running.runs import (
+    QUICKLY,
     SizedRun,
     measure_again,
     predict,
@@ -45,8 +46,6 @@ from lowerscope.core.running.sides import (
     reference_of,
 )
 from lowerscope.core.stages import Stages
-
-QUICKLY = Measuring(warm_up=1, repeats=1)
 
 
 @dataclass(frozen=True)
@@ -72,11 +71,6 @@ def run_remotely(
 
     Raises a `LowerscopeError` if a Python function is called, there is no server, or the build or a
     run fails.
-
-    Parameters
-    ----------
-    before
-        An earlier run of the same module; all of it but a `part` is reused.
     """
     sizes = runs_of(recipe)
     known = before if part == "verdict" else None

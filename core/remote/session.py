@@ -1,4 +1,4 @@
-"""Session on a server: each call has a time limit, and errors are reported in one line."""
+"""Session on a server: code is sent and run there; each call has a time limit."""
 
 from __future__ import annotations
 
@@ -50,8 +50,6 @@ class Session:
 
     Attributes
     ----------
-    address
-        ``host:port`` of the server.
     is_over
         Whether the server was lost, or its connection cut.
     """
@@ -236,6 +234,9 @@ _LLVM = "ffi.Module.load_from_file.ll"
 def ship(session: Session, executable: relax.VMExecutable) -> Any:
     """Upload an executable, and return the server's module for a virtual machine.
 
+    A library needs a linker on one of the machines. If the server has none, but has LLVM as a full
+    TVM does, it is sent LLVM IR and the virtual machine's own file.
+
     Raises a `LowerscopeError` if the server can neither link nor compile it.
     """
     return _shipped(session, executable.export_library, lambda: _as_llvm(session, executable))
@@ -354,8 +355,6 @@ class RemoteExecution:
 
         Parameters
         ----------
-        share
-            Of the time that measuring should take.
         again
             Whether it may be called often: side effects of a function occur once a call.
         """

@@ -1,4 +1,4 @@
-"""Calls of the virtual machine: the bindings that they compute, their values and their times."""
+"""Calls of the virtual machine: their bytecode, and the bindings, nodes and values of each."""
 
 from __future__ import annotations
 
@@ -100,8 +100,6 @@ class BoundCall:
         Name of the called function: of TensorIR, external, or a builtin.
     event
         Name of the call in the virtual machine's notifications.
-    variable
-        The variable that is bound, just before calls are made.
     gives
         Location of its value: its last arguments, into which it is written, or the return value;
         empty if unknown.
@@ -143,19 +141,8 @@ def _tensors(args: Sequence[Any]) -> Iterator[Any]:
             yield from _tensors(each)
 
 
-def calls_in(build: RecordedBuild, name: str) -> tuple[BoundCall, ...]:
-    """Return the bindings of a function that become calls of the bytecode, in order."""
-    return CallsOf(build, name).calls
-
-
 class CallsOf:
-    """The calls of a Relax function, and the bindings of the built module that they compute.
-
-    Attributes
-    ----------
-    before
-        The module just before calls are made of its bindings.
-    """
+    """The calls of a Relax function, and the bindings of the built module that they compute."""
 
     def __init__(self, build: RecordedBuild, name: str) -> None:
         run = next(each for each in build.runs if each.name == BEFORE_CALLS)

@@ -45,8 +45,6 @@ class Breach:
 
     Attributes
     ----------
-    argument
-        Index of the argument that they belong to, from 0.
     written
         Whether that is an output of the call, and not a read-only argument.
     side
@@ -63,7 +61,13 @@ class Breach:
 
 
 class _Pages:
-    """Memory for a tensor between pages without access."""
+    """Memory for a tensor between pages without access::
+
+        | no access | pattern, a page or more | tensor | pattern | no access |
+
+    A write close to the tensor changes the pattern, and is found after the call. A write far from
+    it hits pages without access, which kills the process in that very call.
+    """
 
     def __init__(self, size: int) -> None:
         page = mmap.PAGESIZE

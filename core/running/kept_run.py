@@ -119,12 +119,13 @@ class KeptCall:
 
 @dataclass
 class KeptValues:
-    """Cached values of one run, filled during an instrumented run: see `calls.watched`.
+    """Cached values of one run, filled during an instrumented run: see `node_runs.watched`.
+
+    Memory is reused by later calls, so outputs are copied at once; a tensor that several calls read
+    is stored once, and weights and inputs are not copied, as they do not change.
 
     Attributes
     ----------
-    sources_of
-        Returns the calls that gave the inputs of a call, in order, if known.
     given
         Addresses of weights and inputs, which are never written.
     """

@@ -245,7 +245,7 @@ class WatchedRun:
     ) -> Watched:
         """Run once, and process the values.
 
-        Raises a `LowerscopeError`: see `calls.watched`.
+        Raises a `LowerscopeError`: see `watched`.
 
         Parameters
         ----------
@@ -279,13 +279,7 @@ class WatchedRun:
         return seen
 
     def times(self, seen: Watched, repeats: int, progress: Progress) -> list[list[float]]:
-        """Return the times of the calls in a few runs in seconds, each run's in order.
-
-        Parameters
-        ----------
-        seen
-            The result of `run`, which counts as one of them if there is no time for others.
-        """
+        """Return the times of the calls in a few runs in seconds, each run's in order."""
         once = max(sum(seen.seconds), 1e-6)
         count = min(repeats, int(BUDGET / once)) if self._is_pure else 1
         if count <= 1:
@@ -437,8 +431,6 @@ def watched(
         reused later. Not a part of the call's time.
     begins
         Called with the index of a call and its inputs, just before it; not a part of its time.
-    functions
-        Filled with the called functions by event.
     """
     seen = _Watch(calls, took, begins, progress)
     if functions is not None:

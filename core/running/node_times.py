@@ -1,4 +1,4 @@
-"""Torch's time for the FX nodes that a TensorIR function computes."""
+"""Torch's runs of a traced model node by node, and its time for each node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of one executable at each size of the named dimensions, compared with torch."""
+"""Runs of one executable at each size of the named dimensions, followed call by call."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from lowerscope.core.execution.building import BuiltModel
 from lowerscope.core.execution.running import Execution
 from lowerscope.core.lowering.lowered import LoweredModel
 from lowerscope.core.making import making_of
+from lowerscope.core.measuring import Measuring
 from lowerscope.core.memo import key_of
 from lowerscope.core.progress import Progress
 from lowerscope.core.recipe import Recipe
@@ -50,7 +51,7 @@ from lowerscope.core.running.sides import (
     check_callable,
     inputs_at,
     judge_run,
-    measure_run,
+    measure_by_turns,
     reference_of,
 )
 from lowerscope.core.stages import Stages
@@ -154,6 +155,9 @@ def followed_outputs(
         progress.at_call(NO_CALL, False)
 
 
+QUICKLY = Measuring(warm_up=1, repeats=1)
+"""Measuring of quick runs."""
+
 SLOW_MS = 200.0
 """Time above which a quick run omits the run by node, in milliseconds."""
 
@@ -254,13 +258,15 @@ def measure_again(
 
     Raises a `LowerscopeError` if a run fails.
     """
-    times = []
+    times: list[RunTimes] = []
     with stages.running():
         for sizes in runs_of(recipe):
             values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
             _, reference = reference_of(stages.loaded, values, recipe.seed)
             execution = Execution(stages.built.executable, "main", stages.arguments(values))
-            times.append(measure_run(stages, recipe, sizes, execution, reference, progress))
+            times += measure_by_turns(
+                (stages,), recipe, sizes, (execution,), reference, recipe.measuring, progress
+            )
     return msgspec.structs.replace(with_times(before, times), quick=False)
 
 
@@ -299,10 +305,11 @@ def _run_at(
     if before is None:
         # A new one: after instrumentation, each call of a machine goes through Python.
         execution = Execution(stages.built.executable, "main", stages.arguments(values))
-    times = before or measure_run(
-        stages, recipe, sizes, execution, reference, progress, quick=quick
-    )
-    return SizedRun(sizes, side, verdict, times, predict(loaded.classes, actual, expected))
+        measuring = QUICKLY if quick else recipe.measuring
+        (before,) = measure_by_turns(
+            (stages,), recipe, sizes, (execution,), reference, measuring, progress
+        )
+    return SizedRun(sizes, side, verdict, before, predict(loaded.classes, actual, expected))
 
 
 def record_of(runs: Sequence[SizedRun], stages: Stages, built: BuiltModel) -> RunRecord:
@@ -364,7 +371,11 @@ _COPIES = frozenset({"clone", "copy_", "copy", "_to_copy", "lift_fresh_copy"})
 def with_hand_overs(
     stages: Stages, inputs: Sequence[torch.Tensor], runs: tuple[CallRun, ...]
 ) -> tuple[CallRun, ...]:
-    """Run once more if library functions were called, and add the copies of their tensors."""
+    """Run once more if library functions were called, and add the copies of their tensors.
+
+    A tensor is passed through DLPack. Whether torch works on that memory or on a copy is observed:
+    the torch operators that access the memory are recorded.
+    """
     if not any(each.entity.startswith("ext:") for each in runs):
         return runs
     calls = CallsOf(stages.recorded, "main").calls

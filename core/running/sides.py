@@ -87,13 +87,7 @@ def judge_run(
     actual: tuple[torch.Tensor, ...],
     named: Sequence[tuple[str, torch.Tensor]] | None,
 ) -> tuple[Verdict, tuple[torch.Tensor, ...] | None]:
-    """Return the verdict on the outputs of a run, and the outputs of its reference.
-
-    Parameters
-    ----------
-    named
-        The outputs of the reference, as it computes them; ``None`` without a reference.
-    """
+    """Return the verdict on the outputs of a run, and the outputs of its reference."""
     expected = None if named is None else tuple(value for _, value in named)
     if expected is not None and stages.loaded.model is None:
         expected = in_dtype_of(expected, actual)
@@ -111,27 +105,6 @@ def check_callable(stages: Stages) -> None:
         check_registered(module, library)
 
 
-def measure_run(
-    stages: Stages,
-    recipe: Recipe,
-    sizes: Sizes,
-    execution: Execution,
-    reference: Reference | None,
-    progress: Progress,
-    *,
-    quick: bool = False,
-) -> RunTimes:
-    """Time the executable beside its reference and, if requested, ``torch.compile``.
-
-    A quick one measures one call of each implementation.
-    """
-    measuring = Measuring(warm_up=1, repeats=1) if quick else recipe.measuring
-    (times,) = measure_by_turns(
-        (stages,), recipe, sizes, (execution,), reference, measuring, progress
-    )
-    return times
-
-
 def measure_by_turns(
     stages: Sequence[Stages],
     recipe: Recipe,
@@ -147,11 +120,6 @@ def measure_by_turns(
     ----------
     recipe
         That of the first; of the others, source, inputs and sizes are the same.
-
-    Returns
-    -------
-    tuple[RunTimes, ...]
-        Of each executable, with the reference and, if requested, ``torch.compile``.
     """
     others, compiled = _reference_sides(stages[0], recipe, sizes, reference, measuring, progress)
     progress.report(f"{MEASURING} at {sizes_text(sizes)}" if sizes else MEASURING)
@@ -368,15 +336,13 @@ def measure(
     most: int = REPEATS,
     budget: float = BUDGET,
 ) -> RunTimes:
-    """Time the implementations by turns.
+    """Time the implementations by turns, so that system noise affects all of them.
 
     Unless it is given, the number of repeats follows from the last warm-up call, and is at least
     `LEAST`.
 
     Parameters
     ----------
-    check
-        Called between calls; may raise to cancel.
     most
         Repeats at most, if they are `LEAST` or more: few for a function with side effects.
     budget
@@ -476,13 +442,7 @@ WIDER = torch.float64
 
 
 class NumpyReference(torch.nn.Module):
-    """A function of arrays, called with tensors.
-
-    Parameters
-    ----------
-    function
-        Takes the inputs by position and returns an array, or a nest of them.
-    """
+    """A function of arrays, called with tensors."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()

@@ -225,7 +225,7 @@ def test_a_model_in_memory_is_in_no_file(explored: Exploration, tmp_path: Path) 
 
     wanted = parse_wanted(["session,reproduce,module"])
     done = export(Pipeline(), explored.recipe, tmp_path, force=False, wanted=wanted)
-    assert [path.name for path in done.paths] == ["module.py"]
+    assert [Path(path).name for path in done.paths] == ["module.py"]
     assert all("in the memory of the Python process" in each for each in done.left_out)
     assert len(done.left_out) == 2
     assert cli.main(["show", "memory:Net-0123456789abcdef", "--stage", "fx"]) == cli.ERROR

@@ -155,9 +155,9 @@ def test_the_same_session_makes_the_same_archive(tmp_path: Path) -> None:
     for name in ("one", "two"):
         wanted = (Wanted(name="session"),)
         done = export(pipeline, recipe, tmp_path / name, force=False, wanted=wanted, layout=layout)
-        made.append(done.paths[0].read_bytes())
+        made.append(Path(done.paths[0]).read_bytes())
     assert made[0] == made[1]
-    session = load_session(unpack(read_archive(done.paths[0]), tmp_path / "new"), Hashes())
+    session = load_session(unpack(read_archive(Path(done.paths[0])), tmp_path / "new"), Hashes())
     assert session.recipe == recipe
     assert session.layout == layout
     assert stat.S_IMODE((tmp_path / "new" / "session.lowerscope").stat().st_mode) & 0o111 == 0

@@ -114,7 +114,7 @@ def test_the_parameters_belong_to_their_arguments(pipeline: Pipeline) -> None:
 def test_exported_parameters_run_what_is_exported(pipeline: Pipeline, tmp_path: Path) -> None:
     kept = with_params_as_inputs(recipe("Tied"), True)
     written = export(pipeline, kept, tmp_path, force=False)
-    assert [path.name for path in written.paths] == [
+    assert [Path(path).name for path in written.paths] == [
         "module.py",
         "builder.py",
         "constants.npz",

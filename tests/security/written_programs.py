@@ -28,7 +28,7 @@ def check(pipeline: Pipeline, recipe: Recipe, folder: Path) -> None:
     """Export all that is text; parse it, run the programs, and compare what they make."""
     wanted = tuple(Wanted(name=name, asked=False) for name in (*KINDS, *MORE))
     written = export(pipeline, recipe, folder, force=False, wanted=wanted)
-    programs = [path for path in written.paths if path.suffix == ".py"]
+    programs = [path for path in map(Path, written.paths) if path.suffix == ".py"]
     for path in programs:
         text = path.read_text(encoding="utf-8")
         ast.parse(text)

@@ -102,7 +102,7 @@ def test_one_step_and_one_function(pipeline: Pipeline, tmp_path: Path) -> None:
     recipe = recipe_of(MLP, "--pipeline", "fuse")
     names = ["step:0,patch:4,function:main,function:nothing,step:99"]
     done = export(pipeline, recipe, tmp_path, force=False, wanted=parse_wanted(names))
-    assert [str(path.relative_to(tmp_path)) for path in done.paths] == [
+    assert [str(Path(path).relative_to(tmp_path)) for path in done.paths] == [
         "steps/0-lowered.py",
         "patches/4-FuseOps.patch",
         "functions/main.py",

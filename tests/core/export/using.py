@@ -40,7 +40,7 @@ def use_all(pipeline: Pipeline, arguments: list[str], folder: Path) -> list[str]
     wanted = [Wanted(name=each, asked=False) for each in USED]
     pictures = Pictures(kinds=PICTURES, painter=GraphPictures())
     done = export(pipeline, recipe, folder, force=False, wanted=wanted, pictures=pictures)
-    written = {path.relative_to(folder).parts[0] for path in done.paths}
+    written = {Path(path).relative_to(folder).parts[0] for path in done.paths}
     use_module(stages, folder)
     use_builder(stages, folder)
     use_steps(stages, folder)
