@@ -13,13 +13,12 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
 from lowerscope.core.records.numbers import Checked, Measured, Peaks, Work
 from lowerscope.core.running.node_times import nodes_of, torch_ms
-from lowerscope.core.scheduling.at_sizes import at_sizes, is_symbolic
+from lowerscope.core.scheduling.at_sizes import Given, at_sizes, is_symbolic, sizes_at_calls
 from lowerscope.core.scheduling.checking import Limit, Reference, reference_of
 from lowerscope.core.scheduling.checking import check as check_function
 from lowerscope.core.scheduling.measuring import Timing, time_alone
 from lowerscope.core.scheduling.peaks import keep_peaks, kept_peaks, measure_peaks, peaks_key
 from lowerscope.core.scheduling.replaying import state_at
-from lowerscope.core.scheduling.sizes_at_calls import Given, sizes_at_calls
 from lowerscope.core.scheduling.work import calls_from_main, work_of
 from lowerscope.core.stages import Stages
 from lowerscope.core.target_catalogue import check_runs_here

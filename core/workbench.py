@@ -28,11 +28,10 @@ from lowerscope.core.records.schedule import (
 )
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.schedules import APPLY_SCHEDULES, schedule_for
-from lowerscope.core.scheduling.code import program
-from lowerscope.core.scheduling.code_by_name import program_by_name
+from lowerscope.core.scheduling.code import program, program_by_name
 from lowerscope.core.scheduling.moves import moves
+from lowerscope.core.scheduling.primitives import check_schedules
 from lowerscope.core.scheduling.replaying import Replayed, state_at
-from lowerscope.core.scheduling.validating import check_schedules
 from lowerscope.core.scheduling.work import calls_from_main
 from lowerscope.core.stages import Stages
 

@@ -10,8 +10,7 @@ from lowerscope.core.export.files import File, file_names, text_file
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.schedule_files import schedules_text
 from lowerscope.core.schedules import Applied, Schedule
-from lowerscope.core.scheduling.code import Code, program
-from lowerscope.core.scheduling.code_by_name import program_by_name
+from lowerscope.core.scheduling.code import Code, program, program_by_name
 from lowerscope.core.stages import Stages
 
 

@@ -17,8 +17,8 @@ from lowerscope.core.remote.machine import check_runs_there, machine_of_server, 
 from lowerscope.core.remote.session import LOST, Session
 from lowerscope.core.remote.shipping import ship_function
 from lowerscope.core.remote.tracker import WAIT
+from lowerscope.core.tuning.measuring import Message, Outcome, Subject
 from lowerscope.core.tuning.measuring_process import Bench
-from lowerscope.core.tuning.messages import Message, Outcome, Subject
 
 _ENTRY = "alone"
 

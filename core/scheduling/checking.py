@@ -20,10 +20,15 @@ from lowerscope.core.model.formatting import error_text
 from lowerscope.core.progress import Progress
 from lowerscope.core.records.numbers import Checked, Verdict
 from lowerscope.core.records.schedule import CHECK_THREAD
-from lowerscope.core.scheduling.alone import Guarded, compile_alone
 from lowerscope.core.scheduling.at_sizes import AtSizes
+from lowerscope.core.scheduling.measuring import (
+    Guarded,
+    compile_alone,
+    draw,
+    dtype_of_torch,
+    static_parameters,
+)
 from lowerscope.core.scheduling.parameters import Parameter, statements_in
-from lowerscope.core.scheduling.random_inputs import draw, dtype_of_torch, static_parameters
 
 T = TypeVar("T")
 

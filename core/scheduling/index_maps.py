@@ -18,7 +18,7 @@ from tvm import tirx
 
 from lowerscope.core.scheduling.entry import Call
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
-from lowerscope.core.scheduling.sizes import known
+from lowerscope.core.scheduling.parameters import known
 
 MAX_CHECKED = 2**18
 """Number of indices up to which a map is checked exhaustively; beyond it, TVM has to check it."""
@@ -313,26 +313,22 @@ def dtype_of(block: Any) -> str:
 
 def of_block(call: Call) -> tirx.IndexMap:
     """Return the map of a primitive that maps the axes of its block."""
-    block = call.sch.get(call.values["block"])
+    block, index_map = call.block, parse(call.values["index_map"])
     extents = [axis.dom.extent for axis in block.iter_vars]
-    index_map = parse(call.values["index_map"])
     return as_tvm(index_map, extents, str(block.name_hint), dtype_of(block))
 
 
 def of_block_bijective(call: Call) -> tirx.IndexMap:
     """Return the map of a primitive that gives a block other axes."""
-    made = of_block(call)
-    block = call.sch.get(call.values["block"])
-    check_injective(parse(call.values["index_map"]), [axis.dom.extent for axis in block.iter_vars])
+    made, extents = of_block(call), [axis.dom.extent for axis in call.block.iter_vars]
+    check_injective(parse(call.values["index_map"]), extents)
     return made
 
 
 def of_buffer(call: Call) -> tirx.IndexMap:
     """Return the map of a primitive that maps the dimensions of a buffer."""
-    block = call.sch.get(call.values["block"])
-    buffer = accessed(block, call.values["buffer"])
-    index_map = parse(call.values["index_map"])
-    made = as_tvm(index_map, buffer.ty.shape, str(buffer.name), dtype_of(block))
+    buffer, index_map = accessed(call.block, call.values["buffer"]), parse(call.values["index_map"])
+    made = as_tvm(index_map, buffer.ty.shape, str(buffer.name), dtype_of(call.block))
     check_injective(index_map, buffer.ty.shape)
     return made
 

@@ -1,21 +1,28 @@
-"""The menu of primitives for the selection, each tried on a copy."""
+"""The menu of primitives for the selection, each tried on a copy, with its form and its help."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
 
 import msgspec
 import tvm
+from tvm import tirx
 from tvm.s_tir import Schedule
 
-from lowerscope.core.records.schedule import Move, StepError
-from lowerscope.core.schedules import Primitive, Reference
-from lowerscope.core.scheduling.applying import apply
+from lowerscope.core.records.schedule import Field, Move, StepError
+from lowerscope.core.schedules import Argument, At, Made, Primitive, Reference
+from lowerscope.core.scheduling.applying import apply, buffer_names
+from lowerscope.core.scheduling.blocks import intrinsics
 from lowerscope.core.scheduling.entry import Chosen, Entry, Site
 from lowerscope.core.scheduling.failures import StepFailed
-from lowerscope.core.scheduling.forms import form
-from lowerscope.core.scheduling.help_texts import help_texts
+from lowerscope.core.scheduling.index_maps import axes_of, block_axes, buffers_of
+from lowerscope.core.scheduling.parameters import known
 from lowerscope.core.scheduling.primitives import PRIMITIVES
 from lowerscope.core.scheduling.references import (
     Outputs,
@@ -142,3 +149,106 @@ def _made(site: Site, entry: Entry, primitive: Primitive, error: StepError) -> M
         unsafe=error.unsafe,
         fields=form(site, entry, primitive.arguments),
     )
+
+
+def form(site: Site, entry: Entry, arguments: Mapping[str, Argument]) -> tuple[Field, ...]:
+    """Return the fields of a primitive, with `arguments` as their initial values."""
+    stmts = {
+        name: _stmt(site, argument)
+        for name, argument in arguments.items()
+        if isinstance(argument, Made | At)
+    }
+    return tuple(_filled(site, field, entry, arguments, stmts) for field in entry.parameters)
+
+
+def _stmt(site: Site, argument: Made | At) -> Any:
+    sch = site.sch.copy()
+    try:
+        return stmt_of(sch, resolve(sch, argument, site.outputs))
+    except StepFailed:
+        return None
+
+
+def _filled(
+    site: Site,
+    field: Field,
+    entry: Entry,
+    arguments: Mapping[str, Argument],
+    stmts: Mapping[str, Any],
+) -> Field:
+    field = msgspec.structs.replace(field, default=arguments.get(field.name, field.default))
+    block, target = stmts.get("block"), next(iter(stmts.values()), None)
+    if field.kind == "factors" and isinstance(target, tirx.For) and entry.name == "split":
+        return msgspec.structs.replace(field, product=known(target.extent))
+    if field.name == "tensor_intrin":
+        choices = intrinsics(site.target)
+    elif block is not None:
+        choices = _of_block(field, block, arguments)
+    elif target is not None and entry.name == "unannotate" and field.name == "ann_key":
+        choices = tuple(str(key) for key in target.annotations)
+    else:
+        choices = field.choices
+    return msgspec.structs.replace(field, choices=choices)
+
+
+def _of_block(field: Field, block: Any, arguments: Mapping[str, Argument]) -> tuple[str, ...]:
+    """Return the choices of a field for a block: its axes, or its buffers."""
+    if field.name == "buffer":
+        return tuple(buffers_of(block))
+    if field.kind == "buffer":
+        return tuple(buffer_names(block, field.name))
+    if field.kind == "order":
+        return block_axes(block)
+    if field.kind == "index map":
+        return axes_of(block, arguments.get("buffer"))
+    return field.choices
+
+
+PAGE = "primitives.md"
+
+_SECTION = re.compile(
+    r"^### (?P<name>\w+)\n\n(?P<help>.*?)\n\n"
+    r"(?:Before:\n\n```tvmscript\n(?P<before>.*?)\n```\n\n"
+    r"After `(?P<call>[^\n]*)`:\n\n```tvmscript\n(?P<after>.*?)\n```\n)?",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class HelpText:
+    """Help on a primitive.
+
+    Attributes
+    ----------
+    help
+        A sentence or two.
+    before, after
+        The loops of an example, in TVMScript; empty without one.
+    call
+        The call that was applied to it.
+    """
+
+    help: str
+    before: str = ""
+    after: str = ""
+    call: str = ""
+
+
+def page() -> str:
+    """Return the page of all primitives."""
+    folder = resources.files("lowerscope.resources") / "help"
+    return (folder / PAGE).read_text(encoding="utf-8")
+
+
+@cache
+def help_texts() -> dict[str, HelpText]:
+    """Return the help texts of the page, by names of primitives."""
+    return {
+        found["name"]: HelpText(
+            help=" ".join(found["help"].split()),
+            before=found["before"] or "",
+            after=found["after"] or "",
+            call=found["call"] or "",
+        )
+        for found in _SECTION.finditer(page() + "\n")
+    }

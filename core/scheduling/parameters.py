@@ -1,4 +1,4 @@
-"""Roles of the parameters of a TensorIR function: inputs, outputs, or both."""
+"""Parameters of a TensorIR function, and traversal of its statements and expressions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,23 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tvm import DataType, ir, s_tir, tirx
+from tvm.tirx.analysis import undefined_vars
 from tvm.tirx.buffer import is_buffer_var
+
+
+def known(value: Any) -> int | None:
+    """Return an extent as a number; ``None`` for one that is symbolic."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    return int(value) if isinstance(value, tirx.IntImm) else None
+
+
+def mentions(value: Any, var: Any) -> bool:
+    """Return whether a variable occurs in an expression."""
+    return any(var.same_as(each) for each in undefined_vars(value))
+
 
 _OPERANDS = ("a", "b", "value", "condition", "true_value", "false_value", "body", "base")
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import tvm
 from tvm import s_tir, tirx
+from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from lowerscope.core.errors import LowerscopeError, last_line
@@ -29,20 +30,23 @@ from lowerscope.core.records.schedule import (
 )
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.script import function_script, tensorir_text
-from lowerscope.core.schedules import Primitive, Reference, references_of
-from lowerscope.core.scheduling.applying import apply
+from lowerscope.core.schedules import At, Primitive, Reference, references_of
+from lowerscope.core.scheduling.applying import apply, name_of, title_unresolved
 from lowerscope.core.scheduling.code import Code, call_of
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
 from lowerscope.core.scheduling.references import (
+    Output,
     Outputs,
+    block_occurrences,
     first_outputs,
+    function_of,
+    loops_around,
     places,
     references,
     resolve,
+    stmt_of,
 )
-from lowerscope.core.scheduling.renewing import can_be_copied, renewed
 from lowerscope.core.scheduling.rules.by_rule import by_rule
-from lowerscope.core.scheduling.titles import name_of, title_unresolved
 from lowerscope.core.scheduling.tree import buffers_of, loop_tree
 from lowerscope.core.tensorir_parts import Part, parts_of
 
@@ -316,3 +320,44 @@ def _title(primitive: Primitive, names: Mapping[Reference, str]) -> str:
         return title_unresolved(primitive, names)
     except StepFailed:
         return primitive.name
+
+
+def can_be_copied(sch: Schedule) -> bool:
+    """Return whether TVM can copy a schedule.
+
+    After ``tensorize`` of the result of ``decompose_reduction`` it cannot: it still refers to the
+    block that the instruction replaced, and fails in ``unordered_map::at``.
+    """
+    try:
+        sch.copy()
+    except REFUSED:
+        return False
+    return True
+
+
+def renewed(sch: Schedule, name: str) -> tuple[Schedule, Callable[[Output], Output]]:
+    """Return a new schedule of a function in its present state.
+
+    Returns
+    -------
+    tuple[Schedule, Callable[[Output], Output]]
+        It, and a map from the loops, blocks and numbers of the old schedule to its own; those that
+        are gone from the old one are unknown to both.
+    """
+    fresh = Schedule(sch.mod)
+    fresh.work_on(name)
+    found = places(function_of(sch))
+    named: dict[Any, At] = {}
+    for index, occurrence in block_occurrences(found):
+        block = found[index]
+        named[block.stmt] = At(block=block.name, occurrence=occurrence)
+        for place, loop in enumerate(loops_around(found, index)):
+            named[found[loop].stmt] = At(block=block.name, occurrence=occurrence, loop=place)
+
+    def own(output: Output) -> Output:
+        if not isinstance(output, LoopRV | SBlockRV):
+            return sch.get(output)
+        at = named.get(stmt_of(sch, output))
+        return output if at is None else resolve(fresh, at, {})
+
+    return fresh, own

@@ -13,8 +13,8 @@ from tvm.tirx.analysis import undefined_vars
 
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.scheduling.failures import StepFailed
+from lowerscope.core.scheduling.parameters import known
 from lowerscope.core.scheduling.references import Place, function_of, places
-from lowerscope.core.scheduling.sizes import known
 
 MAX_UNROLLED = 1024
 """Maximum number of copies of blocks by unrolled loops: LLVM takes 3 s for 512 of a sum, half a

@@ -21,12 +21,12 @@ from lowerscope.core.errors import last_line
 from lowerscope.core.schedules import At, Primitive
 from lowerscope.core.scheduling.applying import apply
 from lowerscope.core.scheduling.at_sizes import is_symbolic
+from lowerscope.core.scheduling.blocks import register_intrinsics, without_those_of_gpus
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
-from lowerscope.core.scheduling.intrinsics import register, without_those_of_gpus
 from lowerscope.core.scheduling.references import Output, first_outputs, function_of
 from lowerscope.core.scheduling.rules.by_rule import written_by_rule
 from lowerscope.core.scheduling.rules.writing import Choice, Writing
-from lowerscope.core.scheduling.structure import structure_of
+from lowerscope.core.tensorir_parts import structure_of
 from lowerscope.core.tuning.database import PACKED, Tried
 from lowerscope.core.tuning.traces import written_by_trace
 
@@ -218,7 +218,7 @@ class TraceSource:
         strategy = meta_schedule.search_strategy.EvolutionarySearch(
             population_size=_POPULATION, init_min_unmeasured=_POPULATION // 2, genetic_num_iters=2
         )
-        register(target)
+        register_intrinsics(target)
         with without_those_of_gpus():
             self._context = meta_schedule.TuneContext(
                 drawn_from(function),

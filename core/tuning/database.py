@@ -33,7 +33,7 @@ from lowerscope.core.memo import key_of
 from lowerscope.core.nan_reducers import make_known
 from lowerscope.core.records.tuning import TunedTime
 from lowerscope.core.schedules import Primitive
-from lowerscope.core.scheduling.structure import structure_of
+from lowerscope.core.tensorir_parts import structure_of
 from lowerscope.core.user_cache import cache_folder, fallback_of, processor_name, user_cache_folder
 from lowerscope.core.versions import VERSIONS
 

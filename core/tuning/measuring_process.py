@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from lowerscope.core.execution.environment import prepare
-from lowerscope.core.tuning.messages import (
+from lowerscope.core.tuning.measuring import (
     LENGTH,
     Candidate,
     Message,
@@ -244,7 +244,7 @@ class Bench:
 
     def compiled(self, function: Any, target: Any) -> Any:
         """Return a function compiled for the machine where it is going to run."""
-        from lowerscope.core.scheduling.alone import compile_alone
+        from lowerscope.core.scheduling.measuring import compile_alone
 
         return compile_alone(function, target)
 
@@ -317,7 +317,7 @@ class _Known:
         import torch
 
         from lowerscope.core.execution.running import to_tvm
-        from lowerscope.core.scheduling.random_inputs import (
+        from lowerscope.core.scheduling.measuring import (
             draw,
             dtype_of_torch,
             static_parameters,

@@ -14,13 +14,11 @@ from tvm.s_tir import meta_schedule
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.records.tuning import TunedFunction, TunedPoint, TunedTime
 from lowerscope.core.schedules import Schedule
-from lowerscope.core.scheduling.at_sizes import AtSizes, at_sizes
+from lowerscope.core.scheduling.at_sizes import AtSizes, Given, at_sizes
 from lowerscope.core.scheduling.failures import StepFailed
-from lowerscope.core.scheduling.sizes_at_calls import Given
 from lowerscope.core.tuning.candidates import Proposal, Search, drawn_from, replayed, with_cores
 from lowerscope.core.tuning.database import Database, Kept, Tried
-from lowerscope.core.tuning.measuring import Measurer
-from lowerscope.core.tuning.messages import Candidate, Outcome, Sized, Subject
+from lowerscope.core.tuning.measuring import Candidate, Measurer, Outcome, Sized, Subject
 
 VARIANT = "tuned"
 """Name of the variant of a tuned schedule."""

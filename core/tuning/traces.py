@@ -16,7 +16,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from lowerscope.core.schedules import At, Made, Reference
-from lowerscope.core.scheduling.annotation_guards import LAYOUT_REWRITE
+from lowerscope.core.scheduling.annotating import LAYOUT_REWRITE
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.primitives import PRIMITIVES
 from lowerscope.core.scheduling.references import (

@@ -12,16 +12,12 @@ from tvm import tirx
 from lowerscope.core.errors import last_line
 from lowerscope.core.records.schedule import RULE_SECONDS, ByRule
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
-from lowerscope.core.scheduling.rules.any_size import AnySizeRule
-from lowerscope.core.scheduling.rules.contraction import ContractionRule
-from lowerscope.core.scheduling.rules.depthwise import DepthwiseRule, RowsRule
-from lowerscope.core.scheduling.rules.elementwise import ElementwiseRule
+from lowerscope.core.scheduling.rules.contraction import AnySizeRule, ContractionRule
 from lowerscope.core.scheduling.rules.machine import Machine, machine_of
-from lowerscope.core.scheduling.rules.matrix_vector import MatrixVectorRule
-from lowerscope.core.scheduling.rules.movement import MovementRule
-from lowerscope.core.scheduling.rules.pooling import PoolingRule
-from lowerscope.core.scheduling.rules.row_wise import RowWiseRule
+from lowerscope.core.scheduling.rules.movement import ElementwiseRule, MovementRule
+from lowerscope.core.scheduling.rules.row_wise import MatrixVectorRule, RowWiseRule
 from lowerscope.core.scheduling.rules.sharing import SharingRule
+from lowerscope.core.scheduling.rules.windows import DepthwiseRule, PoolingRule, RowsRule
 from lowerscope.core.scheduling.rules.writing import OutOfTime, Writing
 
 

@@ -11,7 +11,7 @@ from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.rendering.programs.expression_text import operator_name
-from lowerscope.core.scheduling.block_guards import negated_in
+from lowerscope.core.scheduling.blocks import negated_in
 from lowerscope.core.scheduling.references import Place
 
 MAX_INLINED = 1000
@@ -45,7 +45,7 @@ def operations(body: Any) -> int:
 def can_be_inlined(found: Sequence[Place], name: str) -> bool:
     """Return whether a block can be inlined into its readers.
 
-    They must stay short with it, and `block_guards.compute_inline` must accept it.
+    They must stay short with it, and the guard of ``compute_inline`` must accept it.
 
     Parameters
     ----------

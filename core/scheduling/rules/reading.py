@@ -11,10 +11,10 @@ from tvm import tirx
 from tvm.ir.expr import TensorLoad
 from tvm.s_tir import SBlock
 
+from lowerscope.core.scheduling.parameters import known, mentions
 from lowerscope.core.scheduling.references import Place, function_of, places
 from lowerscope.core.scheduling.rules.costs import operations
 from lowerscope.core.scheduling.rules.writing import Writing
-from lowerscope.core.scheduling.sizes import known, mentions
 
 SPATIAL, REDUCTION = 0, 2
 """Kinds of axes, as TVM numbers them."""

@@ -17,6 +17,7 @@ from tvm.s_tir import Schedule
 from lowerscope.core.schedules import Argument, At, Made, Primitive, Reference
 from lowerscope.core.scheduling.applying import apply
 from lowerscope.core.scheduling.failures import StepFailed
+from lowerscope.core.scheduling.parameters import known, mentions
 from lowerscope.core.scheduling.references import (
     Output,
     first_outputs,
@@ -25,7 +26,6 @@ from lowerscope.core.scheduling.references import (
     resolve,
 )
 from lowerscope.core.scheduling.rules.costs import can_be_inlined
-from lowerscope.core.scheduling.sizes import known, mentions
 
 _NONE: Mapping[str, int] = MappingProxyType({})
 
