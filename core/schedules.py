@@ -27,7 +27,7 @@ class Made(msgspec.Struct, frozen=True, kw_only=True, tag="made"):
     output: int = 0
 
 
-class At(msgspec.Struct, frozen=True, kw_only=True, tag="at"):
+class At(msgspec.Struct, frozen=True, tag="at"):
     """A block by its name, or a loop around it by its place.
 
     Attributes

@@ -373,10 +373,7 @@ ENTRIES = (
         group="Blocks",
         title="make a block of all under {target}",
         offer="make a block of all that is under it",
-        parameters=(
-            field("target", "Loop", "loop", "The outermost of its loops."),
-            UNIT_ITERS,
-        ),
+        parameters=(field("target", "Loop", "loop", "The outermost of its loops."), UNIT_ITERS),
         candidates=_blockize,
     ),
     Entry(

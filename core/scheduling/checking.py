@@ -168,11 +168,7 @@ def compare(
     given = [
         _Given(*each)
         for each in zip(
-            reference.parameters,
-            reference.inputs,
-            reference.outputs,
-            reference.scales,
-            strict=True,
+            reference.parameters, reference.inputs, reference.outputs, reference.scales, strict=True
         )
     ]
     limit.run(lambda: compiled.call([each.guarded.argument for each in given]))

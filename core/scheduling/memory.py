@@ -488,10 +488,7 @@ ENTRIES = (
         ),
         candidates=_layout,
         guard=_lays_out,
-        converted={
-            "index_map": index_maps.of_buffer,
-            "pad_value": _pad_value,
-        },
+        converted={"index_map": index_maps.of_buffer, "pad_value": _pad_value},
         texts={"index_map": index_maps.python_of, "pad_value": _padding},
     ),
     Entry(

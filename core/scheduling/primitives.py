@@ -22,14 +22,7 @@ from lowerscope.core.schedules import (
     fits,
     references_of,
 )
-from lowerscope.core.scheduling import (
-    annotating,
-    blocks,
-    loops,
-    memory,
-    reductions,
-    sampling,
-)
+from lowerscope.core.scheduling import annotating, blocks, loops, memory, reductions, sampling
 from lowerscope.core.scheduling.entry import Entry
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.references import Output

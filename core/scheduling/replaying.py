@@ -176,10 +176,7 @@ class Replays:
             return states
 
     def by_rule(
-        self,
-        function: tirx.PrimFunc,
-        target: tvm.target.Target,
-        seconds: float = RULE_SECONDS,
+        self, function: tirx.PrimFunc, target: tvm.target.Target, seconds: float = RULE_SECONDS
     ) -> ByRule:
         """Return the result of the first rule that fits a function; see `by_rule`."""
         with self._lock:

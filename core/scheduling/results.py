@@ -71,10 +71,7 @@ def _same_interface(old: tirx.PrimFunc, new: tirx.PrimFunc) -> bool:
     )
 
 
-_WORDS = {
-    tirx.ForKind.PARALLEL: "runs in parallel",
-    tirx.ForKind.VECTORIZED: "is vectorized",
-}
+_WORDS = {tirx.ForKind.PARALLEL: "runs in parallel", tirx.ForKind.VECTORIZED: "is vectorized"}
 
 
 def _no_nesting(found: Sequence[Place]) -> None:

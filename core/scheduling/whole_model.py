@@ -163,12 +163,7 @@ class WholeModel:
             self._done.add((name, schedule))
             try:
                 states = functions.states(
-                    name,
-                    self._schedules,
-                    self._replays,
-                    self._target,
-                    self._check,
-                    self._begins,
+                    name, self._schedules, self._replays, self._target, self._check, self._begins
                 )
             except LowerscopeError as error:
                 text = f"its schedule is not applied: {error.problem.what}"
@@ -227,9 +222,7 @@ class WholeModel:
         return ruled.primitives
 
     def _by(
-        self,
-        module: tvm.IRModule,
-        steps_of: Callable[[tirx.PrimFunc, str], tuple[Primitive, ...]],
+        self, module: tvm.IRModule, steps_of: Callable[[tirx.PrimFunc, str], tuple[Primitive, ...]]
     ) -> tvm.IRModule:
         functions = Functions(module)
         by_hand = {name for name, _ in self._done}

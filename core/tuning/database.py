@@ -19,13 +19,7 @@ import tvm
 from tvm import tirx
 from tvm.s_tir import meta_schedule
 
-from lowerscope.core.cache_limit import (
-    SANDBOXED,
-    TRACES,
-    adding_traces,
-    read_kept,
-    write_kept,
-)
+from lowerscope.core.cache_limit import SANDBOXED, TRACES, adding_traces, read_kept, write_kept
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.files.atomic_write import atomic_write

@@ -170,10 +170,7 @@ class LocalMeasurer:
     """
 
     def __init__(
-        self,
-        check: Callable[[], None],
-        patience: float = PATIENCE,
-        words: Sequence[str] = (),
+        self, check: Callable[[], None], patience: float = PATIENCE, words: Sequence[str] = ()
     ) -> None:
         self._check = check
         self._words = words

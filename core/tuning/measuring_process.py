@@ -317,11 +317,7 @@ class _Known:
         import torch
 
         from lowerscope.core.execution.running import to_tvm
-        from lowerscope.core.scheduling.measuring import (
-            draw,
-            dtype_of_torch,
-            static_parameters,
-        )
+        from lowerscope.core.scheduling.measuring import draw, dtype_of_torch, static_parameters
 
         parameters = static_parameters(static)
         key = tuple((each.shape, each.dtype) for each in parameters)

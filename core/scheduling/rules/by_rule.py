@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 import tvm
 from tvm import tirx
@@ -12,12 +11,12 @@ from tvm import tirx
 from lowerscope.core.errors import last_line
 from lowerscope.core.records.schedule import RULE_SECONDS, ByRule
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
-from lowerscope.core.scheduling.rules.contraction import AnySizeRule, ContractionRule
+from lowerscope.core.scheduling.rules.contraction import any_size, contraction
 from lowerscope.core.scheduling.rules.machine import Machine, machine_of
-from lowerscope.core.scheduling.rules.movement import ElementwiseRule, MovementRule
-from lowerscope.core.scheduling.rules.row_wise import MatrixVectorRule, RowWiseRule
-from lowerscope.core.scheduling.rules.sharing import SharingRule
-from lowerscope.core.scheduling.rules.windows import DepthwiseRule, PoolingRule, RowsRule
+from lowerscope.core.scheduling.rules.movement import elementwise, movement
+from lowerscope.core.scheduling.rules.row_wise import matrix_times_vector, row_by_row
+from lowerscope.core.scheduling.rules.sharing import threads
+from lowerscope.core.scheduling.rules.windows import depthwise, pooling, window_rows
 from lowerscope.core.scheduling.rules.writing import OutOfTime, Writing
 
 
@@ -25,30 +24,24 @@ class RuleFailed(Exception):
     """Rules cannot schedule a function, with the reason."""
 
 
-class Rule(Protocol):
-    """A rule that schedules functions of some kind."""
+Rule = Callable[[Writing, Machine], bool]
+"""Writes the steps for functions of some kind, and returns whether the function is one.
 
-    name: str
+`StepFailed` if a step is rejected.
+"""
 
-    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Apply the steps of the rule, and return the history.
-
-        ``None`` where the rule does not fit; `StepFailed` if a step is rejected.
-        """
-
-
-RULES: tuple[Rule, ...] = (
-    DepthwiseRule(),
-    MatrixVectorRule(),
-    ContractionRule(),
-    RowsRule(),
-    AnySizeRule(),
-    PoolingRule(),
-    MovementRule(),
-    ElementwiseRule(),
-    RowWiseRule(),
-    SharingRule(),
-)
+RULES: Mapping[str, Rule] = {
+    "depthwise": depthwise,
+    "matrix times vector": matrix_times_vector,
+    "contraction": contraction,
+    "rows": window_rows,
+    "any size": any_size,
+    "pooling": pooling,
+    "movement": movement,
+    "elementwise": elementwise,
+    "row by row": row_by_row,
+    "threads": threads,
+}
 """Rules in the order in which they are tried."""
 
 
@@ -103,18 +96,18 @@ def written_by_rule(
         unscheduled = Writing(function, target)
     except REFUSED as error:
         raise RuleFailed(f"TVM cannot schedule it: {last_line(error)}") from error
-    for rule in RULES:
+    for name, rule in RULES.items():
         writing = unscheduled.again(decisions, deadline)
         try:
-            if rule.apply(writing, machine) is not None:
-                return rule.name, writing, ""
+            if rule(writing, machine):
+                return name, writing, ""
         except StepFailed as error:
-            refused.append(f"{rule.name}: {error}")
+            refused.append(f"{name}: {error}")
         except OutOfTime:
             raise RuleFailed(
-                f"the rule {rule.name} reached the bound of {seconds:g} s after"
+                f"the rule {name} reached the bound of {seconds:g} s after"
                 f" {len(writing.primitives)} steps"
             ) from None
         except REFUSED as error:
-            refused.append(f"{rule.name}: {last_line(error)}")
+            refused.append(f"{name}: {last_line(error)}")
     return "", None, "; ".join(refused) or "no rule is for functions of this kind"

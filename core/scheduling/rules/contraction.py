@@ -229,7 +229,7 @@ def leave_out_copies(writing: Writing) -> None:
             if not _is_copy(place):
                 continue
             why = "it copies what can be read where it is"
-            writing.do("compute_inline", why, block=At(block=place.name))
+            writing.inline(place.name, why)
 
 
 def _is_copy(place: Place) -> bool:
@@ -260,7 +260,7 @@ def pad(writing: Writing, found: Contraction, tile: Tile) -> tuple[Contraction, 
     writing.do(
         "pad_einsum",
         f"{found.spatial[tile.vector]} are no whole number of tiles: zeros fill the last one",
-        block=At(block=found.block),
+        block=At(found.block),
         padding=tuple(sizes),
     )
     longer = contraction_of(writing)
@@ -282,12 +282,12 @@ def pack(
         Whether that can be done when the model is built.
     """
     read = tile.packed
-    copy: Reference = At(block=filled)
+    copy: Reference = At(filled)
     if not filled:
         (copy,) = writing.do(
             "cache_read",
             "what registers are filled with is read from a copy of its own layout",
-            block=At(block=found.block),
+            block=At(found.block),
             read_buffer_index=read,
             storage_scope="global",
         )
@@ -298,8 +298,8 @@ def pack(
         "transform_layout",
         f"{tile.width} of them side by side are {registers(tile.vectors)},"
         " and the next product finds its own behind them",
-        block=At(block=found.block),
-        buffer=str(writing.block(At(block=found.block)).reads[read].source.name),
+        block=At(found.block),
+        buffer=str(writing.block(At(found.block)).reads[read].source.name),
         index_map=f"{', '.join(axes)} -> {', '.join(outer)}, {left} % {tile.width}",
     )
     if free:
@@ -323,8 +323,8 @@ def lay_out_sums(writing: Writing, found: Contraction, tile: Tile) -> None:
     writing.do(
         "transform_layout",
         "so are the sums, or each of them would be stored by itself",
-        block=At(block=found.block),
-        buffer=str(writing.block(At(block=found.block)).writes[0].source.name),
+        block=At(found.block),
+        buffer=str(writing.block(At(found.block)).writes[0].source.name),
         index_map=f"{', '.join(axes)} -> {', '.join(outer)}, {left} % {tile.width}",
     )
 
@@ -333,60 +333,41 @@ _SHORT = 4
 """Minimum length of rows for vectors."""
 
 
-class AnySizeRule:
+def any_size(writing: Writing, machine: Machine) -> bool:
     """Products and convolutions whose last axis is summed row by row, its sums side by side."""
-
-    name = "any size"
-
-    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Apply the steps of the rule, and return the history.
-
-        ``None`` where the rule does not fit.
-
-        Raises
-        ------
-        StepFailed
-            If TVM or a guard rejects one of the steps.
-        """
-        found = blocks_of(writing)
-        names = [each.name for each in found]
-        sums = [each for each in found if not is_spatial(each.stmt)]
-        if len(sums) != 1 or len(set(names)) < len(names) or not _sums_products(sums[0]):
-            return None
-        block, at = sums[0].name, found.index(sums[0])
-        kinds = [int(axis.iter_type) for axis in sums[0].stmt.iter_vars]
-        loops = [writing.inner(block, axis, 0) for axis in range(len(kinds))]
-        spatial = [loop for loop, kind in zip(loops, kinds, strict=True) if kind == SPATIAL]
-        summed = [loop for loop, kind in zip(loops, kinds, strict=True) if loop and kind != SPATIAL]
-        row = spatial[-1] if spatial else None
-        if row is None or not summed or (writing.extent(row) or _SHORT) < _SHORT:
-            return None
-        rows = [loop for loop in spatial[:-1] if loop is not None]
+    found = blocks_of(writing)
+    names = [each.name for each in found]
+    sums = [each for each in found if not is_spatial(each.stmt)]
+    if len(sums) != 1 or len(set(names)) < len(names) or not _sums_products(sums[0]):
+        return False
+    block, at = sums[0].name, found.index(sums[0])
+    kinds = [int(axis.iter_type) for axis in sums[0].stmt.iter_vars]
+    loops = [writing.inner(block, axis, 0) for axis in range(len(kinds))]
+    spatial = [loop for loop, kind in zip(loops, kinds, strict=True) if kind == SPATIAL]
+    summed = [loop for loop, kind in zip(loops, kinds, strict=True) if loop and kind != SPATIAL]
+    row = spatial[-1] if spatial else None
+    if row is None or not summed or (writing.extent(row) or _SHORT) < _SHORT:
+        return False
+    rows = [loop for loop in spatial[:-1] if loop is not None]
+    writing.reorder(
+        (*rows, *summed, row),
+        "each factor is multiplied by a whole row: what lies side by side can be vectors",
+    )
+    for name in names[at + 1 : -1]:
+        why = "what is done with a sum is done at once"
+        writing.inline(name, why)
+    if rows and at + 1 < len(found):
         writing.do(
-            "reorder",
-            "each factor is multiplied by a whole row: what lies side by side can be vectors",
-            loops=(*rows, *summed, row),
+            "reverse_compute_at",
+            "what is done with a row is done as soon as its sums are complete",
+            block=At(names[-1]),
+            loop=At(block, loop=len(rows) - 1),
         )
-        for name in names[at + 1 : -1]:
-            why = "what is done with a sum is done at once"
-            writing.do("compute_inline", why, block=At(block=name))
-        if rows and at + 1 < len(found):
-            writing.do(
-                "reverse_compute_at",
-                "what is done with a row is done as soon as its sums are complete",
-                block=At(block=names[-1]),
-                loop=At(block=block, loop=len(rows) - 1),
-            )
-        outer = len(rows)
-        if machine.threads > 1 and _is_worth_threads(writing, writing.loops(block)):
-            outer -= max(0, share_out(writing, writing.loops(block)[:outer], machine) - 1)
-        writing.do(
-            "decompose_reduction",
-            "sums begin with zero, once before the first product",
-            block=At(block=block),
-            loop=At(block=block, loop=outer),
-        )
-        return writing
+    outer = len(rows)
+    if machine.threads > 1 and _is_worth_threads(writing, writing.loops(block)):
+        outer -= max(0, share_out(writing, writing.loops(block)[:outer], machine) - 1)
+    writing.begin(block, outer, "sums begin with zero, once before the first product")
+    return True
 
 
 def _is_worth_threads(writing: Writing, loops: tuple[At, ...]) -> bool:
@@ -417,55 +398,36 @@ _NEAR = 1 << 19
 """Bytes that fit into the cache of a core."""
 
 
-class ContractionRule:
+def contraction(writing: Writing, machine: Machine) -> bool:
     """Sums of products of which one axis can be in the lanes of a vector register."""
-
-    name = "contraction"
-
-    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Apply the steps of the rule, and return the history.
-
-        ``None`` where the rule does not fit.
-
-        Raises
-        ------
-        StepFailed
-            If TVM or a guard rejects one of the steps.
-        """
-        if contraction_of(writing) is None:
-            return None
-        leave_out_copies(writing)
-        found = contraction_of(writing)
-        tile = None if found is None else tile_of(found, machine, writing.choose)
-        if found is None or tile is None:
-            return None
-        free, filled = tile.packed >= 0 and found.free[tile.packed], ""
-        if tile.padded:
-            found, filled = pad(writing, found, tile)
-        last = gather(writing, found.block, found.after)
-        if tile.packed >= 0:
-            pack(writing, found, tile, machine, filled=filled, free=free)
-        if tile.vector != len(found.spatial) - 1:
-            lay_out_sums(writing, found, tile)
-        outer = _cut(writing, last, found, tile)
-        writing.do(
-            "compute_at",
-            "the sums of a tile are computed just before the tile is finished",
-            block=At(block=found.block),
-            loop=At(block=last, loop=outer - 1),
-        )
-        writing.do(
-            "set_scope",
-            "they are a few registers, and no memory",
-            block=At(block=found.block),
-            buffer_index=0,
-            storage_scope="local",
-        )
-        _order(writing, found, tile, outer)
-        _store(writing, last, found, tile, outer)
-        before = tuple(block for block in found.before if block != filled)
-        _share(writing, last, found, outer, machine, before)
-        return writing
+    if contraction_of(writing) is None:
+        return False
+    leave_out_copies(writing)
+    found = contraction_of(writing)
+    tile = None if found is None else tile_of(found, machine, writing.choose)
+    if found is None or tile is None:
+        return False
+    free, filled = tile.packed >= 0 and found.free[tile.packed], ""
+    if tile.padded:
+        found, filled = pad(writing, found, tile)
+    last = gather(writing, found.block, found.after)
+    if tile.packed >= 0:
+        pack(writing, found, tile, machine, filled=filled, free=free)
+    if tile.vector != len(found.spatial) - 1:
+        lay_out_sums(writing, found, tile)
+    outer = _cut(writing, last, found, tile)
+    writing.compute_at(
+        found.block,
+        last,
+        outer - 1,
+        "the sums of a tile are computed just before the tile is finished",
+    )
+    writing.keep_local(found.block, "they are a few registers, and no memory")
+    _order(writing, found, tile, outer)
+    _store(writing, last, found, tile, outer)
+    before = tuple(block for block in found.before if block != filled)
+    _share(writing, last, found, outer, machine, before)
+    return True
 
 
 def _cut(writing: Writing, last: str, found: Contraction, tile: Tile) -> int:
@@ -473,15 +435,15 @@ def _cut(writing: Writing, last: str, found: Contraction, tile: Tile) -> int:
     sizes = {tile.vector: tile.width, **tile.cuts}
     # The innermost first, so that the places of the loops that are still to be split do not change.
     for axis in sorted(sizes, reverse=True):
-        loop, factors = At(block=last, loop=axis), (None, sizes[axis])
+        loop, factors = At(last, loop=axis), (None, sizes[axis])
         writing.do("split", _why_cut(axis, found, tile), loop=loop, factors=factors)
     outer: dict[int, At] = {}
     inner: list[At] = []
     place = 0
     for axis in range(len(found.spatial)):
-        outer[axis] = At(block=last, loop=place)
+        outer[axis] = At(last, loop=place)
         if axis in sizes:
-            inner.append(At(block=last, loop=place + 1))
+            inner.append(At(last, loop=place + 1))
             place += 1
         place += 1
     usual = _outer_order(found, tile)
@@ -490,7 +452,7 @@ def _cut(writing: Writing, last: str, found: Contraction, tile: Tile) -> int:
     if order == usual != sorted(order):
         why += ": what registers are filled with is too large for a cache, and used up first"
     # Axes that are contiguous in the output come last.
-    writing.do("reorder", why, loops=(*(outer[axis] for axis in order), *inner))
+    writing.reorder((*(outer[axis] for axis in order), *inner), why)
     return len(outer)
 
 
@@ -535,12 +497,11 @@ def _order(writing: Writing, found: Contraction, tile: Tile, outer: int) -> None
     lanes: list[Reference] = [*loops([tile.vector])]
     if tile.vectors > 1:
         why = "one register each"
-        lanes = [*writing.do("split", why, loop=lanes[0], factors=(None, tile.lanes))]
+        lanes = [*writing.split(lanes[0], tile.lanes, why)]
     inside = sorted(tile.cuts)
-    writing.do(
-        "reorder",
+    writing.reorder(
+        (*loops(summed), *loops(inside), *lanes),
         "all sums of the tile are added to before the next product",
-        loops=(*loops(summed), *loops(inside), *lanes),
     )
     if tile.vectors == 1:
         lanes = [*loops([tile.vector])]
@@ -559,7 +520,7 @@ def _store(writing: Writing, last: str, found: Contraction, tile: Tile, outer: i
     if tile.vector == final:
         if tile.vectors > 1:
             why = "one register each"
-            loop = writing.do("split", why, loop=loop, factors=(None, tile.lanes))[1]
+            loop = writing.split(loop, tile.lanes, why)[1]
         writing.do("vectorize", "a register is stored at once", loop=loop)
     elif tile.cuts.get(final, 1) > 2:
         why = "the sums of neighbours are brought together, and stored at once"
@@ -578,12 +539,7 @@ def _share(
     worth = int(found.work >= WORTH_THREADS)
     if machine.threads > 1 and writing.choose("threads", (0, 1), worth):
         outer -= max(0, share_out(writing, writing.loops(last)[:outer], machine) - 1)
-    writing.do(
-        "decompose_reduction",
-        "sums begin with zero, once before the first product",
-        block=At(block=found.block),
-        loop=At(block=found.block, loop=outer),
-    )
+    writing.begin(found.block, outer, "sums begin with zero, once before the first product")
     if machine.threads > 1:
         for block in before:
             share_out(writing, writing.loops(block)[:-1], machine)

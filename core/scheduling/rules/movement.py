@@ -164,26 +164,13 @@ _OFTEN = 4
 """Number of evaluations from which a value with a call is stored instead of inlined."""
 
 
-class ElementwiseRule:
+def elementwise(writing: Writing, machine: Machine) -> bool:
     """Functions that compute each element by itself: broadcasts, copies, activations."""
-
-    name = "elementwise"
-
-    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Apply the steps of the rule, and return the history.
-
-        ``None`` where the rule does not fit.
-
-        Raises
-        ------
-        StepFailed
-            If TVM or a guard rejects one of the steps.
-        """
-        if not inline_producers(writing):
-            return None
-        for name in writing.blocks():
-            write_elements(writing, name, machine)
-        return writing if writing.primitives else None
+    if not inline_producers(writing):
+        return False
+    for name in writing.blocks():
+        write_elements(writing, name, machine)
+    return bool(writing.primitives)
 
 
 def inline_producers(writing: Writing, *, to_one: bool = False) -> bool:
@@ -193,11 +180,6 @@ def inline_producers(writing: Writing, *, to_one: bool = False) -> bool:
     ----------
     to_one
         Stop, and return ``False``, where more than one block remains.
-
-    Raises
-    ------
-    StepFailed
-        If TVM or a guard rejects one of the steps.
     """
     found = blocks_of(writing)
     if not found or len({each.name for each in found}) < len(found):
@@ -221,7 +203,7 @@ def inline_producers(writing: Writing, *, to_one: bool = False) -> bool:
         costly = any(_is_costly(each.stmt, reader) for reader in readers)
         if readers and not costly and writing.can_inline(each.name):
             why = "nothing in between is stored"
-            writing.do("compute_inline", why, block=At(block=each.name))
+            writing.inline(each.name, why)
         elif to_one:
             return False
     return True
@@ -252,16 +234,10 @@ def _keeps_flags(writing: Writing, block: Any) -> bool:
 
 
 def write_elements(writing: Writing, block: str, machine: Machine) -> None:
-    """Schedule an elementwise block.
-
-    Raises
-    ------
-    StepFailed
-        If TVM or a guard rejects one of the steps.
-    """
+    """Schedule an elementwise block."""
     loops = writing.loops(block)
     extents = [writing.extent(each) for each in loops]
-    stmt = writing.block(At(block=block))
+    stmt = writing.block(At(block))
     accesses = accesses_of(stmt)
     if not loops or accesses is None or len(stmt.iter_vars) != len(loops):
         return
@@ -286,7 +262,7 @@ def write_elements(writing: Writing, block: str, machine: Machine) -> None:
         inner = row
         if width != writing.extent(row):
             why = f"{width} values are {-(-width // lanes)} vector registers"
-            inner = writing.do("split", why, loop=row, factors=(None, width))[1]
+            inner = writing.split(row, width, why)[1]
             outer = writing.loops(block)[:-1]
     if inner is not None:
         writing.do("vectorize", "they are loaded, computed and stored at once", loop=inner)
@@ -306,35 +282,22 @@ for ``axis < number`` and ``axis ≤ number``, the first one for which it does n
 round."""
 
 
-class MovementRule:
+def movement(writing: Writing, machine: Machine) -> bool:
     """Data movement for which vectors along the rows do not fit."""
-
-    name = "movement"
-
-    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Apply the steps of the rule, and return the history.
-
-        ``None`` where the rule does not fit.
-
-        Raises
-        ------
-        StepFailed
-            If TVM or a guard rejects one of the steps.
-        """
-        if not inline_producers(writing, to_one=True):
-            return None
-        (block,) = writing.blocks()
-        stmt = writing.block(At(block=block))
-        extents = [writing.extent(each) for each in writing.loops(block)]
-        if not extents or len(extents) != len(stmt.iter_vars) or None in extents:
-            return None
-        if is_pad(stmt):
-            return _pad(writing, block, machine)
-        parts = _parts(stmt)
-        if len(parts) > 1:
-            return _partition(writing, block, parts, machine)
-        across = _across(stmt)
-        return None if across is None else _transpose(writing, block, across, machine)
+    if not inline_producers(writing, to_one=True):
+        return False
+    (block,) = writing.blocks()
+    stmt = writing.block(At(block))
+    extents = [writing.extent(each) for each in writing.loops(block)]
+    if not extents or len(extents) != len(stmt.iter_vars) or None in extents:
+        return False
+    if is_pad(stmt):
+        return _pad(writing, block, machine)
+    parts = _parts(stmt)
+    if len(parts) > 1:
+        return _partition(writing, block, parts, machine)
+    across = _across(stmt)
+    return across is not None and _transpose(writing, block, across, machine)
 
 
 def _share(writing: Writing, loops: tuple[At, ...], block: str, machine: Machine) -> bool:
@@ -345,16 +308,16 @@ def _share(writing: Writing, loops: tuple[At, ...], block: str, machine: Machine
     return share_out(writing, loops, machine) > 0
 
 
-def _pad(writing: Writing, block: str, machine: Machine) -> Writing:
+def _pad(writing: Writing, block: str, machine: Machine) -> bool:
     loops = writing.loops(block)
     most = len(loops) - 2 if len(loops) > 2 else len(loops) - 1
     around = int(_share(writing, loops[:most], block, machine))
-    lanes = machine.lanes(str(writing.block(At(block=block)).writes[0].source.dtype))
+    lanes = machine.lanes(str(writing.block(At(block)).writes[0].source.dtype))
     writing.do(
         "decompose_padding",
         "all is filled first and the inside copied then: no element is asked where it is",
-        block=At(block=block),
-        loop=At(block=block, loop=around),
+        block=At(block),
+        loop=At(block, loop=around),
     )
     filled = writing.loops(f"{block}_pad_const")[around:]
     if len(filled) > 1:
@@ -362,7 +325,7 @@ def _pad(writing: Writing, block: str, machine: Machine) -> Writing:
     row = writing.loops(block)[-1]
     if row_width(writing.extent(row), lanes) == writing.extent(row):
         writing.do("vectorize", "a row is copied at once", loop=row)
-    return writing
+    return True
 
 
 def _parts(stmt: Any) -> tuple[int, ...]:
@@ -386,9 +349,7 @@ def _parts(stmt: Any) -> tuple[int, ...]:
     return tuple(after - before for before, after in itertools.pairwise(bounds))
 
 
-def _partition(
-    writing: Writing, block: str, parts: tuple[int, ...], machine: Machine
-) -> Writing | None:
+def _partition(writing: Writing, block: str, parts: tuple[int, ...], machine: Machine) -> bool:
     _share(writing, writing.loops(block)[:-1], block, machine)
     writing.do(
         "loop_partition",
@@ -396,7 +357,7 @@ def _partition(
         loop=writing.loops(block)[-1],
         factors=(*parts[:-1], None),
     )
-    return writing
+    return True
 
 
 def _across(stmt: Any) -> int | None:
@@ -422,22 +383,22 @@ def _side(extent: int | None) -> int:
     return max(found, default=extent if extent <= _TILE else 0)
 
 
-def _transpose(writing: Writing, block: str, axis: int, machine: Machine) -> Writing | None:
+def _transpose(writing: Writing, block: str, axis: int, machine: Machine) -> bool:
     loops = writing.loops(block)
     last = len(loops) - 1
     rows, columns = _side(writing.extent(loops[axis])), _side(writing.extent(loops[last]))
     if min(rows, columns) < 2:
-        return None
+        return False
     why = f"{columns} values that are stored side by side"
-    writing.do("split", why, loop=loops[last], factors=(None, columns))
+    writing.split(loops[last], columns, why)
     why = f"{rows} that are read side by side: each line of the cache is used while it is there"
-    writing.do("split", why, loop=loops[axis], factors=(None, rows))
+    writing.split(loops[axis], rows, why)
     # The split of the axis before it has moved the last one.
     outer = [each for each in range(last + 2) if each not in (axis + 1, last + 2)]
-    order = [At(block=block, loop=each) for each in (*outer, axis + 1, last + 2)]
-    writing.do("reorder", "tile by tile", loops=tuple(order))
+    order = [At(block, loop=each) for each in (*outer, axis + 1, last + 2)]
+    writing.reorder(tuple(order), "tile by tile")
     _share(writing, writing.loops(block)[: last + 1], block, machine)
     inner = writing.loops(block)
     writing.do("vectorize", "a row of a tile is stored at once", loop=inner[-1])
     writing.do("unroll", "so that a tile is transposed in registers", loop=inner[-2])
-    return writing
+    return True

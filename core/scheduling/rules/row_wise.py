@@ -148,7 +148,7 @@ def inline_cheap(writing: Writing) -> None:
     """
     given = function_of(writing.sch).params
     for name in writing.blocks():
-        block = writing.block(At(block=name))
+        block = writing.block(At(name))
         written = [each.source for each in block.writes]
         if not is_spatial(block) or any(each.same_as(mine) for each in given for mine in written):
             continue
@@ -162,32 +162,19 @@ def inline_cheap(writing: Writing) -> None:
         worth = once or whole == {1} or operations(block.body) <= CHEAP
         if readers and worth and writing.can_inline(name):
             why = "it is read at once" if once else "it costs less than to store and to read it"
-            writing.do("compute_inline", why, block=At(block=name))
+            writing.inline(name, why)
 
 
-class MatrixVectorRule:
+def matrix_times_vector(writing: Writing, machine: Machine) -> bool:
     """Rows of a matrix times a vector, where the values of a row are adjacent.
 
     Adjacent columns are in the lanes of a contraction; so is a matrix whose layout can be changed
     when the model is built.
     """
-
-    name = "matrix times vector"
-
-    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Apply the steps of the rule, and return the history.
-
-        ``None`` where the rule does not fit.
-
-        Raises
-        ------
-        StepFailed
-            If TVM or a guard rejects one of the steps.
-        """
-        found = contraction_of(writing)
-        if found is None or not _has_rows(found):
-            return None
-        return row_by_row(writing, machine)
+    found = contraction_of(writing)
+    if found is None or not _has_rows(found):
+        return False
+    return row_by_row(writing, machine)
 
 
 def _has_rows(found: Contraction) -> bool:
@@ -207,39 +194,15 @@ def _has_rows(found: Contraction) -> bool:
 PARTITION = "pragma_loop_partition_hint"
 
 
-class RowWiseRule:
-    """Reductions along rows, with the blocks before and after them."""
-
-    name = "row by row"
-
-    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Apply the steps of the rule, and return the history.
-
-        ``None`` where the rule does not fit.
-
-        Raises
-        ------
-        StepFailed
-            If TVM or a guard rejects one of the steps.
-        """
-        return row_by_row(writing, machine)
-
-
-def row_by_row(writing: Writing, machine: Machine) -> Writing | None:
-    """Schedule a function with a reduction; ``None`` where it has none.
-
-    Raises
-    ------
-    StepFailed
-        If TVM or a guard rejects one of the steps.
-    """
+def row_by_row(writing: Writing, machine: Machine) -> bool:
+    """Schedule a function with a reduction; ``None`` where it has none."""
     before = stages_of(writing)
     if not any(each.reduces for each in before):
-        return None
+        return False
     inline_cheap(writing)
     stages = stages_of(writing)
     if not stages:
-        return None
+        return False
     rows = _rows(writing, stages)
     parts: list[str] = []
     for number, stage in enumerate(stages):
@@ -259,7 +222,7 @@ def row_by_row(writing: Writing, machine: Machine) -> Writing | None:
             _share_stage(writing, stage, machine)
     for name in parts:
         _begin(writing, name)
-    return writing if writing.primitives else None
+    return bool(writing.primitives)
 
 
 def _rows(writing: Writing, stages: tuple[Stage, ...]) -> int:
@@ -321,7 +284,7 @@ def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str
 
     Returns the name of the block of the parts, if they need separate initialisation.
     """
-    loop: Reference = At(block=stage.name, loop=stage.near)
+    loop: Reference = At(stage.name, loop=stage.near)
     extent = stage.extents[stage.near]
     most = machine.lanes(stage.dtype)
     reduced = len(stage.extents) - stage.spatial
@@ -342,7 +305,7 @@ def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str
     if lanes < 2 or (stage.counts and extent is None):
         return ()
     why = f"{lanes} partial results are one vector register"
-    _, lane = writing.do("split", why, loop=loop, factors=(None, lanes))
+    _, lane = writing.split(loop, lanes, why)
     made = writing.do(
         "rfactor",
         "each lane has a result of its own, and these are reduced at last",
@@ -356,7 +319,7 @@ def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str
     place = _place(writing, parts)
     if place != len(loops) - 1:
         order = (*loops[stage.spatial : place], *loops[place + 1 :], loops[place])
-        writing.do("reorder", "the lanes innermost", loops=order)
+        writing.reorder(order, "the lanes innermost")
     if stage.counts:
         why = "TVM makes no vectors of a search: the parts are independent of each other at least"
         writing.do("unroll", why, loop=writing.loops(parts)[-1])
@@ -370,7 +333,7 @@ def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str
 
 def _begin(writing: Writing, parts: str) -> None:
     """Initialise the parts before the loops of the reduction."""
-    block = writing.block(At(block=parts))
+    block = writing.block(At(parts))
     first = min(
         loop.loop
         for axis, iter_var in enumerate(block.iter_vars)
@@ -378,12 +341,7 @@ def _begin(writing: Writing, parts: str) -> None:
         and (loop := writing.outer(parts, axis)) is not None
         and loop.loop is not None
     )
-    writing.do(
-        "decompose_reduction",
-        "the parts begin before the first value",
-        block=At(block=parts),
-        loop=At(block=parts, loop=first),
-    )
+    writing.begin(parts, first, "the parts begin before the first value")
 
 
 def _place(writing: Writing, parts: str) -> int:
@@ -418,22 +376,22 @@ def _fill_lanes(writing: Writing, stage: Stage, rows: int, machine: Machine) -> 
     lanes = _lanes(extent, machine.lanes(stage.dtype))
     if lanes < 2:
         return
-    loop = At(block=stage.name, loop=near)
+    loop = At(stage.name, loop=near)
     if stage.reduces and extent is not None and extent % (_COLUMNS * lanes) == 0:
         why = f"{_COLUMNS} vector registers of results: whole lines of the cache are read"
         _, columns, lane = writing.do("split", why, loop=loop, factors=(None, _COLUMNS, lanes))
         loops = writing.loops(stage.name)
         order: tuple[Reference, ...] = (*loops[near + 3 :], columns, lane)
-        writing.do("reorder", "the lanes innermost", loops=order)
+        writing.reorder(order, "the lanes innermost")
         writing.do("unroll", "each register has its name", loop=writing.loops(stage.name)[-2])
         _vectorize(writing, stage.name, extent, lanes, near)
         return
     why = f"{lanes} values are one vector register"
-    _, lane = writing.do("split", why, loop=loop, factors=(None, lanes))
+    _, lane = writing.split(loop, lanes, why)
     loops = writing.loops(stage.name)
     if near + 2 < len(loops):
         order = (*loops[near + 2 :], lane)
-        writing.do("reorder", "the lanes innermost", loops=order)
+        writing.reorder(order, "the lanes innermost")
     _vectorize(writing, stage.name, extent, lanes, near)
 
 
@@ -446,7 +404,7 @@ def _merge(writing: Writing, rows: int) -> None:
     outer: list[At] = []
     # Blocks that share the loop already are one.
     for name in names:
-        loop = At(block=name, loop=rows - 1)
+        loop = At(name, loop=rows - 1)
         stmt = writing.block(loop)
         if not any(stmt.same_as(writing.block(each)) for each in outer):
             outer.append(loop)

@@ -185,19 +185,11 @@ _PLANES = 1 << 13, 32
 vectors than the stored ones, would wait for the store."""
 
 
-def write_rows(writing: Writing, found: Window, machine: Machine) -> Writing:
-    """Schedule vectors along the rows of the output, several rows at once.
-
-    Raises
-    ------
-    StepFailed
-        If TVM or a guard rejects one of the steps.
-    """
+def write_rows(writing: Writing, found: Window, machine: Machine) -> bool:
+    """Schedule vectors along the rows of the output, several rows at once."""
     last = gather(writing, found.block, found.after)
     for block in found.before:
-        writing.do(
-            "compute_inline", "what is only copied is read where it is", block=At(block=block)
-        )
+        writing.inline(block, "what is only copied is read where it is")
     lanes = machine.lanes(found.dtype)
     width = _width(writing, found, lanes)
     filters = _filters(writing, found) if width else 1
@@ -207,36 +199,25 @@ def write_rows(writing: Writing, found: Window, machine: Machine) -> Writing:
     depth = _cut(writing, last, found, width, rows)
     if filters > 1:
         depth = _cut_filters(writing, last, found, filters, depth)
-    writing.do(
-        "compute_at",
+    writing.compute_at(
+        found.block,
+        last,
+        depth - 1,
         "a few rows are reduced just before they are finished"
         if width
         else "each element is reduced just before it is finished",
-        block=At(block=found.block),
-        loop=At(block=last, loop=depth - 1),
     )
-    writing.do(
-        "set_scope",
-        "what is reduced stays in registers until then",
-        block=At(block=found.block),
-        buffer_index=0,
-        storage_scope="local",
-    )
+    writing.keep_local(found.block, "what is reduced stays in registers until then")
     plane = _pad_at(writing, found, last, depth)
     _order(writing, found, width, depth, filters)
     _store(writing, last, width, depth)
     fused = _share(writing, found, last, min(plane, max(1, len(found.spatial) - 1)), machine)
     depth -= fused
     if len(writing.loops(found.block)) > depth:
-        writing.do(
-            "decompose_reduction",
-            "the first value is set once, before the window",
-            block=At(block=found.block),
-            loop=At(block=found.block, loop=depth),
-        )
+        writing.begin(found.block, depth, "the first value is set once, before the window")
     for block in found.pads:
         _fill(writing, block, plane - fused, lanes)
-    return writing
+    return True
 
 
 def _width(writing: Writing, found: Window, lanes: int) -> int:
@@ -275,7 +256,7 @@ def _filters(writing: Writing, found: Window) -> int:
     if channel < 0 or len(found.reduced) < 3 or found.reduced[0] == 1:
         return 1
     extent, summed = found.spatial[channel] or 0, len(found.spatial)
-    for read, axes in zip(writing.block(At(block=found.block)).reads, found.reads, strict=False):
+    for read, axes in zip(writing.block(At(found.block)).reads, found.reads, strict=False):
         for index, own in enumerate(axes):
             if channel in own and summed in own:
                 channels = known(read.source.shape[index]) or 0
@@ -306,7 +287,7 @@ def _rows(writing: Writing, found: Window, width: int, filters: int, machine: Ma
 
 def _plane(writing: Writing, block: str) -> int | None:
     """Return the bytes of a plane that a block pads."""
-    buffer = writing.block(At(block=block)).writes[0].source
+    buffer = writing.block(At(block)).writes[0].source
     sizes = [known(each) for each in buffer.shape[-2:]]
     if len(sizes) < 2 or any(each is None for each in sizes):
         return None
@@ -328,11 +309,10 @@ def _cut_planes(writing: Writing, last: str, found: Window) -> None:
     counts = [each for each in range(2, room + 1) if extent % each == 0]
     planes = writing.choose("planes that are padded at once", (1, *counts), (1, *counts)[-1])
     if planes > 1:
-        writing.do(
-            "split",
+        writing.split(
+            At(last, loop=len(found.spatial) - 3),
+            planes,
             f"{planes} planes are padded, and then read: what is just stored is slow to read",
-            loop=At(block=last, loop=len(found.spatial) - 3),
-            factors=(None, planes),
         )
 
 
@@ -343,43 +323,36 @@ def _cut(writing: Writing, last: str, found: Window, width: int, rows: int) -> i
         return count
     row, cut = count - 1, width != found.spatial[-1]
     if cut:
-        writing.do(
-            "split",
-            f"{width} values of a row fill vector registers",
-            loop=At(block=last, loop=row),
-            factors=(None, width),
-        )
+        writing.split(At(last, loop=row), width, f"{width} values of a row fill vector registers")
     if rows > 1:
         _cut_rows(writing, last, row - 1, rows, cut)
     return count if cut else count - 1
 
 
 def _cut_rows(writing: Writing, last: str, at: int, rows: int, cut: bool) -> None:
-    writing.do(
-        "split",
+    writing.split(
+        At(last, loop=at),
+        rows,
         f"{rows} rows: what is read for one is read for the next one as well",
-        loop=At(block=last, loop=at),
-        factors=(None, rows),
     )
     if cut:
-        loops = tuple(At(block=last, loop=at + each) for each in (0, 2, 1, 3))
-        writing.do("reorder", "tile by tile", loops=loops)
+        loops = tuple(At(last, loop=at + each) for each in (0, 2, 1, 3))
+        writing.reorder(loops, "tile by tile")
 
 
 def _cut_filters(writing: Writing, last: str, found: Window, filters: int, depth: int) -> int:
     """Add several filters to the tile; return the number of loops around it."""
     at = len(found.spatial) - 3
-    writing.do(
-        "split",
+    writing.split(
+        At(last, loop=at),
+        filters,
         f"{filters} filters of a group: what is read for one is read for the others",
-        loop=At(block=last, loop=at),
-        factors=(None, filters),
     )
     count = len(writing.loops(last))
     outer = [each for each in range(depth + 1) if each != at + 1]
     order = (*outer, at + 1, *range(depth + 1, count))
-    loops = tuple(At(block=last, loop=each) for each in order)
-    writing.do("reorder", "the filters of a tile are in the tile", loops=loops)
+    loops = tuple(At(last, loop=each) for each in order)
+    writing.reorder(loops, "the filters of a tile are in the tile")
     return depth
 
 
@@ -390,13 +363,13 @@ def _pad_at(writing: Writing, found: Window, last: str, depth: int) -> int:
     rank = len(found.spatial)
     around = rank - 2 if is_plane else max(1, min(depth, rank - 1))
     for block in found.pads:
-        writing.do(
-            "compute_at",
+        writing.compute_at(
+            block,
+            last,
+            around - 1,
             "a plane is padded just before it is read, and stays in the cache"
             if around < depth
             else "what a tile reads is padded just before",
-            block=At(block=block),
-            loop=At(block=last, loop=around - 1),
         )
     return around
 
@@ -416,12 +389,8 @@ def _order(writing: Writing, found: Window, width: int, depth: int, filters: int
         if (loop := writing.inner(block, axis, depth)) is not None
     ]
     if window and tile:
-        writing.do(
-            "reorder",
-            "for each place in the window, all rows of the tile",
-            loops=(*window, *tile),
-        )
-    places = [At(block=block, loop=depth + each) for each in range(len(window) + len(tile))]
+        writing.reorder((*window, *tile), "for each place in the window, all rows of the tile")
+    places = [At(block, loop=depth + each) for each in range(len(window) + len(tile))]
     if width:
         writing.do("vectorize", "the values of a row lie side by side", loop=places[-1])
         tiled = places[len(window) : -1]
@@ -472,8 +441,8 @@ def _fill(writing: Writing, block: str, around: int, lanes: int) -> None:
         writing.do(
             "decompose_padding",
             "all is filled first and the inside copied then: no element is asked where it is",
-            block=At(block=block),
-            loop=At(block=block, loop=around),
+            block=At(block),
+            loop=At(block, loop=around),
         )
     except StepFailed:
         # TVM does not where a tile overlaps the next one: each element is tested then.
@@ -483,79 +452,40 @@ def _fill(writing: Writing, block: str, around: int, lanes: int) -> None:
         writing.do("vectorize", "a row is copied at once", loop=inner)
 
 
-class DepthwiseRule:
+def depthwise(writing: Writing, machine: Machine) -> bool:
     """Sums over windows of products, both of whose factors differ from channel to channel.
 
     There is no reuse between channels, so the vectors lie along the rows of a channel, and no
     weights need another layout.
     """
-
-    name = "depthwise"
-
-    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Apply the steps of the rule, and return the history.
-
-        ``None`` where the rule does not fit.
-
-        Raises
-        ------
-        StepFailed
-            If TVM or a guard rejects one of the steps.
-        """
-        found = window_of(writing)
-        if found is None or len(found.reads) != 2 or not found.is_window:
-            return None
-        if not any(found.is_shared(axis) for axis in range(len(found.spatial))):
-            return None
-        return write_rows(writing, found, machine)
+    found = window_of(writing)
+    if found is None or len(found.reads) != 2 or not found.is_window:
+        return False
+    if not any(found.is_shared(axis) for axis in range(len(found.spatial))):
+        return False
+    return write_rows(writing, found, machine)
 
 
-class RowsRule:
+def window_rows(writing: Writing, machine: Machine) -> bool:
     """Sums over windows without an axis for the lanes of a tile: a single filter, any batch."""
-
-    name = "rows"
-
-    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Apply the steps of the rule, and return the history.
-
-        ``None`` where the rule does not fit.
-
-        Raises
-        ------
-        StepFailed
-            If TVM or a guard rejects one of the steps.
-        """
-        found = window_of(writing)
-        if found is None or len(found.reads) != 2 or not found.is_window:
-            return None
-        return write_rows(writing, found, machine)
+    found = window_of(writing)
+    if found is None or len(found.reads) != 2 or not found.is_window:
+        return False
+    return write_rows(writing, found, machine)
 
 
 _PLANES_AT_ONCE = 8
 """Number of planes that are reduced at once."""
 
 
-class PoolingRule:
+def pooling(writing: Writing, machine: Machine) -> bool:
     """Reductions over windows of a single buffer."""
-
-    name = "pooling"
-
-    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Apply the steps of the rule, and return the history.
-
-        ``None`` where the rule does not fit.
-
-        Raises
-        ------
-        StepFailed
-            If TVM or a guard rejects one of the steps.
-        """
-        found = window_of(writing)
-        if found is None or len(found.reads) != 1 or not found.is_window:
-            return None
-        if found.spatial[-2:] == (1, 1) and _write_planes(writing, found, machine):
-            return writing
-        return write_rows(writing, found, machine)
+    found = window_of(writing)
+    if found is None or len(found.reads) != 1 or not found.is_window:
+        return False
+    if found.spatial[-2:] == (1, 1) and _write_planes(writing, found, machine):
+        return True
+    return write_rows(writing, found, machine)
 
 
 def _write_planes(writing: Writing, found: Window, machine: Machine) -> bool:
@@ -569,29 +499,15 @@ def _write_planes(writing: Writing, found: Window, machine: Machine) -> bool:
     count = writing.choose("planes at once", counts, counts[-1])
     last = gather(writing, found.block, found.after)
     for block in found.before:
-        writing.do(
-            "compute_inline", "what is only copied is read where it is", block=At(block=block)
-        )
+        writing.inline(block, "what is only copied is read where it is")
     at = len(found.spatial) - 3
-    writing.do(
-        "split",
+    writing.split(
+        At(last, loop=at),
+        count,
         f"{count} planes at once: the sum of one would wait for itself at each step",
-        loop=At(block=last, loop=at),
-        factors=(None, count),
     )
-    writing.do(
-        "compute_at",
-        "they are reduced just before they are finished",
-        block=At(block=found.block),
-        loop=At(block=last, loop=at),
-    )
-    writing.do(
-        "set_scope",
-        "what is reduced stays in a register until then",
-        block=At(block=found.block),
-        buffer_index=0,
-        storage_scope="local",
-    )
+    writing.compute_at(found.block, last, at, "they are reduced just before they are finished")
+    writing.keep_local(found.block, "what is reduced stays in a register until then")
     rank = len(found.spatial)
     window = [
         loop
@@ -601,16 +517,11 @@ def _write_planes(writing: Writing, found: Window, machine: Machine) -> bool:
     lane = writing.inner(found.block, rank - 3, at + 1)
     if lane is None:
         return False
-    writing.do("reorder", "an element of each plane", loops=(*window, lane))
-    place = At(block=found.block, loop=at + 1 + len(window))
+    writing.reorder((*window, lane), "an element of each plane")
+    place = At(found.block, loop=at + 1 + len(window))
     writing.do("vectorize", f"{count} planes are the lanes of a register", loop=place)
     depth = at + 1
     if uses_threads(writing, found, machine):
         depth -= max(0, share_out(writing, writing.loops(last)[:depth], machine) - 1)
-    writing.do(
-        "decompose_reduction",
-        "the first value is set once, before the window",
-        block=At(block=found.block),
-        loop=At(block=found.block, loop=depth),
-    )
+    writing.begin(found.block, depth, "the first value is set once, before the window")
     return True

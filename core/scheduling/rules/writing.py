@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -44,20 +44,12 @@ class Choice:
 
 
 class Writing:
-    """Primitives so far, and the function after them.
+    """Primitives so far, the choices behind them, and the function after them.
 
     Parameters
     ----------
-    function
-        The function, unscheduled.
-    target
-        The target.
     decisions
         Values for the choices of a rule, by their names, in place of the usual ones.
-    Attributes
-    ----------
-    choices
-        The choices of the rule so far.
     """
 
     def __init__(
@@ -136,6 +128,30 @@ class Writing:
         self.primitives.append(primitive)
         return tuple(Made(step=step, output=index) for index in range(len(applied.outputs)))
 
+    def inline(self, block: str, why: str) -> None:
+        """Inline a block into its readers; see `do`."""
+        self.do("compute_inline", why, block=At(block))
+
+    def split(self, loop: Reference, factor: int, why: str) -> tuple[Made, ...]:
+        """Split a loop by an inner extent, and return both loops; see `do`."""
+        return self.do("split", why, loop=loop, factors=(None, factor))
+
+    def reorder(self, loops: Iterable[Reference], why: str) -> None:
+        """Order loops, the outermost first; see `do`."""
+        self.do("reorder", why, loops=tuple(loops))
+
+    def compute_at(self, block: str, last: str, loop: int, why: str) -> None:
+        """Compute a block under a loop of another one; see `do`."""
+        self.do("compute_at", why, block=At(block), loop=At(last, loop=loop))
+
+    def keep_local(self, block: str, why: str) -> None:
+        """Keep the output of a block in registers, or in memory of a thread; see `do`."""
+        self.do("set_scope", why, block=At(block), buffer_index=0, storage_scope="local")
+
+    def begin(self, block: str, loop: int, why: str) -> None:
+        """Set the initial value of a reduction before one of its loops; see `do`."""
+        self.do("decompose_reduction", why, block=At(block), loop=At(block, loop=loop))
+
     def outputs(self, made: Sequence[Made]) -> tuple[Output, ...]:
         """Return the outputs behind references that `do` has returned."""
         return tuple(self._outputs[each.step][each.output] for each in made)
@@ -157,7 +173,7 @@ class Writing:
     def loops(self, block: str) -> tuple[At, ...]:
         """Return the present loops around a block, the outermost first."""
         count = len(self.sch.get_loops(self.sch.get_sblock(block)))
-        return tuple(At(block=block, loop=place) for place in range(count))
+        return tuple(At(block, loop=place) for place in range(count))
 
     def extent(self, loop: Reference) -> int | None:
         """Return the extent of a loop; ``None`` where it is not known."""
@@ -168,21 +184,19 @@ class Writing:
 
         ``None`` where the axis has only one value there.
         """
-        found = places(function_of(self.sch))
-        place = next(each for each in found if each.is_block and each.name == block)
-        loops = [self.sch.get(each) for each in self.sch.get_loops(self.sch.get_sblock(block))]
-        bound = place.realize.iter_values[axis]
-        for depth in range(len(loops) - 1, below - 1, -1):
-            if mentions(bound, loops[depth].loop_var):
-                return At(block=block, loop=depth)
-        return None
+        depth = max(self._bound(block, axis), default=-1)
+        return At(block, loop=depth) if depth >= below else None
 
     def outer(self, block: str, axis: int) -> At | None:
         """Return the outermost loop that an axis of a block is bound to; ``None`` for none."""
+        depth = min(self._bound(block, axis), default=None)
+        return None if depth is None else At(block, loop=depth)
+
+    def _bound(self, block: str, axis: int) -> list[int]:
+        """Return the depths of the loops that an axis of a block is bound to."""
         found = places(function_of(self.sch))
         place = next(each for each in found if each.is_block and each.name == block)
+        loops = self.sch.get_loops(self.sch.get_sblock(block))
+        variables = [self.sch.get(each).loop_var for each in loops]
         bound = place.realize.iter_values[axis]
-        for depth, loop in enumerate(self.sch.get_loops(self.sch.get_sblock(block))):
-            if mentions(bound, self.sch.get(loop).loop_var):
-                return At(block=block, loop=depth)
-        return None
+        return [depth for depth, each in enumerate(variables) if mentions(bound, each)]
