@@ -37,10 +37,7 @@ def _has_functions(query: WorkQuery, pipeline: Pipeline, job: Progress) -> bool:
 def work(query: WorkQuery, pipeline: Pipeline, job: Progress) -> Work:
     """Return the work of one call of a function before it is scheduled.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function.
+    Raises `LowerscopeError` if there is no such function.
     """
     return _work(pipeline.stages(query.recipe, job), query.function)
 
@@ -49,10 +46,7 @@ def work(query: WorkQuery, pipeline: Pipeline, job: Progress) -> Work:
 def peaks(query: PeaksQuery, pipeline: Pipeline, job: Progress) -> Peaks:
     """Return the peaks of this machine, measured if they never were, or again.
 
-    Raises
-    ------
-    LowerscopeError
-        If the recipe is for another machine.
+    Raises `LowerscopeError` if the recipe is for another machine.
     """
     recipe = query.recipe
     pipeline.stages(recipe, job).check_runs_here("peaks are measured")
@@ -66,10 +60,7 @@ def peaks(query: PeaksQuery, pipeline: Pipeline, job: Progress) -> Peaks:
 def measure(query: MeasureQuery, pipeline: Pipeline, job: Progress) -> Measured:
     """Measure a function after the first primitives of its schedule, and torch's nodes.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function, or it cannot be compiled or run alone.
+    Raises `LowerscopeError` if there is no such function, or it cannot be compiled or run alone.
     """
     recipe, function = query.recipe, query.function
     stages = pipeline.stages(recipe, job)
@@ -108,10 +99,7 @@ def check(query: CheckQuery, pipeline: Pipeline, job: Progress) -> Checked:
 
     The output of the unscheduled one is cached.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function, or the target is for another machine.
+    Raises `LowerscopeError` if there is no such function, or the target is for another machine.
     """
     recipe, function, seconds = query.recipe, query.function, query.seconds
     threads = use_threads(recipe.threads)

@@ -66,10 +66,7 @@ def apply(
         Why a step that is not in `outputs` is not, such as ``"step 2, which made this, is
         off"``, by its id.
 
-    Raises
-    ------
-    StepFailed
-        If TVM or a guard rejects it.
+    Raises `StepFailed` if TVM or a guard rejects it.
     """
     entry = entry_of(primitive.name)
     arguments = given(entry, primitive)

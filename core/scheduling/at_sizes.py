@@ -172,10 +172,7 @@ def at_sizes(function: tirx.PrimFunc, given: Given | None) -> AtSizes:
     given
         The arguments of its call; ``None`` where they are not known.
 
-    Raises
-    ------
-    LowerscopeError
-        If they are needed and not known, or are not what the function takes.
+    Raises `LowerscopeError` if they are needed and not known, or are not what the function takes.
     """
     if not is_symbolic(function):
         return AtSizes(function, function)

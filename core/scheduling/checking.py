@@ -102,12 +102,8 @@ def reference_of(
     compiler
         Compiles a function to be called with tensors of this machine.
 
-    Raises
-    ------
-    LowerscopeError
-        If it cannot be compiled or run alone.
-    TookTooLong
-        If it takes longer than there is time.
+    Raises `LowerscopeError` if it cannot be compiled or run alone. Raises `TookTooLong` if it takes
+    longer than there is time.
     """
     function, parameters = sized.static, static_parameters(sized.static)
     compiled = limit.run(lambda: compiler(sized.function, target))
@@ -157,12 +153,8 @@ def compare(
     must be so at the same places. Before the run, each output holds other values than the
     reference, so that elements that are not written differ.
 
-    Raises
-    ------
-    LowerscopeError
-        If it cannot be compiled or run.
-    TookTooLong
-        If it takes longer than there is time.
+    Raises `LowerscopeError` if it cannot be compiled or run. Raises `TookTooLong` if it takes
+    longer than there is time.
     """
     compiled = limit.run(lambda: compiler(function, target))
     given = [
@@ -349,12 +341,8 @@ class Limit:
     def run(self, call: Callable[[], T]) -> T:
         """Return what `call` returns.
 
-        Raises
-        ------
-        TookTooLong
-            If there is no time left.
-        Cancelled
-            If the request was cancelled, as soon as the call is over.
+        Raises `TookTooLong` if there is no time left. Raises `Cancelled` if the request was
+        cancelled, as soon as the call is over.
         """
         self._progress.check()
         done: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()

@@ -97,10 +97,7 @@ class IndexMap:
 def parse(text: str) -> IndexMap:
     """Parse an index map.
 
-    Raises
-    ------
-    StepFailed
-        If it is anything but arithmetic on its axes.
+    Raises `StepFailed` if it is anything but arithmetic on its axes.
     """
     if len(text) > _MAX_LENGTH:
         raise StepFailed(f"an index map has at most {_MAX_LENGTH} characters")
@@ -225,10 +222,7 @@ def as_tvm(index_map: IndexMap, extents: Sequence[Any], what: str, dtype: str) -
     dtype
         Of indices.
 
-    Raises
-    ------
-    StepFailed
-        If it has another number of axes, or its indices do not fit into 31 bits.
+    Raises `StepFailed` if it has another number of axes, or its indices do not fit into 31 bits.
     """
     if len(index_map.axes) != len(extents):
         raise StepFailed(f"{what} has {len(extents)} axes, and the map {len(index_map.axes)}")
@@ -247,10 +241,7 @@ def as_tvm(index_map: IndexMap, extents: Sequence[Any], what: str, dtype: str) -
 def check_injective(index_map: IndexMap, extents: Sequence[Any]) -> None:
     """Reject a map that sends two indices to one, or one below zero.
 
-    Raises
-    ------
-    StepFailed
-        If it does, with two such indices; or if that cannot be determined.
+    Raises `StepFailed` if it does, with two such indices; or if that cannot be determined.
     """
     if index_map.kept.issuperset(index_map.axes):
         return
@@ -336,10 +327,7 @@ def of_buffer(call: Call) -> tirx.IndexMap:
 def accessed(block: Any, name: str) -> Any:
     """Return the buffer of a name that a block reads or writes.
 
-    Raises
-    ------
-    StepFailed
-        If it does neither.
+    Raises `StepFailed` if it does neither.
     """
     buffers = buffers_of(block)
     if name not in buffers:

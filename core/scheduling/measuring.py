@@ -36,10 +36,7 @@ class Compiled:
     def call(self, arguments: Sequence[Any]) -> None:
         """Call it once.
 
-        Raises
-        ------
-        LowerscopeError
-            If it fails.
+        Raises `LowerscopeError` if it fails.
         """
         try:
             self.module[_ENTRY](*arguments)
@@ -57,10 +54,7 @@ class Compiled:
 def compile_alone(function: tirx.PrimFunc, target: tvm.target.Target) -> Compiled:
     """Compile a function by itself.
 
-    Raises
-    ------
-    LowerscopeError
-        If TVM fails.
+    Raises `LowerscopeError` if TVM fails.
     """
     start = time.perf_counter()
     try:
@@ -110,10 +104,8 @@ _SMALL = 8
 def static_parameters(function: Any) -> tuple[Parameter, ...]:
     """Return the buffers of a function, all of which have static shapes.
 
-    Raises
-    ------
-    LowerscopeError
-        If the function has other parameters, or an extent is symbolic: see `at_sizes`.
+    Raises `LowerscopeError` if the function has other parameters, or an extent is symbolic: see
+    `at_sizes`.
     """
     parameters = parameters_of(function)
     if parameters is None:
@@ -144,10 +136,7 @@ def draw(
     positive
         Draw floating-point numbers from 0.5 to 1.5 instead, for roots and logarithms.
 
-    Raises
-    ------
-    LowerscopeError
-        If torch has no such dtype.
+    Raises `LowerscopeError` if torch has no such dtype.
     """
     generator = torch.Generator().manual_seed(seed)
     index = largest_index(function)
@@ -163,10 +152,7 @@ def draw(
 def dtype_of_torch(name: str) -> torch.dtype:
     """Return torch's dtype for TVM's name.
 
-    Raises
-    ------
-    LowerscopeError
-        If it has none.
+    Raises `LowerscopeError` if it has none.
     """
     dtype = getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype):
@@ -220,12 +206,7 @@ def time_alone(sized: AtSizes, target: tvm.target.Target, seed: int, progress: P
     It is called once unmeasured, and then as often as `BUDGET` allows; of a function that takes
     longer than that, the first call is all there is.
 
-    Raises
-    ------
-    LowerscopeError
-        If it cannot be compiled or run.
-    Cancelled
-        Between two calls.
+    Raises `LowerscopeError` if it cannot be compiled or run. Raises `Cancelled` between two calls.
     """
     parameters = static_parameters(sized.static)
     progress.report("Compiling the function")

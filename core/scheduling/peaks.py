@@ -87,10 +87,7 @@ def measure_peaks(text: str, threads: int, progress: Progress) -> Peaks:
     threads
         Number of threads that TVM and torch are set to use.
 
-    Raises
-    ------
-    Cancelled
-        Between two tries.
+    Raises `Cancelled` between two tries.
     """
     progress.report("Measuring what this machine can do at best", 0.0)
     native = make_target("native", threads)

@@ -38,10 +38,7 @@ PRIMITIVES: dict[str, Entry] = {
 def entry_of(name: str) -> Entry:
     """Return the entry of a primitive.
 
-    Raises
-    ------
-    StepFailed
-        If there is no primitive of this name.
+    Raises `StepFailed` if there is no primitive of this name.
     """
     entry = PRIMITIVES.get(name)
     if entry is None:
@@ -61,10 +58,7 @@ _WIDEST = 2**31 - 1
 def given(entry: Entry, primitive: Primitive) -> dict[str, Argument]:
     """Return all arguments of a primitive, with defaults for those that are missing.
 
-    Raises
-    ------
-    StepFailed
-        If there are arguments that it does not take.
+    Raises `StepFailed` if there are arguments that it does not take.
     """
     for name in primitive.arguments:
         if name not in entry.by_name:
@@ -78,10 +72,7 @@ def given(entry: Entry, primitive: Primitive) -> dict[str, Argument]:
 def value(field: Field, argument: Argument, resolve: Resolve) -> Any:
     """Return an argument as TVM takes it.
 
-    Raises
-    ------
-    StepFailed
-        If it is not what the field takes.
+    Raises `StepFailed` if it is not what the field takes.
     """
     if argument is None:
         if field.optional:
@@ -264,11 +255,8 @@ def check_schedules(
     where
         Where the schedules come from.
 
-    Raises
-    ------
-    LowerscopeError
-        If one fits no function, or has an unknown primitive, or an argument that is unknown or of
-        another type.
+    Raises `LowerscopeError` if one fits no function, or has an unknown primitive, or an argument
+    that is unknown or of another type.
     """
     for schedule in schedules:
         if not any(fits(schedule, *each) for each in structures.items()):

@@ -137,10 +137,7 @@ def resolve(
         Reasons why steps are not in `outputs`, such as ``"step 2, which made this, is off"``, by
         their ids.
 
-    Raises
-    ------
-    StepFailed
-        If there is no such loop or block, or no longer.
+    Raises `StepFailed` if there is no such loop or block, or no longer.
     """
     if isinstance(reference, At):
         return _first(sch, reference, outputs) if reference.first else _at(sch, reference)

@@ -155,10 +155,7 @@ class Replays:
         begins
             Called then with each primitive that is on.
 
-        Raises
-        ------
-        LowerscopeError
-            If TVM cannot schedule the function.
+        Raises `LowerscopeError` if TVM cannot schedule the function.
         """
         with self._lock:
             key: tuple[Any, ...] = (function.__chandle__(), name, str(target))
@@ -267,10 +264,7 @@ def _check_names(name: str, function: tirx.PrimFunc) -> None:
 def state_at(states: Sequence[Replayed], index: int | None) -> Replayed:
     """Return a function after some of the primitives of its schedule; after all for ``None``.
 
-    Raises
-    ------
-    LowerscopeError
-        If its schedule has fewer.
+    Raises `LowerscopeError` if its schedule has fewer.
     """
     last = len(states) - 1
     at = last if index is None else index

@@ -38,13 +38,10 @@ MAX_BYTES = 2**31
 def check(before: Schedule, after: Schedule) -> None:
     """Reject a result that cannot be built or run.
 
-    Raises
-    ------
-    StepFailed
-        If a loop in parallel stands in another, or a vectorized one in another, or values are
-        handed on inside of a vectorized one; if it vectorizes a call or booleans that cannot be; if
-        the parameters of the function have changed; if it reads uninitialised memory, or would take
-        minutes to build or more memory than there is.
+    Raises `StepFailed` if a loop in parallel stands in another, or a vectorized one in another, or
+    values are handed on inside of a vectorized one; if it vectorizes a call or booleans that cannot
+    be; if the parameters of the function have changed; if it reads uninitialised memory, or would
+    take minutes to build or more memory than there is.
     """
     old, new = function_of(before), function_of(after)
     if not _same_interface(old, new):

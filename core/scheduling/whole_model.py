@@ -66,10 +66,7 @@ class Functions:
         begins
             Called with the schedule and each of them, then, and with ``None`` at the end.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is no such function, or TVM cannot schedule it.
+        Raises `LowerscopeError` if there is no such function, or TVM cannot schedule it.
         """
         if function not in self.by_name:
             names = tuple(sorted(self.by_name))

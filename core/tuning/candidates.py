@@ -77,10 +77,7 @@ def replayed(
 ) -> tirx.PrimFunc:
     """Return a function after a history.
 
-    Raises
-    ------
-    StepFailed
-        If TVM or a guard rejects one of its steps.
+    Raises `StepFailed` if TVM or a guard rejects one of its steps.
     """
     sch = Schedule(tvm.IRModule({"main": function}))
     outputs: dict[str | At, tuple[Output, ...]] = dict(first_outputs(sch))

@@ -129,10 +129,7 @@ class Database:
         Where another process adds to it already, traces of this one are not kept. Lines that cannot
         be read, such as one that a killed process leaves, are dropped.
 
-        Raises
-        ------
-        LowerscopeError
-            If one of the files is not text, and thus not TVM's.
+        Raises `LowerscopeError` if one of the files is not text, and thus not TVM's.
         """
         if not self._using.enter_context(adding_traces(self.folder)):
             return meta_schedule.database.MemoryDatabase()

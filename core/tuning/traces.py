@@ -38,10 +38,7 @@ _INLINED, _STAYS = -2, -1
 def written_by_trace(trace: Any, function: tirx.PrimFunc, target: tvm.target.Target) -> Writing:
     """Return the primitives that are equivalent to a trace, and the function after them.
 
-    Raises
-    ------
-    StepFailed
-        If an instruction has no primitive, or a guard rejects one.
+    Raises `StepFailed` if an instruction has no primitive, or a guard rejects one.
     """
     reading = _Reading(Writing(function, target))
     for instruction in trace.insts:
@@ -116,10 +113,7 @@ class _Reading:
 
         -1 and -2 where a drawn loop is none: see `_STAYS` and `_INLINED`.
 
-        Raises
-        ------
-        StepFailed
-            If a later instruction has removed it.
+        Raises `StepFailed` if a later instruction has removed it.
         """
         own = self._known[each]
         if isinstance(own, int):

@@ -57,12 +57,8 @@ class Tuning:
 
         Without trials, the results in the database are returned.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is no such function, or nothing that can be tuned.
-        Cancelled
-            Within a second; `state` has the results until then.
+        Raises `LowerscopeError` if there is no such function, or nothing that can be tuned. Raises
+        `Cancelled` within a second; `state` has the results until then.
         """
         recipe, options = query.recipe, query.options
         self._paused.clear()

@@ -84,10 +84,7 @@ def written_by_rule(
     tuple[str, Writing or None, str]
         The rule, its history, and the reason where none fits.
 
-    Raises
-    ------
-    RuleFailed
-        If the bound is reached, or TVM or a rule cannot read the function.
+    Raises `RuleFailed` if the bound is reached, or TVM or a rule cannot read the function.
     """
     machine = machine_of(target)
     refused = []

@@ -141,10 +141,7 @@ def _one_by_one(region: Any, axes: Sequence[Any], analyzer: Any) -> int:
 def inline_cheap(writing: Writing) -> None:
     """Inline blocks that are cheap, or are read once.
 
-    Raises
-    ------
-    StepFailed
-        If TVM or a guard rejects it.
+    Raises `StepFailed` if TVM or a guard rejects it.
     """
     given = function_of(writing.sch).params
     for name in writing.blocks():

@@ -111,10 +111,7 @@ class Writing:
         forced
             Apply it although it is unsafe by itself: a later step makes up for it.
 
-        Raises
-        ------
-        StepFailed
-            If TVM or a guard rejects it.
+        Raises `StepFailed` if TVM or a guard rejects it.
         """
         self.check()
         block = arguments.get("block") if name == "compute_inline" else None
