@@ -58,7 +58,8 @@ def inner_extent(size: int | None) -> int:
     """
     if size is None:
         return 16
-    for inner in (*_INNER, *range(3, 64, 2)):
+    tried: tuple[int, ...] = (*_INNER, *range(3, 64, 2))
+    for inner in tried:
         if size % inner == 0 and inner < size:
             return inner
     return 16 if size > 16 else size or 1

@@ -185,9 +185,13 @@ def inner_expressions(expression: Any) -> Iterator[Any]:
 
 
 def loads_in(expression: Any) -> Iterator[Any]:
-    """Yield the elements of buffers that an expression reads."""
-    if isinstance(expression, ir.TensorLoad):
-        yield expression
+    """Return the elements of buffers that an expression reads."""
+    return (each for each in nodes_in(expression) if isinstance(each, ir.TensorLoad))
+
+
+def nodes_in(expression: Any) -> Iterator[Any]:
+    """Yield an expression and its subexpressions."""
+    yield expression
     if not isinstance(expression, tirx.Var):
         for inner in inner_expressions(expression):
-            yield from loads_in(inner)
+            yield from nodes_in(inner)

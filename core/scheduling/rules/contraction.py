@@ -8,20 +8,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tvm
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.schedules import At, Reference
+from lowerscope.core.scheduling.annotating import LAYOUT_REWRITE
 from lowerscope.core.scheduling.references import Place
 from lowerscope.core.scheduling.rules.costs import CHEAP
 from lowerscope.core.scheduling.rules.machine import Machine
 from lowerscope.core.scheduling.rules.reading import (
     SPATIAL,
     Contraction,
+    are_same,
     blocks_of,
+    bytes_of,
     contraction_of,
     is_spatial,
+    names_of,
+    reduction_of,
 )
 from lowerscope.core.scheduling.rules.sharing import gather, share_out
 from lowerscope.core.scheduling.rules.writing import Writing
@@ -126,11 +130,6 @@ def tile_of(found: Contraction, machine: Machine, choose: Choose = _usual) -> Ti
     return ranked[choose("tile", range(min(TILES, len(ranked))), 0)][1]
 
 
-def bytes_of(dtype: str) -> int:
-    """Return the size of a value, in bytes."""
-    return max(1, int(tvm.DataType(dtype).bits) // 8)
-
-
 def _lanes(found: Contraction, machine: Machine) -> Iterator[_Lanes]:
     last, most = len(found.spatial) - 1, machine.lanes(found.dtype)
     for axis, extent in enumerate(found.spatial):
@@ -217,19 +216,12 @@ def _worth(found: Contraction, tile: Tile, lanes: _Lanes, machine: Machine) -> f
     return worth
 
 
-PREPROC = "meta_schedule.layout_rewrite_preproc"
-"""Annotation of a block that ``SplitLayoutRewritePreproc`` makes a function of its own."""
-
-
 def leave_out_copies(writing: Writing) -> None:
     """Inline the blocks before the sums that only copy, such as a padding of zero width."""
     found = blocks_of(writing)
-    for place in found[:-1]:
-        if all(is_spatial(each.stmt) for each in found[: found.index(place) + 1]):
-            if not _is_copy(place):
-                continue
-            why = "it copies what can be read where it is"
-            writing.inline(place.name, why)
+    for place in itertools.takewhile(lambda each: is_spatial(each.stmt), found[:-1]):
+        if _is_copy(place):
+            writing.inline(place.name, "it copies what can be read where it is")
 
 
 def _is_copy(place: Place) -> bool:
@@ -238,13 +230,7 @@ def _is_copy(place: Place) -> bool:
     if not isinstance(store, tirx.BufferStore) or not isinstance(store.value, TensorLoad):
         return False
     own = [axis.var for axis in block.iter_vars]
-    return _same(store.indices, own) and _same(store.value.indices, own)
-
-
-def _same(indices: Sequence[Any], axes: Sequence[Any]) -> bool:
-    return len(indices) == len(axes) and all(
-        index.same_as(axis) for index, axis in zip(indices, axes, strict=True)
-    )
+    return are_same(store.indices, own) and are_same(store.value.indices, own)
 
 
 def registers(count: int) -> str:
@@ -307,7 +293,7 @@ def pack(
             "annotate",
             "of constants, that is done once, when the model is built",
             block_or_loop=copy,
-            ann_key=PREPROC,
+            ann_key=LAYOUT_REWRITE,
             ann_val=True,
         )
     elif machine.threads > 1:
@@ -335,13 +321,10 @@ _SHORT = 4
 
 def any_size(writing: Writing, machine: Machine) -> bool:
     """Products and convolutions whose last axis is summed row by row, its sums side by side."""
-    found = blocks_of(writing)
-    names = [each.name for each in found]
-    sums = [each for each in found if not is_spatial(each.stmt)]
-    if len(sums) != 1 or len(set(names)) < len(names) or not _sums_products(sums[0]):
+    found = reduction_of(writing)
+    if found is None or not isinstance(found.store.value, tirx.Add) or len(found.regions) < 2:
         return False
-    block, at = sums[0].name, found.index(sums[0])
-    kinds = [int(axis.iter_type) for axis in sums[0].stmt.iter_vars]
+    block, after, kinds = found.place.name, names_of(found.after), found.kinds
     loops = [writing.inner(block, axis, 0) for axis in range(len(kinds))]
     spatial = [loop for loop, kind in zip(loops, kinds, strict=True) if kind == SPATIAL]
     summed = [loop for loop, kind in zip(loops, kinds, strict=True) if loop and kind != SPATIAL]
@@ -353,14 +336,13 @@ def any_size(writing: Writing, machine: Machine) -> bool:
         (*rows, *summed, row),
         "each factor is multiplied by a whole row: what lies side by side can be vectors",
     )
-    for name in names[at + 1 : -1]:
-        why = "what is done with a sum is done at once"
-        writing.inline(name, why)
-    if rows and at + 1 < len(found):
+    for name in after[:-1]:
+        writing.inline(name, "what is done with a sum is done at once")
+    if rows and after:
         writing.do(
             "reverse_compute_at",
             "what is done with a row is done as soon as its sums are complete",
-            block=At(names[-1]),
+            block=At(after[-1]),
             loop=At(block, loop=len(rows) - 1),
         )
     outer = len(rows)
@@ -374,21 +356,6 @@ def _is_worth_threads(writing: Writing, loops: tuple[At, ...]) -> bool:
     """Return whether there is enough work for threads, as far as it is known."""
     extents = [writing.extent(each) for each in loops]
     return None in extents or math.prod(each or 1 for each in extents) >= WORTH_THREADS
-
-
-def _sums_products(place: Place) -> bool:
-    """Return whether a block adds something to an element for each of its spatial axes."""
-    block: Any = place.stmt
-    store = block.body
-    spatial = [axis.var for axis in block.iter_vars if int(axis.iter_type) == SPATIAL]
-    return (
-        block.init is not None
-        and isinstance(store, tirx.BufferStore)
-        and isinstance(store.value, tirx.Add)
-        and len([each for each in block.reads if not each.source.same_as(store.buffer)]) > 1
-        and len(store.indices) == len(spatial)
-        and all(index.same_as(axis) for index, axis in zip(store.indices, spatial, strict=True))
-    )
 
 
 _ORDERED = 4
@@ -487,9 +454,8 @@ def _order(writing: Writing, found: Contraction, tile: Tile, outer: int) -> None
     """Order the loops of the sums: reduction axes outside, tile axes inside."""
     block = found.block
 
-    def loops(axes: range | list[int]) -> list[At]:
-        every = (writing.inner(block, axis, outer) for axis in axes)
-        return [loop for loop in every if loop is not None]
+    def loops(axes: list[int]) -> list[At]:
+        return writing.inners(block, axes, outer)
 
     count = len(found.spatial)
     reduced = range(count, count + len(found.reduced))

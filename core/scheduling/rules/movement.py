@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.rendering.programs.expression_text import operator_name
 from lowerscope.core.schedules import At, Made
-from lowerscope.core.scheduling.parameters import inner_expressions, known, mentions
+from lowerscope.core.scheduling.parameters import known, mentions, nodes_in
 from lowerscope.core.scheduling.references import function_of
 from lowerscope.core.scheduling.rules.machine import Machine
 from lowerscope.core.scheduling.rules.reading import blocks_of, is_spatial
@@ -107,14 +107,6 @@ def accesses_of(block: Any) -> Accesses | None:
         )
     asked = tuple(any(mentions(each, axis.var) for each in conditions) for axis in axes)
     return Accesses(tuple(reads), asked)
-
-
-def nodes_in(expression: Any) -> Iterator[Any]:
-    """Yield an expression and its subexpressions."""
-    yield expression
-    if not isinstance(expression, tirx.Var):
-        for inner in inner_expressions(expression):
-            yield from nodes_in(inner)
 
 
 def _steps(buffer: Any, indices: Any, axes: Sequence[Any]) -> list[Any]:

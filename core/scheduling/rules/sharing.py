@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from lowerscope.core.schedules import At, Made
 from lowerscope.core.scheduling.rules.machine import Machine
-from lowerscope.core.scheduling.rules.reading import blocks_of
+from lowerscope.core.scheduling.rules.reading import SPATIAL, blocks_of
 from lowerscope.core.scheduling.rules.writing import Writing
 
 
@@ -50,12 +50,9 @@ def threads(writing: Writing, machine: Machine) -> bool:
         return False
     for place in found:
         loops = writing.loops(place.name)
-        spatial = [
-            loop
-            for axis, iter_var in enumerate(place.stmt.iter_vars)
-            if int(iter_var.iter_type) == 0
-            and (loop := writing.inner(place.name, axis, 0)) is not None
-        ]
+        kinds = [int(axis.iter_type) for axis in place.stmt.iter_vars]
+        axes = [axis for axis, kind in enumerate(kinds) if kind == SPATIAL]
+        spatial = writing.inners(place.name, axes, 0)
         sizes = [writing.extent(each) for each in loops]
         # Outer loops on which only output elements depend.
         outer = [loop for loop, own in zip(loops, spatial, strict=False) if loop == own]

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import tvm
 from tvm import sym, tirx
 from tvm.ir.expr import TensorLoad
 
@@ -16,7 +15,13 @@ from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.parameters import known, mentions
 from lowerscope.core.scheduling.references import Place
 from lowerscope.core.scheduling.rules.machine import Machine
-from lowerscope.core.scheduling.rules.reading import REDUCTION, SPATIAL, blocks_of, is_spatial
+from lowerscope.core.scheduling.rules.reading import (
+    REDUCTION,
+    are_same,
+    bytes_of,
+    names_of,
+    reduction_of,
+)
 from lowerscope.core.scheduling.rules.sharing import gather, share_out
 from lowerscope.core.scheduling.rules.writing import Writing
 
@@ -72,50 +77,27 @@ class Window:
 
 def window_of(writing: Writing) -> Window | None:
     """Return the only reduction block of a function, if the later blocks are elementwise in it."""
-    found = blocks_of(writing)
-    names = [each.name for each in found]
-    sums = [each for each in found if not is_spatial(each.stmt)]
-    if len(sums) != 1 or len(set(names)) < len(names):
+    found = reduction_of(writing)
+    if found is None or not found.is_in_order or not found.rank:
         return None
-    block: Any = sums[0].stmt
-    at = found.index(sums[0])
-    axes = list(block.iter_vars)
-    kinds = [int(axis.iter_type) for axis in axes]
-    store = block.body
-    if block.init is None or not isinstance(store, tirx.BufferStore) or kinds != sorted(kinds):
+    extents = [known(axis.dom.extent) for axis in found.axes]
+    reduced = [each for each in extents[found.rank :] if each is not None]
+    is_reduced = set(found.kinds[found.rank :]) == {REDUCTION}
+    if not is_reduced or found.rank + len(reduced) < len(extents):
         return None
-    spatial = [axis for axis in axes if int(axis.iter_type) == SPATIAL]
-    extents = [known(axis.dom.extent) for axis in axes]
-    reduced = [
-        extent
-        for extent, kind in zip(extents, kinds, strict=True)
-        if kind == REDUCTION and extent is not None
-    ]
-    if not spatial or len(spatial) + len(reduced) < len(axes):
+    if not all(_goes_along(each, found.store.buffer, found.rank) for each in found.after):
         return None
-    if not _is_at(store.indices, spatial):
-        return None
-    if not all(_goes_along(each, store.buffer, len(spatial)) for each in found[at + 1 :]):
-        return None
-    regions = [each for each in block.reads if not each.source.same_as(store.buffer)]
-    reads = tuple(
-        tuple(
-            frozenset(number for number, axis in enumerate(axes) if mentions(each.min, axis.var))
-            for each in region.region
-        )
-        for region in regions
-    )
-    pads = tuple(each.name for each in found[:at] if is_pad(each.stmt))
+    row = found.axes[found.rank - 1].var
     return Window(
-        block=names[at],
-        spatial=tuple(extents[: len(spatial)]),
+        block=found.place.name,
+        spatial=tuple(extents[: found.rank]),
         reduced=tuple(reduced),
-        reads=reads,
-        is_strided=any(_is_strided(each, spatial[-1].var) for each in regions),
-        dtype=str(store.buffer.dtype),
-        pads=pads,
-        before=tuple(each for each in names[:at] if each not in pads),
-        after=tuple(names[at + 1 :]),
+        reads=found.reads,
+        is_strided=any(_is_strided(each, row) for each in found.regions),
+        dtype=str(found.store.buffer.dtype),
+        pads=names_of([each for each in found.before if is_pad(each.stmt)]),
+        before=names_of([each for each in found.before if not is_pad(each.stmt)]),
+        after=names_of(found.after),
     )
 
 
@@ -125,12 +107,6 @@ def _is_strided(region: Any, row: Any) -> bool:
         return any(mentions(each.min, row) for each in region.region)
     found = sym.detect_linear_equation(last, [row])
     return len(found) == 0 or known(found[0]) != 1
-
-
-def _is_at(indices: Any, axes: list[Any]) -> bool:
-    return len(indices) == len(axes) and all(
-        index.same_as(axis.var) for index, axis in zip(indices, axes, strict=True)
-    )
 
 
 def _goes_along(place: Place, reduced: Any, rank: int) -> bool:
@@ -144,10 +120,7 @@ def _goes_along(place: Place, reduced: Any, rank: int) -> bool:
         for region in block.reads
         if region.source.same_as(reduced)
     ]
-    return all(
-        all(index.same_as(var) for index, var in zip(each, variables, strict=True))
-        for each in [*places, list(block.body.indices)]
-    )
+    return all(are_same(each, variables) for each in [*places, block.body.indices])
 
 
 def is_pad(block: Any) -> bool:
@@ -274,7 +247,7 @@ def _rows(writing: Writing, found: Window, width: int, filters: int, machine: Ma
         # With several filters and several rows, LLVM leaves the sums in memory: half as fast.
         return 1
     each = -(-width // machine.lanes(found.dtype))
-    size = _bytes(found.dtype)
+    size = bytes_of(found.dtype)
     room = min(
         (machine.registers - _SPARE) // each,
         (_STACK - 1) // (width * size),
@@ -291,11 +264,7 @@ def _plane(writing: Writing, block: str) -> int | None:
     sizes = [known(each) for each in buffer.shape[-2:]]
     if len(sizes) < 2 or any(each is None for each in sizes):
         return None
-    return math.prod(each or 1 for each in sizes) * _bytes(str(buffer.dtype))
-
-
-def _bytes(dtype: str) -> int:
-    return max(1, int(tvm.DataType(dtype).bits) // 8)
+    return math.prod(each or 1 for each in sizes) * bytes_of(str(buffer.dtype))
 
 
 def _cut_planes(writing: Writing, last: str, found: Window) -> None:
@@ -378,16 +347,8 @@ def _order(writing: Writing, found: Window, width: int, depth: int, filters: int
     """Order the loops of the reduction: over the window outside, over the tile inside."""
     block = found.block
     count = len(found.spatial)
-    window = [
-        loop
-        for axis in range(count, count + len(found.reduced))
-        if (loop := writing.inner(block, axis, depth)) is not None
-    ]
-    tile = [
-        loop
-        for axis in range(max(0, count - (3 if filters > 1 else 2)), count)
-        if (loop := writing.inner(block, axis, depth)) is not None
-    ]
+    window = writing.inners(block, range(count, count + len(found.reduced)), depth)
+    tile = writing.inners(block, range(max(0, count - (3 if filters > 1 else 2)), count), depth)
     if window and tile:
         writing.reorder((*window, *tile), "for each place in the window, all rows of the tile")
     places = [At(block, loop=depth + each) for each in range(len(window) + len(tile))]
@@ -509,11 +470,7 @@ def _write_planes(writing: Writing, found: Window, machine: Machine) -> bool:
     writing.compute_at(found.block, last, at, "they are reduced just before they are finished")
     writing.keep_local(found.block, "what is reduced stays in a register until then")
     rank = len(found.spatial)
-    window = [
-        loop
-        for axis in range(rank, rank + len(found.reduced))
-        if (loop := writing.inner(found.block, axis, at + 1)) is not None
-    ]
+    window = writing.inners(found.block, range(rank, rank + len(found.reduced)), at + 1)
     lane = writing.inner(found.block, rank - 3, at + 1)
     if lane is None:
         return False

@@ -184,6 +184,11 @@ class Writing:
         depth = max(self._bound(block, axis), default=-1)
         return At(block, loop=depth) if depth >= below else None
 
+    def inners(self, block: str, axes: Iterable[int], below: int) -> list[At]:
+        """Return the innermost loops of several axes, see `inner`, of those that have one."""
+        loops = (self.inner(block, axis, below) for axis in axes)
+        return [loop for loop in loops if loop is not None]
+
     def outer(self, block: str, axis: int) -> At | None:
         """Return the outermost loop that an axis of a block is bound to; ``None`` for none."""
         depth = min(self._bound(block, axis), default=None)
