@@ -35,8 +35,6 @@ class Applied:
     ----------
     sch
         The schedule after it; the one before is unchanged.
-    outputs
-        Its results, in the order of `Made.output`.
     title
         Its effect in words: ``split k into 4 × 32``.
     """
@@ -56,6 +54,8 @@ def apply(
 ) -> Applied:
     """Apply `primitive` to a copy of `sch`.
 
+    Raises `StepFailed` if TVM or a guard rejects it.
+
     Parameters
     ----------
     sch
@@ -63,10 +63,8 @@ def apply(
     outputs
         Results of the earlier steps, by their ids.
     absent
-        Why a step that is not in `outputs` is not, such as ``"step 2, which made this, is
-        off"``, by its id.
-
-    Raises `StepFailed` if TVM or a guard rejects it.
+        Why a step that is not in `outputs` is not, such as ``"step 2, which made this, is off"``,
+        by its id.
     """
     entry = entry_of(primitive.name)
     arguments = given(entry, primitive)
@@ -114,10 +112,7 @@ def title_of(
 ) -> str:
     """Return the description of a step, with loops, blocks and buffers by their names.
 
-    Parameters
-    ----------
-    sch, values
-        The schedule before the step, and its arguments as TVM takes them.
+    `sch` and `values`: the schedule before the step, and its arguments as TVM takes them.
     """
     return entry.title.format(
         **{
@@ -130,10 +125,7 @@ def title_of(
 def title_unresolved(primitive: Primitive, names: Mapping[Reference, str]) -> str:
     """Return the description of a step that was not applied.
 
-    Parameters
-    ----------
-    names
-        Of the loops and blocks that it works on, as far as they exist.
+    `names`: of the loops and blocks that it works on, as far as they exist.
     """
     entry = entry_of(primitive.name)
     arguments = given(entry, primitive)

@@ -35,10 +35,7 @@ def sizes_at_calls(
 
     Shapes that depend on values, and are computed at run time, are not known.
 
-    Parameters
-    ----------
-    shapes
-        Of the arguments of ``main``; ``None`` for what has none.
+    `shapes`: of the arguments of ``main``; ``None`` for what has none.
     """
     calls = _Calls(module)
     calls.go_into("main", shapes)
@@ -167,12 +164,8 @@ class AtSizes:
 def at_sizes(function: tirx.PrimFunc, given: Given | None) -> AtSizes:
     """Return a function at the size at which it is called.
 
-    Parameters
-    ----------
-    given
-        The arguments of its call; ``None`` where they are not known.
-
-    Raises `LowerscopeError` if they are needed and not known, or are not what the function takes.
+    `given`: the arguments of its call; ``None`` where they are not known. Raises `LowerscopeError`
+    if they are needed and not known, or are not what the function takes.
     """
     if not is_symbolic(function):
         return AtSizes(function, function)

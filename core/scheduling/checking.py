@@ -45,8 +45,6 @@ class Reference:
 
     Attributes
     ----------
-    parameters
-        Its buffers.
     inputs
         Its arguments; ``None`` for those that it only writes.
     outputs
@@ -97,13 +95,9 @@ def reference_of(
 
     Where results are not finite for normally distributed values, positive ones are drawn.
 
-    Parameters
-    ----------
-    compiler
-        Compiles a function to be called with tensors of this machine.
-
-    Raises `LowerscopeError` if it cannot be compiled or run alone. Raises `TookTooLong` if it takes
-    longer than there is time.
+    `compiler`: compiles a function to be called with tensors of this machine. Raises
+    `LowerscopeError` if it cannot be compiled or run alone. Raises `TookTooLong` if it takes longer
+    than there is time.
     """
     function, parameters = sized.static, static_parameters(sized.static)
     compiled = limit.run(lambda: compiler(sized.function, target))
@@ -325,12 +319,7 @@ class Limit:
 
     It runs in a thread of its own, which is left running where it takes too long.
 
-    Parameters
-    ----------
-    seconds
-        Seconds from now on.
-    threads
-        Threads that TVM uses; its thread pools belong to the calling threads.
+    `threads`: threads that TVM uses; its thread pools belong to the calling threads.
     """
 
     def __init__(self, seconds: float, threads: int, progress: Progress) -> None:
@@ -374,12 +363,7 @@ def check(
 ) -> Checked:
     """Return whether a scheduled function computes the same as its reference.
 
-    Parameters
-    ----------
-    reference
-        Returns the reference, computed or cached.
-    limit, seconds
-        The time for all of it.
+    `reference`: returns the reference, computed or cached.
     """
     unscheduled = "the unscheduled function"
     try:

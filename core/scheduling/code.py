@@ -37,10 +37,6 @@ class Code:
 
     Attributes
     ----------
-    lines
-        Lines of the program.
-    last
-        The call of the last primitive.
     made
         The variables that hold the results of primitives, by their ids.
     known
@@ -57,13 +53,9 @@ class Code:
     ) -> tuple[Code, Variables]:
         """Return the program with lines that fetch the loops and blocks of a primitive by place.
 
-        Parameters
-        ----------
-        sch
-            The schedule that the primitive is going to be applied to; it knows the loops and blocks
-            that are fetched from then on.
-        outputs
-            Results of the steps so far, with the loops and blocks before the first primitive.
+        `sch`: the schedule that the primitive is going to be applied to; it knows the loops and
+        blocks that are fetched from then on. `outputs`: results of the steps so far, with the loops
+        and blocks before the first primitive.
         """
         code, variables = self, dict[Reference, str]()
         found: Sequence[Place] = ()
@@ -87,15 +79,7 @@ class Code:
         sch: s_tir.Schedule,
         outputs: tuple[Output, ...],
     ) -> Code:
-        """Return the program with the call of a primitive that was applied, and its results.
-
-        Parameters
-        ----------
-        variables
-            See `fetching`.
-        sch
-            The schedule after it.
-        """
+        """Return the program with the call of a primitive that was applied, and its results."""
         code, names = self._named(outputs)
         call = _call(_decided(primitive, sch), variables, names, sch.trace.insts[-1])
         return replace(
@@ -107,13 +91,7 @@ class Code:
         return replace(self, lines=(*self.lines, comment(remark)))
 
     def _holding(self, index: int, found: Sequence[Place], sch: s_tir.Schedule) -> tuple[Code, str]:
-        """Return the variable that holds a loop or block, and the program that fetches it.
-
-        Parameters
-        ----------
-        index, found
-            Of it among the places of the function.
-        """
+        """Return the variable that holds a loop or block, and the program that fetches it."""
         stmt = found[index].stmt
         for name, output in self.known:
             if isinstance(output, LoopRV | SBlockRV) and stmt.same_as(stmt_of(sch, output)):

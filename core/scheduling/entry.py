@@ -44,12 +44,6 @@ class Site:
 
     Attributes
     ----------
-    sch
-        The schedule of the function; it is not changed.
-    target
-        The target of the function.
-    found
-        Its loops and blocks.
     named
         The reference to each, in the order of `found`.
     outputs
@@ -145,12 +139,8 @@ class Call:
     ----------
     sch
         A copy of the schedule, which it is applied to.
-    target
-        The target of the function.
     values
         The arguments as TVM takes them.
-    forced
-        `Primitive.forced`.
     """
 
     sch: Schedule
@@ -191,24 +181,14 @@ class Entry:
     ----------
     name
         Name of the method of ``tvm.s_tir.Schedule``.
-    group
-        Its heading in the menu.
     title
         Description of a step, with its arguments in braces.
     offer
         Its short description in the menu.
-    parameters
-        Its arguments, by TVM's names.
-    candidates
-        See `Candidates`.
-    guard
-        See `Guard`.
     starred
         The argument whose members TVM takes as positional arguments.
     converted
         Converts arguments to TVM's values whose meaning depends on other arguments.
-    texts
-        Formatters of arguments in Python that are not written as they are: see `Text`.
     many
         Whether it returns a list; otherwise one result, or none.
     draws

@@ -40,15 +40,7 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True)
 class IndexMap:
-    """A parsed index map.
-
-    Attributes
-    ----------
-    axes
-        The names of the axes.
-    indices
-        The new indices, as parsed.
-    """
+    """A parsed index map."""
 
     axes: tuple[str, ...]
     indices: tuple[ast.expr, ...]
@@ -213,16 +205,8 @@ def block_axes(block: Any) -> tuple[str, ...]:
 def as_tvm(index_map: IndexMap, extents: Sequence[Any], what: str, dtype: str) -> tirx.IndexMap:
     """Return a map as TVM's object.
 
-    Parameters
-    ----------
-    extents
-        Extents of the axes that it must have.
-    what
-        Whose axes, for the message.
-    dtype
-        Of indices.
-
-    Raises `StepFailed` if it has another number of axes, or its indices do not fit into 31 bits.
+    `what`: whose axes, for the message. Raises `StepFailed` if it has another number of axes, or
+    its indices do not fit into 31 bits.
     """
     if len(index_map.axes) != len(extents):
         raise StepFailed(f"{what} has {len(extents)} axes, and the map {len(index_map.axes)}")

@@ -72,12 +72,7 @@ def compile_alone(function: tirx.PrimFunc, target: tvm.target.Target) -> Compile
 class Guarded:
     """A tensor with marked bytes on both sides, which show out-of-bounds writes.
 
-    Attributes
-    ----------
-    tensor
-        For torch.
-    argument
-        The same memory for TVM.
+    `argument`: the same memory for TVM.
     """
 
     def __init__(self, value: torch.Tensor) -> None:
@@ -131,11 +126,7 @@ def draw(
     integers are indices, they are drawn from 0 to the largest value with all indices in bounds;
     where it divides by them, they are positive.
 
-    Parameters
-    ----------
-    positive
-        Draw floating-point numbers from 0.5 to 1.5 instead, for roots and logarithms.
-
+    `positive`: draw floating-point numbers from 0.5 to 1.5 instead, for roots and logarithms.
     Raises `LowerscopeError` if torch has no such dtype.
     """
     generator = torch.Generator().manual_seed(seed)
@@ -236,12 +227,8 @@ def time_alone(sized: AtSizes, target: tvm.target.Target, seed: int, progress: P
 def repeated(measure: Callable[[int], float], check: Callable[[], None]) -> list[float]:
     """Return the times of a call in seconds, as many as `BUDGET` allows.
 
-    Parameters
-    ----------
-    measure
-        Returns the mean time of a number of consecutive calls.
-    check
-        Called between measurements; may raise to cancel.
+    `measure`: returns the mean time of a number of consecutive calls. `check`: called between
+    measurements; may raise to cancel.
     """
     first = measure(1)
     check()

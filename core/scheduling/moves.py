@@ -47,21 +47,8 @@ def moves(
 ) -> tuple[Move, ...]:
     """Return the primitives for the selection, legal or not, with the reason.
 
-    Parameters
-    ----------
-    sch
-        The function alone in its module; it is not changed.
-    chosen
-        The selected loops and blocks, in the order in which they were selected.
-    outputs
-        Results of the steps so far, by their ids.
-    step
-        Id of the primitives that it returns.
-
-    Returns
-    -------
-    tuple of Move
-        In the order of `PRIMITIVES`; those for another kind of selection are left out.
+    `sch`: the function alone in its module; it is not changed. `step`: id of the primitives that it
+    returns. In the order of `PRIMITIVES`; those for another kind of selection are left out.
     """
     site = _site(sch, chosen, outputs, target)
     return tuple(
@@ -218,14 +205,7 @@ _SECTION = re.compile(
 class HelpText:
     """Help on a primitive.
 
-    Attributes
-    ----------
-    help
-        A sentence or two.
-    before, after
-        The loops of an example, in TVMScript; empty without one.
-    call
-        The call that was applied to it.
+    `before` and `after`: the loops of an example, in TVMScript; empty without one.
     """
 
     help: str

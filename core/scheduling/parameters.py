@@ -38,14 +38,10 @@ class Parameter:
 
     Attributes
     ----------
-    name, dtype
-        As in the script.
     shape
         Extents; ``None`` where one is symbolic.
     role
         ``"both"`` is read before it is written.
-    buffer
-        The variable.
     loads, stores
         Number of reads and writes of its elements in one call; infinite where an extent is
         symbolic, 0 where that cannot be determined.

@@ -248,15 +248,9 @@ def check_schedules(
 ) -> None:
     """Reject schedules that do not fit a module.
 
-    Parameters
-    ----------
-    structures
-        The structural hashes of its functions, by name.
-    where
-        Where the schedules come from.
-
-    Raises `LowerscopeError` if one fits no function, or has an unknown primitive, or an argument
-    that is unknown or of another type.
+    `structures`: the structural hashes of its functions, by name. Raises `LowerscopeError` if one
+    fits no function, or has an unknown primitive, or an argument that is unknown or of another
+    type.
     """
     for schedule in schedules:
         if not any(fits(schedule, *each) for each in structures.items()):

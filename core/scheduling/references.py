@@ -131,13 +131,8 @@ def resolve(
 ) -> Output:
     """Return the loop, block or number of a schedule that `reference` names.
 
-    Parameters
-    ----------
-    absent
-        Reasons why steps are not in `outputs`, such as ``"step 2, which made this, is off"``, by
-        their ids.
-
-    Raises `StepFailed` if there is no such loop or block, or no longer.
+    `absent`: reasons why steps are not in `outputs`, such as ``"step 2, which made this, is off"``,
+    by their ids. Raises `StepFailed` if there is no such loop or block, or no longer.
     """
     if isinstance(reference, At):
         return _first(sch, reference, outputs) if reference.first else _at(sch, reference)

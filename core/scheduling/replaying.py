@@ -60,23 +60,15 @@ class Replayed:
 
     Attributes
     ----------
-    name
-        Of the function.
     base
         The function before all of them.
     sch
         The schedule, on a module that holds the function alone. It is copied to go on, and never
         changed.
-    number
-        Unique number of the state.
     outputs
         Loops and blocks from before the primitives, and the results of these.
     absent
         Reason why a primitive has no results, by its id: ``"step 2, which made this, is off"``.
-    steps
-        A record of each primitive.
-    code
-        The applied primitives, as Python.
     """
 
     name: str
@@ -120,13 +112,7 @@ class Replayed:
 
 
 class Replays:
-    """LRU cache of functions after the first primitives of schedules.
-
-    Parameters
-    ----------
-    limit
-        Maximum number of cached states.
-    """
+    """LRU cache of functions after the first primitives of schedules."""
 
     def __init__(self, limit: int = KEPT) -> None:
         self._limit = limit
@@ -148,14 +134,9 @@ class Replays:
 
         A primitive that cannot be applied changes nothing, and its step says why.
 
-        Parameters
-        ----------
-        check
-            Called before each primitive that has to be applied; may raise to cancel.
-        begins
-            Called then with each primitive that is on.
-
-        Raises `LowerscopeError` if TVM cannot schedule the function.
+        `check`: called before each primitive that has to be applied; may raise to cancel. `begins`:
+        called then with each primitive that is on. Raises `LowerscopeError` if TVM cannot schedule
+        the function.
         """
         with self._lock:
             key: tuple[Any, ...] = (function.__chandle__(), name, str(target))
@@ -329,11 +310,8 @@ def can_be_copied(sch: Schedule) -> bool:
 def renewed(sch: Schedule, name: str) -> tuple[Schedule, Callable[[Output], Output]]:
     """Return a new schedule of a function in its present state.
 
-    Returns
-    -------
-    tuple[Schedule, Callable[[Output], Output]]
-        It, and a map from the loops, blocks and numbers of the old schedule to its own; those that
-        are gone from the old one are unknown to both.
+    Returns it, and a map from the loops, blocks and numbers of the old schedule to its own; those
+    that are gone from the old one are unknown to both.
     """
     fresh = Schedule(sch.mod)
     fresh.work_on(name)

@@ -24,14 +24,8 @@ def loop_tree(
 ) -> tuple[LoopNode, ...]:
     """Return the loops and blocks of a function in the order of its script.
 
-    Parameters
-    ----------
-    parts
-        The loops and blocks.
-    script
-        That of the function, whose spans have the ids of the parts.
-    named
-        The references to them, by ``For`` and ``SBlock``.
+    `script`: that of the function, whose spans have the ids of the parts. `named`: the references
+    to them, by ``For`` and ``SBlock``.
     """
     headers = {span.entity: span.first for span in script.spans}
     lines = script.text.split("\n")
@@ -123,12 +117,7 @@ Role = Literal["input", "output", "intermediate"]
 def buffers_of(function: Any, parts: Sequence[Part], script: TextRecord) -> tuple[BufferNode, ...]:
     """Return the buffers of a function: its parameters, then those that its blocks allocate.
 
-    Parameters
-    ----------
-    parts
-        Its loops and blocks.
-    script
-        That of the function, which has the names of its buffers.
+    `script`: that of the function, which has the names of its buffers.
     """
     parameters = [each for each in function.params if is_buffer_var(each)]
     blocks = [part.statement for part in parts if part.kind == "block"]

@@ -57,16 +57,9 @@ class Functions:
     ) -> list[Replayed]:
         """Return a function before its schedule, and after each primitive of it.
 
-        Parameters
-        ----------
-        schedules
-            Those of all functions.
-        check
-            Called before each primitive that has to be applied; may raise to cancel.
-        begins
-            Called with the schedule and each of them, then, and with ``None`` at the end.
-
-        Raises `LowerscopeError` if there is no such function, or TVM cannot schedule it.
+        `check`: called before each primitive that has to be applied; may raise to cancel. `begins`:
+        called with the schedule and each of them, then, and with ``None`` at the end. Raises
+        `LowerscopeError` if there is no such function, or TVM cannot schedule it.
         """
         if function not in self.by_name:
             names = tuple(sorted(self.by_name))
@@ -114,15 +107,7 @@ Tuned = Callable[[tirx.PrimFunc], tuple[Primitive, ...] | None]
 class WholeModel:
     """Application of schedules in the steps of one recipe, each to a function once.
 
-    Parameters
-    ----------
-    schedules, replays, target, check, begins
-        See `Functions.states`.
-
-    Attributes
-    ----------
-    applied
-        Of each module, in order: the schedules of its functions.
+    `applied`: of each module, in order: the schedules of its functions.
     """
 
     def __init__(
@@ -181,25 +166,14 @@ class WholeModel:
     def apply_rules(self, module: tvm.IRModule, seconds: float = RULE_SECONDS) -> tvm.IRModule:
         """Return a module whose functions are scheduled by rules, except those with a schedule.
 
-        Parameters
-        ----------
-        seconds
-            Bound on the time for each function; `notes` name those that reach it.
+        `seconds`: bound on the time for each function; `notes` name those that reach it.
         """
         return self._by(module, lambda function, name: self._ruled(function, name, seconds))
 
     def apply_tuned(
         self, tuned: Tuned, module: tvm.IRModule, seconds: float = RULE_SECONDS
     ) -> tvm.IRModule:
-        """Return a module scheduled by tuning results, and by rules where there are none.
-
-        Parameters
-        ----------
-        tuned
-            Returns the best history of a function, if it was tuned.
-        seconds
-            See `apply_rules`.
-        """
+        """Return a module scheduled by tuning results, and by rules where there are none."""
 
         def steps(function: tirx.PrimFunc, name: str) -> tuple[Primitive, ...]:
             found = tuned(function)

@@ -18,14 +18,8 @@ from lowerscope.core.scheduling.parameters import parameters_of
 def work_of(function: tirx.PrimFunc, calls: int, at: str = "") -> Work:
     """Return the work of one call of a function.
 
-    Parameters
-    ----------
-    function
-        Before it is scheduled: a schedule may compute something twice, or elsewhere.
-    calls
-        Of it, in one run of the model.
-    at
-        The size, of a function with symbolic extents.
+    `function`: before it is scheduled: a schedule may compute something twice, or elsewhere. `at`:
+    the size, of a function with symbolic extents.
     """
     flops, read, written = flops_of(function), None, None
     parameters = parameters_of(function)
@@ -107,10 +101,7 @@ def flops_of(function: Any) -> float | None:
     arithmetic of indices are none. Of two branches, the longer one counts. The initialisation of a
     block is counted once per reduction.
 
-    Returns
-    -------
-    float or None
-        ``None`` where an extent is symbolic, or the function calls code outside of it.
+    ``None`` where an extent is symbolic, or the function calls code outside of it.
     """
     try:
         return _in_statement(function.body)

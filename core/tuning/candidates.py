@@ -49,8 +49,6 @@ class Proposal:
 
     Attributes
     ----------
-    writing
-        Its history, and the function after it.
     decisions
         Of a rule; ``None`` where it is of TVM's search.
     drawn
@@ -99,13 +97,7 @@ class Source(Protocol):
 
 
 class RuleSource:
-    """Variation of the choices of a rule.
-
-    Parameters
-    ----------
-    tried
-        Earlier measurements.
-    """
+    """Variation of the choices of a rule."""
 
     def __init__(
         self,
@@ -188,15 +180,7 @@ def _key(decisions: Mapping[str, int]) -> frozenset[tuple[str, int]]:
 
 
 class TraceSource:
-    """TVM's own search.
-
-    Parameters
-    ----------
-    threads
-        That the function is run with.
-    database
-        The database with the earlier traces.
-    """
+    """TVM's own search."""
 
     def __init__(
         self,
@@ -288,13 +272,7 @@ def with_cores(target: tvm.target.Target, threads: int) -> tvm.target.Target:
 
 
 class Search:
-    """All candidates of one function.
-
-    Parameters
-    ----------
-    tried
-        Earlier measurements of rules' candidates.
-    """
+    """All candidates of one function."""
 
     def __init__(
         self,

@@ -47,8 +47,6 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    function
-        Its name, when it was tuned.
     unscheduled, by_rules, torch
         Seconds of a call; ``None`` where it is not known.
     best, primitives
@@ -77,14 +75,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 class Database:
     """The functions that were tuned for one target with one number of threads.
 
-    Parameters
-    ----------
-    target
-        The target that they are compiled for.
-    threads
-        Number of threads that they are run with.
-    where
-        The machine that they were measured on: ``host:port key`` of a tracker; empty for this one.
+    `where`: the machine that they were measured on: ``host:port key`` of a tracker; empty for this
+    one.
     """
 
     def __init__(self, target: tvm.target.Target, threads: int, where: str = "") -> None:

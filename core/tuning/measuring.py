@@ -41,14 +41,8 @@ class Subject(msgspec.Struct, frozen=True, tag=True):
     ----------
     number
         Unique among all subjects; one that the process knows already is not run again.
-    base
-        Before it is scheduled.
     target
         As JSON.
-    seed
-        Of its inputs.
-    threads
-        Number of threads that it is run with.
     seconds
         Time limit of its run; without a result by then, nothing is checked.
     """
@@ -159,14 +153,7 @@ class Measurer(Protocol):
 class LocalMeasurer:
     """Measures on this machine, in a process that is restarted after a crash.
 
-    Parameters
-    ----------
-    check
-        Called repeatedly while it waits; may raise to cancel.
-    patience
-        See `PATIENCE`.
-    words
-        Further arguments of the process: see `measuring_process`.
+    `check`: called repeatedly while it waits; may raise to cancel.
     """
 
     def __init__(

@@ -111,10 +111,7 @@ def _exactly(source: int, size: int) -> bytes:
 class Bench:
     """Compiles, times and checks the candidates of functions.
 
-    Attributes
-    ----------
-    is_here
-        Whether they are timed on this machine.
+    `is_here`: whether they are timed on this machine.
     """
 
     is_here = True
@@ -260,12 +257,7 @@ class Bench:
 def shortest(call: Callable[[int], float], best: float | None) -> float:
     """Return the shortest time of a call, in seconds.
 
-    Parameters
-    ----------
-    call
-        Returns the mean time of a number of calls.
-    best
-        A time; a function that takes several times as long is not called often.
+    `best`: a time; a function that takes several times as long is not called often.
     """
     call(1)
     first = min(call(1), call(1))

@@ -51,15 +51,8 @@ class Task:
         Before it is scheduled.
     given
         The arguments of its call in the model, if it has symbolic extents.
-    record
-        Its names, calls and time of torch.
     kept
         Its entry in the database; ``None`` for none, or to ignore it.
-
-    Attributes
-    ----------
-    record
-        Its progress, to be shown.
     """
 
     def __init__(
@@ -170,13 +163,7 @@ class Task:
             self._show(state="stopped" if self.wants_more else "done")
 
     def step(self, clock: Callable[[], float]) -> None:
-        """Measure one candidate more.
-
-        Parameters
-        ----------
-        clock
-            Returns the seconds since the tuning began.
-        """
+        """Measure one candidate more."""
         self._show(state="tuning")
         if not self._begun:
             self._begin()

@@ -50,11 +50,8 @@ def by_rule(
 ) -> ByRule:
     """Schedule a function by the first rule that fits it and has no step rejected.
 
-    Parameters
-    ----------
-    seconds
-        Bound on the time that all rules may take. The function keeps its loops where one of them
-        reaches it.
+    `seconds`: bound on the time that all rules may take. The function keeps its loops where one of
+    them reaches it.
     """
     try:
         rule, writing, reason = written_by_rule(function, target, {}, seconds)
@@ -72,19 +69,8 @@ def written_by_rule(
 ) -> tuple[str, Writing | None, str]:
     """Schedule a function in the same way, with other decisions than the usual ones.
 
-    Parameters
-    ----------
-    decisions
-        See `Writing`.
-    seconds
-        See `by_rule`.
-
-    Returns
-    -------
-    tuple[str, Writing or None, str]
-        The rule, its history, and the reason where none fits.
-
-    Raises `RuleFailed` if the bound is reached, or TVM or a rule cannot read the function.
+    The rule, its history, and the reason where none fits. Raises `RuleFailed` if the bound is
+    reached, or TVM or a rule cannot read the function.
     """
     machine = machine_of(target)
     refused = []

@@ -111,10 +111,7 @@ class _Lanes:
 def tile_of(found: Contraction, machine: Machine, choose: Choose = _usual) -> Tile | None:
     """Return the tile of a contraction; ``None`` where no axis can be in the lanes.
 
-    Parameters
-    ----------
-    choose
-        May decide on another one of those with the best estimates.
+    `choose`: may decide on another one of those with the best estimates.
     """
     ranked: list[tuple[tuple[float, int, int], Tile]] = []
     for lanes in _lanes(found, machine):
@@ -260,12 +257,8 @@ def pack(
 ) -> None:
     """Change the layout of the registers' input to the order in which they are filled.
 
-    Parameters
-    ----------
-    filled
-        The block that pads it to whole tiles, whose result gets the layout; empty for none.
-    free
-        Whether that can be done when the model is built.
+    `filled`: the block that pads it to whole tiles, whose result gets the layout; empty for none.
+    `free`: whether that can be done when the model is built.
     """
     read = tile.packed
     copy: Reference = At(filled)

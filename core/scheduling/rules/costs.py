@@ -46,13 +46,6 @@ def can_be_inlined(found: Sequence[Place], name: str) -> bool:
     """Return whether a block can be inlined into its readers.
 
     They must stay short with it, and the guard of ``compute_inline`` must accept it.
-
-    Parameters
-    ----------
-    found
-        The loops and blocks of the function.
-    name
-        Of the block.
     """
     block = next(each.stmt for each in found if each.is_block and each.name == name)
     if not block.writes or negated_in(found, block):

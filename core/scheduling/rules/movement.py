@@ -46,12 +46,7 @@ class Access:
 class Accesses:
     """All reads of a block, and the axes in its conditions.
 
-    Attributes
-    ----------
-    reads
-        In the order of the script.
-    asked
-        For each axis, whether it stands in a condition.
+    `asked`: for each axis, whether it stands in a condition.
     """
 
     reads: tuple[Access, ...]
@@ -60,10 +55,7 @@ class Accesses:
     def row(self, extents: Sequence[int | None]) -> int:
         """Return the number of last axes that are one row in all that is read; 0 for none.
 
-        Parameters
-        ----------
-        extents
-            Of the axes; ``None`` for one that is symbolic, which is in no row.
+        `extents`: of the axes; ``None`` for one that is symbolic, which is in no row.
         """
         count = 0
         kinds: tuple[bool, ...] | None = None
@@ -168,10 +160,7 @@ def elementwise(writing: Writing, machine: Machine) -> bool:
 def inline_producers(writing: Writing, *, to_one: bool = False) -> bool:
     """Inline intermediate blocks; return whether all blocks are elementwise.
 
-    Parameters
-    ----------
-    to_one
-        Stop, and return ``False``, where more than one block remains.
+    `to_one`: stop, and return ``False``, where more than one block remains.
     """
     found = blocks_of(writing)
     if not found or len({each.name for each in found}) < len(found):

@@ -31,8 +31,6 @@ class Contraction:
 
     Attributes
     ----------
-    block
-        Its name.
     spatial, reduced
         Extents of its axes; the spatial ones are the indices of its output, in order.
     reads
@@ -45,10 +43,6 @@ class Contraction:
     free
         Whether each of the two is an argument whose layout may change when the model is built: a
         constant.
-    dtype
-        Dtype of the summands.
-    before, after
-        Names of the other blocks.
     finishing
         Estimated number of operations on a complete sum.
     """

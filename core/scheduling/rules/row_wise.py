@@ -34,12 +34,8 @@ class Stage:
 
     Attributes
     ----------
-    name
-        Of the block.
     extents
         Of its axes, those of a reduction last; ``None`` for an unknown one.
-    spatial
-        Number of spatial axes.
     near
         The axis along which its reads are contiguous; -1 for none.
     dtype

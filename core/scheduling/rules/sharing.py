@@ -14,12 +14,7 @@ from lowerscope.core.scheduling.rules.writing import Writing
 def gather(writing: Writing, block: str, after: Sequence[str]) -> str:
     """Leave one block behind a reduction, by inlining or a cache, and return its name.
 
-    Parameters
-    ----------
-    block
-        The block that reduces.
-    after
-        Those that are computed from its result, the last one last.
+    `after`: those that are computed from its result, the last one last.
     """
     if not after:
         writing.do(

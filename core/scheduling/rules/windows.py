@@ -32,22 +32,14 @@ class Window:
 
     Attributes
     ----------
-    block
-        Its name.
     spatial
         Extents of the axes of its output, in order; ``None`` for one that is symbolic.
-    reduced
-        Extents of the axes that are reduced.
     reads
         For each buffer that it reads, for each of its indices, the numbers of the axes in it.
     is_strided
         Whether adjacent outputs in a row read elements that are not adjacent.
-    dtype
-        Dtype of the output.
     pads
         Names of the blocks before it that pad what it reads.
-    before, after
-        Names of the other blocks.
     """
 
     block: str

@@ -46,10 +46,7 @@ class Choice:
 class Writing:
     """Primitives so far, the choices behind them, and the function after them.
 
-    Parameters
-    ----------
-    decisions
-        Values for the choices of a rule, by their names, in place of the usual ones.
+    `decisions`: values for the choices of a rule, by their names, in place of the usual ones.
     """
 
     def __init__(
@@ -69,10 +66,8 @@ class Writing:
     def again(self, decisions: Mapping[str, int], deadline: float) -> Writing:
         """Return an empty history, for another rule.
 
-        Parameters
-        ----------
-        deadline
-            Deadline of that rule, by `time.thread_time`: methods raise `OutOfTime` afterwards.
+        `deadline`: deadline of that rule, by `time.thread_time`: methods raise `OutOfTime`
+        afterwards.
         """
         made = copy(self)
         made.sch = self.sch.copy()
@@ -89,10 +84,7 @@ class Writing:
     def choose(self, name: str, offered: Sequence[int], usual: int) -> int:
         """Return the rule's choice among several numbers: the usual one, or as decided.
 
-        Parameters
-        ----------
-        name
-            Of the choice, its own within the function.
+        `name`: of the choice, its own within the function.
         """
         decided = self._decisions.get(name, usual)
         taken = decided if decided in offered else usual
@@ -104,14 +96,9 @@ class Writing:
     ) -> tuple[Made, ...]:
         """Apply a primitive, and return references to its results.
 
-        Parameters
-        ----------
-        why
-            The comment of the step; empty where that of the step before applies.
-        forced
-            Apply it although it is unsafe by itself: a later step makes up for it.
-
-        Raises `StepFailed` if TVM or a guard rejects it.
+        `why`: the comment of the step; empty where that of the step before applies. `forced`: apply
+        it although it is unsafe by itself: a later step makes up for it. Raises `StepFailed` if TVM
+        or a guard rejects it.
         """
         self.check()
         block = arguments.get("block") if name == "compute_inline" else None
