@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,20 +12,12 @@ from tvm.tirx.buffer import is_buffer_var
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.relax_bindings import bound_in, callee_of, relax_functions
-from lowerscope.core.scheduling.parameters import known
+from lowerscope.core.scheduling.parameters import ARITHMETIC, known
 
 Given = tuple[tuple[int, ...] | int, ...]
 """Arguments of a function: the shape of each buffer, and numbers as they are."""
 
-_OPERATORS: Mapping[type, Callable[[int, int], int]] = {
-    tirx.Add: lambda a, b: a + b,
-    tirx.Sub: lambda a, b: a - b,
-    tirx.Mul: lambda a, b: a * b,
-    tirx.FloorDiv: lambda a, b: a // b,
-    tirx.FloorMod: lambda a, b: a % b,
-    tirx.Max: max,
-    tirx.Min: min,
-}
+_OPERATORS = {**ARITHMETIC, tirx.Max: max, tirx.Min: min}
 
 
 def sizes_at_calls(

@@ -8,13 +8,12 @@ import sys
 import types
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import cache, partial
+from functools import cache
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import s_tir, sym, tirx
 from tvm.ir.expr import TensorLoad
 from tvm.tirx.analysis import undefined_vars
@@ -32,7 +31,7 @@ from lowerscope.core.scheduling.entry import (
     one_block,
 )
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed, step_error
-from lowerscope.core.scheduling.parameters import known
+from lowerscope.core.scheduling.parameters import collected, known
 from lowerscope.core.scheduling.references import Place, below
 
 # --- inlining -----------------------------------------------------------------------------------
@@ -73,25 +72,19 @@ def _negates(block: Any, reader: Any) -> bool:
         return False
     if not any(region.source.same_as(written) for region in reader.reads):
         return False
-    negations: list[Any] = []
-    tvm_ffi.structural_walk(reader.body, (_NEGATIONS, negations.append))
-    return any(map(partial(_reads, written), negations)) and _compares_floats(block.body)
+    loads = (
+        load
+        for negation in collected(reader.body, _NEGATIONS)
+        for load in collected(negation, TensorLoad)
+    )
+    if not any(each.source.same_as(written) for each in loads):
+        return False
+    compared = collected(block.body, _COMPARISONS)
+    return any("float" in str(each.a.ty.dtype) for each in compared)
 
 
 _NEGATIONS = (tirx.Not, tirx.EQ, tirx.NE)
 """Expressions that negate: TVM writes the latter two as ``not`` where one side is a constant."""
-
-
-def _reads(buffer: Any, expression: Any) -> bool:
-    loads: list[Any] = []
-    tvm_ffi.structural_walk(expression, (TensorLoad, loads.append))
-    return any(each.source.same_as(buffer) for each in loads)
-
-
-def _compares_floats(body: Any) -> bool:
-    found: list[Any] = []
-    tvm_ffi.structural_walk(body, (_COMPARISONS, found.append))
-    return any("float" in str(each.a.ty.dtype) for each in found)
 
 
 _COMPARISONS = (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.EQ, tirx.NE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,11 +31,11 @@ _UNKNOWN = 2**16
 _ARROWS = ("->", "→")
 
 _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: lambda left, right: left + right,
-    ast.Sub: lambda left, right: left - right,
-    ast.Mult: lambda left, right: left * right,
-    ast.FloorDiv: lambda left, right: left // right,
-    ast.Mod: lambda left, right: left % right,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
 }
 
 
@@ -151,8 +152,7 @@ def _evaluate(node: ast.expr, axes: Mapping[str, Any]) -> Any:
     if isinstance(node, ast.UnaryOp):
         return 0 - _evaluate(node.operand, axes)
     assert isinstance(node, ast.BinOp)
-    operator = _OPERATORS[type(node.op)]
-    return operator(_evaluate(node.left, axes), _evaluate(node.right, axes))
+    return _OPERATORS[type(node.op)](_evaluate(node.left, axes), _evaluate(node.right, axes))
 
 
 def _bound(node: ast.expr, extents: Mapping[str, int]) -> int:

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import tvm_ffi
 from tvm import ir, tirx
 
 from lowerscope.core.rendering.programs.expression_text import operator_name
@@ -23,7 +22,7 @@ from lowerscope.core.scheduling.entry import (
     one_loop,
 )
 from lowerscope.core.scheduling.failures import StepFailed
-from lowerscope.core.scheduling.parameters import known, mentions
+from lowerscope.core.scheduling.parameters import collected, known, mentions
 from lowerscope.core.scheduling.references import Place, below
 from lowerscope.core.scheduling.results import MAX_UNROLLED
 
@@ -285,11 +284,9 @@ def _vectorizes(call: Call) -> None:
 
 def _one_by_one(body: Any) -> str:
     """Return a function that TVM cannot vectorize in a body with bindings; empty for none."""
-    named: list[Any] = []
-    calls: list[Any] = []
-    tvm_ffi.structural_walk(body, [(tirx.Bind, named.append), (ir.Call, calls.append)])
+    calls = collected(body, ir.Call) if collected(body, tirx.Bind) else []
     names = (operator_name(each) for each in calls if not each.op.get_attr("TVectorizable"))
-    return next((name for name in names if name not in _MADE_VECTORS_OF), "") if named else ""
+    return next((name for name in names if name not in _MADE_VECTORS_OF), "")
 
 
 _MADE_VECTORS_OF = ("if_then_else", "likely", "reinterpret", "Cast")

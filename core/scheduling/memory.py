@@ -16,7 +16,7 @@ from lowerscope.core.scheduling.entry import BLOCK, Arguments, Call, Entry, Site
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.index_maps import MAX_CHECKED, IndexMap, accessed, names_in, parse
 from lowerscope.core.scheduling.loops import inner_extent
-from lowerscope.core.scheduling.parameters import known, mentions
+from lowerscope.core.scheduling.parameters import ARITHMETIC, known, mentions
 from lowerscope.core.scheduling.references import block_around, function_of
 
 # --- copies and their memory --------------------------------------------------------------------
@@ -195,15 +195,6 @@ def _rows(indices: list[Any], count: int) -> Any:
     return np.stack(rows) if rows else np.zeros((1, count), dtype=np.int64)
 
 
-_ARITHMETIC = {
-    "Add": lambda left, right: left + right,
-    "Sub": lambda left, right: left - right,
-    "Mul": lambda left, right: left * right,
-    "FloorDiv": lambda left, right: left // right,
-    "FloorMod": lambda left, right: left % right,
-}
-
-
 def _number(value: Any, variables: list[Any], values: list[Any]) -> Any:
     """Return the values of an index expression of TVM for the values of its variables."""
     number = known(value)
@@ -212,7 +203,7 @@ def _number(value: Any, variables: list[Any], values: list[Any]) -> Any:
     for variable, its in zip(variables, values, strict=True):
         if variable.same_as(value):
             return its
-    operator = _ARITHMETIC.get(type(value).__name__)
+    operator = ARITHMETIC.get(type(value))
     if operator is None:
         raise StepFailed("what it reads is not indexed by arithmetic on its axes")
     return operator(_number(value.a, variables, values), _number(value.b, variables, values))

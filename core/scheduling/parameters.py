@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections import defaultdict
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import tvm_ffi
 from tvm import DataType, ir, s_tir, tirx
 from tvm.tirx.analysis import undefined_vars
 from tvm.tirx.buffer import is_buffer_var
@@ -26,6 +28,15 @@ def mentions(value: Any, var: Any) -> bool:
     """Return whether a variable occurs in an expression."""
     return any(var.same_as(each) for each in undefined_vars(value))
 
+
+ARITHMETIC: Mapping[type, Callable[[Any, Any], Any]] = {
+    tirx.Add: operator.add,
+    tirx.Sub: operator.sub,
+    tirx.Mul: operator.mul,
+    tirx.FloorDiv: operator.floordiv,
+    tirx.FloorMod: operator.mod,
+}
+"""Operations on indices, of numbers and arrays."""
 
 _OPERANDS = ("a", "b", "value", "condition", "true_value", "false_value", "body", "base")
 
@@ -183,6 +194,13 @@ def inner_expressions(expression: Any) -> Iterator[Any]:
 def loads_in(expression: Any) -> Iterator[Any]:
     """Return the elements of buffers that an expression reads."""
     return (each for each in nodes_in(expression) if isinstance(each, ir.TensorLoad))
+
+
+def collected(body: Any, kinds: Any) -> list[Any]:
+    """Return the nodes of some types in a statement or an expression."""
+    found: list[Any] = []
+    tvm_ffi.structural_walk(body, (kinds, found.append))
+    return found
 
 
 def nodes_in(expression: Any) -> Iterator[Any]:

@@ -50,6 +50,7 @@ def entry_of(name: str) -> Entry:
 
 
 Resolve = Callable[[Reference], Output]
+Convert = Callable[[Field, Argument, Resolve], Any]
 
 _WIDEST = 2**31 - 1
 """Limit of numbers: TVM uses 32 bits in many places, and cuts off the rest."""
@@ -81,30 +82,16 @@ def value(field: Field, argument: Argument, resolve: Resolve) -> Any:
     return _KINDS[field.kind](field, argument, resolve)
 
 
+_RVS = {"loop": LoopRV, "block": SBlockRV, "loop or block": LoopRV | SBlockRV}
+
+
 def _rv(field: Field, argument: Argument, resolve: Resolve) -> Output:
+    kind = "loop" if field.kind == "loops" else field.kind
     if not isinstance(argument, Made | At):
         raise StepFailed(f"{field.label} takes a loop or a block, and not {argument!r}")
-    return resolve(argument)
-
-
-def _loop(field: Field, argument: Argument, resolve: Resolve) -> Output:
-    output = _rv(field, argument, resolve)
-    if not isinstance(output, LoopRV):
-        raise StepFailed(f"{field.label} takes a loop")
-    return output
-
-
-def _loop_or_block(field: Field, argument: Argument, resolve: Resolve) -> Output:
-    output = _rv(field, argument, resolve)
-    if not isinstance(output, LoopRV | SBlockRV):
-        raise StepFailed(f"{field.label} takes a loop or a block")
-    return output
-
-
-def _block(field: Field, argument: Argument, resolve: Resolve) -> Output:
-    output = _rv(field, argument, resolve)
-    if not isinstance(output, SBlockRV):
-        raise StepFailed(f"{field.label} takes a block")
+    output = resolve(argument)
+    if not isinstance(output, _RVS[kind]):
+        raise StepFailed(f"{field.label} takes a {kind.replace('or ', 'or a ')}")
     return output
 
 
@@ -112,10 +99,6 @@ def _several(field: Field, argument: Argument) -> tuple[Any, ...]:
     if not isinstance(argument, tuple):
         raise StepFailed(f"{field.label} takes several values, and not {argument!r}")
     return argument
-
-
-def _loops(field: Field, argument: Argument, resolve: Resolve) -> list[Output]:
-    return [_loop(field, each, resolve) for each in _several(field, argument)]
 
 
 def _integer(field: Field, argument: Argument, resolve: Resolve) -> int:
@@ -151,16 +134,15 @@ def _factors(field: Field, argument: Argument, resolve: Resolve) -> list[Any]:
     ]
 
 
-def _integers(field: Field, argument: Argument, resolve: Resolve) -> list[Any]:
-    return [_integer(field, each, resolve) for each in _several(field, argument)]
-
-
-def _numbers(field: Field, argument: Argument, resolve: Resolve) -> list[float]:
-    return [float(_number(field, each, resolve)) for each in _several(field, argument)]
+def _each(convert: Convert) -> Convert:
+    """Return the conversion of several values by that of one."""
+    return lambda field, argument, resolve: [
+        convert(field, each, resolve) for each in _several(field, argument)
+    ]
 
 
 def _order(field: Field, argument: Argument, resolve: Resolve) -> list[int]:
-    order = _integers(field, argument, resolve)
+    order: list[int] = _each(_integer)(field, argument, resolve)
     if sorted(order) != list(range(len(order))):
         raise StepFailed(f"{field.label} takes each place from 0 once, and not {order}")
     return order
@@ -218,16 +200,11 @@ def _annotated(each: Any, resolve: Resolve) -> Any:
     return tirx.IntImm("int32", int(each)) if isinstance(each, bool) else each
 
 
-def _map_text(field: Field, argument: Argument, resolve: Resolve) -> str:
-    # The axes are known when the rest is: the entry makes the map.
-    return _text(field, argument, resolve)
-
-
-_KINDS: Mapping[str, Callable[[Field, Argument, Resolve], Any]] = {
-    "loop": _loop,
-    "loops": _loops,
-    "block": _block,
-    "loop or block": _loop_or_block,
+_KINDS: Mapping[str, Convert] = {
+    "loop": _rv,
+    "loops": _each(_rv),
+    "block": _rv,
+    "loop or block": _rv,
     "buffer": _integer,
     "factors": _factors,
     "order": _order,
@@ -237,9 +214,10 @@ _KINDS: Mapping[str, Callable[[Field, Argument, Resolve], Any]] = {
     "choice": _choice,
     "text": _text,
     "value": _annotation,
-    "index map": _map_text,
-    "integers": _integers,
-    "numbers": _numbers,
+    # The axes are known when the rest is: the entry makes the map.
+    "index map": _text,
+    "integers": _each(_integer),
+    "numbers": _each(lambda *each: float(_number(*each))),
 }
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import sym, tirx
 
 from lowerscope.core.nan_reducers import make_known
@@ -27,7 +26,7 @@ from lowerscope.core.scheduling.entry import (
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.loops import reduces
 from lowerscope.core.scheduling.memory import WRITE, buffer_of_block
-from lowerscope.core.scheduling.parameters import known, mentions
+from lowerscope.core.scheduling.parameters import collected, known, mentions
 from lowerscope.core.scheduling.references import Place, loops_around
 
 make_known()
@@ -98,9 +97,8 @@ def _epilogue(site: Site) -> Iterator[Arguments]:
 
 def _is_linear(call: Call) -> None:
     """Guard an epilogue that is not linear: it would be applied at each step of the reduction."""
-    block, found = call.stmt("epilogue_block"), list[Any]()
-    tvm_ffi.structural_walk(block.body, (_NOT_LINEAR, found.append))
-    if found and not call.forced:
+    block = call.stmt("epilogue_block")
+    if collected(block.body, _NOT_LINEAR) and not call.forced:
         raise StepFailed(
             f"{block.name_hint} is not linear, and would be applied at each step of the "
             "reduction: the result is another one",

@@ -50,6 +50,16 @@ class Place:
         """Return whether the place is a block."""
         return self.realize is not None
 
+    @property
+    def kind(self) -> Any:
+        """The ``ForKind`` of a loop; ``None`` for a block."""
+        return None if self.is_block else self.stmt.kind
+
+    @property
+    def regions(self) -> tuple[Any, ...]:
+        """The regions of buffers that a block reads and writes."""
+        return (*self.stmt.reads, *self.stmt.writes)
+
     @cached_property
     def name(self) -> str:
         """The name of the block or of the loop variable."""

@@ -30,17 +30,14 @@ from lowerscope.core.records.schedule import (
 )
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.script import function_script, tensorir_text
-from lowerscope.core.schedules import At, Primitive, Reference, references_of
+from lowerscope.core.schedules import Primitive, Reference, references_of
 from lowerscope.core.scheduling.applying import apply, name_of, title_unresolved
 from lowerscope.core.scheduling.code import Code, call_of
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
 from lowerscope.core.scheduling.references import (
     Output,
     Outputs,
-    block_occurrences,
     first_outputs,
-    function_of,
-    loops_around,
     places,
     references,
     resolve,
@@ -315,13 +312,7 @@ def renewed(sch: Schedule, name: str) -> tuple[Schedule, Callable[[Output], Outp
     """
     fresh = Schedule(sch.mod)
     fresh.work_on(name)
-    found = places(function_of(sch))
-    named: dict[Any, At] = {}
-    for index, occurrence in block_occurrences(found):
-        block = found[index]
-        named[block.stmt] = At(block=block.name, occurrence=occurrence)
-        for place, loop in enumerate(loops_around(found, index)):
-            named[found[loop].stmt] = At(block=block.name, occurrence=occurrence, loop=place)
+    named = references(sch, {})
 
     def own(output: Output) -> Output:
         if not isinstance(output, LoopRV | SBlockRV):

@@ -13,6 +13,7 @@ from lowerscope.core.records.schedule import BufferNode, LoopNode
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.script_cards import LOOP_KINDS, plain_extent, tensor_bytes
 from lowerscope.core.schedules import At, Reference
+from lowerscope.core.scheduling.parameters import known
 from lowerscope.core.tensorir_parts import Part, root_block
 
 _AXIS_KINDS = {tirx.IterVar.DataPar: "S", tirx.IterVar.CommReduce: "R"}
@@ -51,7 +52,7 @@ def _loop(part: Part, depth: int, reference: Reference) -> LoopNode:
         parent=part.parent,
         reference=reference,
         extent=plain_extent(loop.extent),
-        size=_number(loop.extent),
+        size=known(loop.extent),
         loop_kind=LOOP_KINDS[int(loop.kind)],
         annotations=_annotations(loop),
     )
@@ -105,10 +106,6 @@ def _split(text: str) -> Iterator[str]:
 
 def _annotations(statement: Any) -> tuple[tuple[str, str], ...]:
     return tuple((str(key), str(value)) for key, value in statement.annotations.items())
-
-
-def _number(extent: Any) -> int | None:
-    return int(extent) if isinstance(extent, (int, tirx.IntImm)) else None
 
 
 Role = Literal["input", "output", "intermediate"]

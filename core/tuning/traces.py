@@ -15,17 +15,11 @@ from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-from lowerscope.core.schedules import At, Made, Reference
+from lowerscope.core.schedules import Made, Reference
 from lowerscope.core.scheduling.annotating import LAYOUT_REWRITE
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.primitives import PRIMITIVES
-from lowerscope.core.scheduling.references import (
-    block_occurrences,
-    function_of,
-    loops_around,
-    places,
-    stmt_of,
-)
+from lowerscope.core.scheduling.references import references, stmt_of
 from lowerscope.core.scheduling.rules.writing import Writing
 
 FOUND_BY_TUNING = "found by tuning"
@@ -121,16 +115,10 @@ class _Reading:
         if own in self._made:
             return self._made[own]
         sch = self.writing.sch
-        stmt = stmt_of(sch, own)
-        found = places(function_of(sch))
-        for index, occurrence in block_occurrences(found):
-            block = At(block=found[index].name, occurrence=occurrence)
-            if found[index].stmt.same_as(stmt):
-                return block
-            for place, loop in enumerate(loops_around(found, index)):
-                if found[loop].stmt.same_as(stmt):
-                    return At(block=block.block, occurrence=occurrence, loop=place)
-        raise StepFailed("a loop or block of the trace is not there any more")
+        reference = references(sch, {}).get(stmt_of(sch, own))
+        if reference is None:
+            raise StepFailed("a loop or block of the trace is not there any more")
+        return reference
 
     def argument(self, each: Any) -> Any:
         """Return an input or attribute of an instruction as an argument of a primitive."""
