@@ -11,6 +11,10 @@ from typing import Any
 import tvm_ffi
 from tvm import s_tir, tirx
 
+LAYOUT_FREE = "layout_free_buffers"
+"""Attribute with the numbers of the arguments that are constants, whose layout may change when the
+model is built: see ``AttachAttrLayoutFreeBuffers``."""
+
 _CHILDREN = {
     s_tir.SBlockRealize: ("block",),
     s_tir.SBlock: ("init", "body"),

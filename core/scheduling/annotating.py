@@ -72,16 +72,16 @@ def _unannotates(call: Call) -> None:
 
 def _annotate(site: Site) -> Iterator[Arguments]:
     if site.only is not None:
-        on: Arguments = {"block_or_loop": site.only.reference}
+        on: Arguments = {"block_or_loop": site.named[site.only]}
         packs: Arguments = {"ann_key": LAYOUT_REWRITE, "ann_val": True}
-        yield on | packs if site.only.place.is_block else on
+        yield on | packs if site.found[site.only].is_block else on
 
 
 def _unannotate(site: Site) -> Iterator[Arguments]:
     if site.only is not None:
-        keys = [str(key) for key in site.only.place.stmt.annotations]
+        keys = [str(key) for key in site.stmt(site.only).annotations]
         for key in keys or [_AUTO_UNROLL]:
-            yield {"block_or_loop": site.only.reference, "ann_key": key}
+            yield {"block_or_loop": site.named[site.only], "ann_key": key}
 
 
 _ON = field("block_or_loop", "On", "loop or block", "A loop or a block.")

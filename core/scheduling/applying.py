@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -167,21 +168,14 @@ def _words(
 def _factors(value: Any, argument: Argument, whole: int | None, entry: Entry) -> list[str]:
     given_ones = argument if isinstance(argument, tuple) else (argument,)
     sizes = [known(each) for each in value]
-    numbers = [size for size, each in zip(sizes, value, strict=True) if each is not None]
-    rest: int | None = None
-    if whole is not None and all(size is not None and size > 0 for size in numbers):
-        sizes_known = [size for size in numbers if size is not None]
-        if entry.name == "loop_partition":
-            rest = whole - sum(sizes_known)
-        else:
-            product = 1
-            for size in sizes_known:
-                product *= size
-            rest = -(-whole // product)
+    others = [size for size, each in zip(sizes, value, strict=True) if each is not None]
+    rest = "…"
+    if whole is not None and all(size is not None and size > 0 for size in others):
+        numbers = [size or 0 for size in others]
+        is_sum = entry.name == "loop_partition"
+        rest = str(whole - sum(numbers) if is_sum else -(-whole // math.prod(numbers)))
     return [
-        ("…" if rest is None else str(rest))
-        if each is None
-        else (str(size) if size is not None else _plain(text))
+        rest if each is None else _plain(text) if size is None else str(size)
         for each, size, text in zip(value, sizes, given_ones, strict=True)
     ]
 

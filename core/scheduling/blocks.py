@@ -272,7 +272,7 @@ def _written(stmt: Any) -> set[str]:
 def _tensorize(site: Site) -> Iterator[Arguments]:
     if site.only is not None:
         for name in intrinsics(site.target) or ("",):
-            yield {"block_or_loop": site.only.reference, "tensor_intrin": name}
+            yield {"block_or_loop": site.named[site.only], "tensor_intrin": name}
 
 
 # --- the table ----------------------------------------------------------------------------------

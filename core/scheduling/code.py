@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +21,9 @@ from lowerscope.core.scheduling.references import (
     Outputs,
     Place,
     function_of,
+    index_of,
     loops_around,
+    outer_block,
     places,
     resolve,
     stmt_of,
@@ -121,10 +124,7 @@ class Code:
             code, (name,) = self._named((sch.get_sblock(block.name),))
             line = f"{name} = sch.get_sblock({quoted(block.name)})"
         else:
-            around = block.parent
-            while not found[around].is_block:
-                around = found[around].parent
-            code, outer = self._holding(around, found, sch)
+            code, outer = self._holding(outer_block(found, index), found, sch)
             children = sch.get_child_blocks(code._output(outer))
             place = next(
                 place
@@ -149,11 +149,9 @@ class Code:
 
 def _place_of(found: Sequence[Place], at: At, sch: s_tir.Schedule, outputs: Outputs) -> int | None:
     """Return the place of a block or a loop around it; ``None`` if it does not exist."""
-    try:
-        stmt = stmt_of(sch, resolve(sch, at, outputs))
-    except StepFailed:
-        return None
-    return next((place for place, each in enumerate(found) if each.stmt.same_as(stmt)), None)
+    with suppress(StepFailed):
+        return index_of(found, stmt_of(sch, resolve(sch, at, outputs)))
+    return None
 
 
 def program(function: str, code: Code) -> str:

@@ -30,15 +30,6 @@ Arguments = dict[str, Argument]
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """A selected loop or block."""
-
-    reference: Reference
-    place: Place
-    index: int
-
-
-@dataclass(frozen=True)
 class Site:
     """A selection in a function, for which primitives are offered.
 
@@ -49,7 +40,7 @@ class Site:
     outputs
         Results of the steps so far.
     chosen
-        The selection, in the order in which it was made.
+        The places that are selected, in the order in which they were.
     """
 
     sch: Schedule
@@ -57,12 +48,12 @@ class Site:
     found: tuple[Place, ...]
     named: tuple[Reference, ...]
     outputs: Outputs
-    chosen: tuple[Chosen, ...]
+    chosen: tuple[int, ...]
 
     @property
-    def only(self) -> Chosen | None:
-        """The selected loop or block, if it is the only one, and not the outermost block."""
-        return self.chosen[0] if len(self.chosen) == 1 and self.chosen[0].index else None
+    def only(self) -> int | None:
+        """The selected place, if it is the only one, and not the outermost block."""
+        return self.chosen[0] if len(self.chosen) == 1 and self.chosen[0] else None
 
     @property
     def loop(self) -> int | None:
@@ -72,20 +63,20 @@ class Site:
     @property
     def block(self) -> int | None:
         """The place of the selected block, if it is in another and nothing else is selected."""
-        return self.only.index if self.only is not None and self.only.place.is_block else None
+        return self.only if self.only is not None and self.found[self.only].is_block else None
 
     @property
     def block_and_loop(self) -> tuple[int, int] | None:
         """The places of a selected block and a selected loop, in either order."""
-        blocks = [each.index for each in self.chosen if each.place.is_block]
-        loops = [each.index for each in self.chosen if not each.place.is_block]
+        blocks = [each for each in self.chosen if self.found[each].is_block]
+        loops = [each for each in self.chosen if not self.found[each].is_block]
         return (blocks[0], loops[0]) if len(blocks) == len(loops) == 1 else None
 
     @property
     def loops(self) -> list[int]:
         """The places of the selected loops, if nothing else is selected."""
-        has_blocks = any(each.place.is_block for each in self.chosen)
-        return [] if has_blocks else [each.index for each in self.chosen]
+        has_blocks = any(self.found[each].is_block for each in self.chosen)
+        return [] if has_blocks else list(self.chosen)
 
     def stmt(self, place: int) -> Any:
         """Return the ``For`` or ``SBlock`` of a place."""

@@ -315,7 +315,7 @@ def _binds(call: Call) -> None:
 
 def _unit(site: Site) -> Iterator[Arguments]:
     if site.only is not None:
-        yield {"block_or_loop": site.only.reference}
+        yield {"block_or_loop": site.named[site.only]}
 
 
 _RUNS = "How a loop runs"

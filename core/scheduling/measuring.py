@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -46,7 +47,14 @@ class Compiled:
             ) from error
 
     def seconds(self, arguments: Sequence[Any], number: int) -> float:
-        """Return the mean time of `number` calls one after the other, after one more."""
+        """Return the mean time of `number` calls one after the other; of several, after one more.
+
+        Raises `LowerscopeError` if a single one fails.
+        """
+        if number == 1:
+            start = time.perf_counter()
+            self.call(arguments)
+            return time.perf_counter() - start
         evaluator = self.module.time_evaluator(_ENTRY, tvm.cpu(), number=number, repeat=1)
         return float(evaluator(*arguments).mean)
 
@@ -140,6 +148,18 @@ def draw(
     )
 
 
+def draw_arguments(function: Any, parameters: Sequence[Parameter], seed: int) -> list[Any]:
+    """Return tensors for TVM to call a function with: see `draw`; zeros where it only writes."""
+    return [
+        to_tvm(
+            torch.zeros(each.shape or (), dtype=dtype_of_torch(each.dtype))
+            if value is None
+            else value
+        )
+        for each, value in zip(parameters, draw(function, parameters, seed), strict=True)
+    ]
+
+
 def dtype_of_torch(name: str) -> torch.dtype:
     """Return torch's dtype for TVM's name.
 
@@ -203,23 +223,8 @@ def time_alone(sized: AtSizes, target: tvm.target.Target, seed: int, progress: P
     progress.report("Compiling the function")
     compiled = compile_alone(sized.function, target)
     progress.report("Measuring")
-    arguments = [
-        to_tvm(
-            torch.zeros(each.shape or (), dtype=dtype_of_torch(each.dtype))
-            if value is None
-            else value
-        )
-        for each, value in zip(parameters, draw(sized.static, parameters, seed), strict=True)
-    ]
-
-    def measure(number: int) -> float:
-        if number > 1:
-            return compiled.seconds(arguments, number)
-        start = time.perf_counter()
-        compiled.call(arguments)
-        return time.perf_counter() - start
-
-    times = repeated(measure, progress.check)
+    arguments = draw_arguments(sized.static, parameters, seed)
+    times = repeated(partial(compiled.seconds, arguments), progress.check)
     low, middle, high = quarters([each * 1000 for each in times])
     return Timing(middle, low, high, len(times), compiled.milliseconds)
 

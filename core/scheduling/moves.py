@@ -19,7 +19,7 @@ from lowerscope.core.records.schedule import Field, Move, StepError
 from lowerscope.core.schedules import Argument, At, Made, Primitive, Reference
 from lowerscope.core.scheduling.applying import apply, buffer_names
 from lowerscope.core.scheduling.blocks import intrinsics
-from lowerscope.core.scheduling.entry import Chosen, Entry, Site
+from lowerscope.core.scheduling.entry import Entry, Site
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.index_maps import axes_of, block_axes, buffers_of
 from lowerscope.core.scheduling.parameters import known
@@ -66,15 +66,14 @@ def _site(
     by_stmt = references(sch, outputs)
     indices = {place.stmt: index for index, place in enumerate(found)}
     looking = sch.copy()
-    selected: list[Chosen] = []
+    selected: list[int] = []
     for reference in chosen:
         try:
             stmt = stmt_of(looking, resolve(looking, reference, outputs))
         except StepFailed:
             continue
         if stmt in indices:
-            index = indices[stmt]
-            selected.append(Chosen(by_stmt[stmt], found[index], index))
+            selected.append(indices[stmt])
     return Site(
         sch=sch,
         target=target,

@@ -26,8 +26,8 @@ from lowerscope.core.scheduling.failures import REFUSED, StepFailed
 from lowerscope.core.scheduling.references import Output, first_outputs, function_of
 from lowerscope.core.scheduling.rules.by_rule import written_by_rule
 from lowerscope.core.scheduling.rules.writing import Choice, Writing
-from lowerscope.core.tensorir_parts import structure_of
-from lowerscope.core.tuning.database import PACKED, Tried
+from lowerscope.core.tensorir_parts import LAYOUT_FREE, structure_of
+from lowerscope.core.tuning.database import Tried
 from lowerscope.core.tuning.traces import written_by_trace
 
 _BATCH = 4
@@ -259,8 +259,8 @@ def drawn_from(function: tirx.PrimFunc) -> tvm.IRModule:
     no candidate, and takes a minute to fail.
     """
     bare = function.with_attr("global_symbol", "main")
-    if PACKED in (bare.attrs or {}):
-        bare = bare.without_attr(PACKED)
+    if LAYOUT_FREE in (bare.attrs or {}):
+        bare = bare.without_attr(LAYOUT_FREE)
     return tvm.IRModule({"main": bare})
 
 

@@ -27,12 +27,9 @@ from lowerscope.core.memo import key_of
 from lowerscope.core.nan_reducers import make_known
 from lowerscope.core.records.tuning import TunedTime
 from lowerscope.core.schedules import Primitive
-from lowerscope.core.tensorir_parts import structure_of
+from lowerscope.core.tensorir_parts import LAYOUT_FREE, structure_of
 from lowerscope.core.user_cache import cache_folder, fallback_of, processor_name, user_cache_folder
 from lowerscope.core.versions import VERSIONS
-
-PACKED = "layout_free_buffers"
-"""Attribute of a function whose constants may change their layout when the model is built."""
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -171,7 +168,7 @@ def identity_of(function: tirx.PrimFunc) -> str:
 
     Where they are packed at build, packing takes no time.
     """
-    packs = "-packed" if PACKED in (function.attrs or {}) else ""
+    packs = "-packed" if LAYOUT_FREE in (function.attrs or {}) else ""
     return structure_of(function) + packs
 
 

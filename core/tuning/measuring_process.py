@@ -247,11 +247,7 @@ class Bench:
 
     def seconds(self, compiled: Any, arguments: Sequence[Any], number: int) -> float:
         """Return the mean time of `number` calls."""
-        if number > 1:
-            return float(compiled.seconds(arguments, number))
-        start = time.perf_counter()
-        compiled.call(arguments)
-        return time.perf_counter() - start
+        return float(compiled.seconds(arguments, number))
 
 
 def shortest(call: Callable[[int], float], best: float | None) -> float:
@@ -306,23 +302,12 @@ class _Known:
 
     def arguments(self, static: Any) -> Sequence[Any]:
         """Return tensors for the parameters of a function, all of static shapes."""
-        import torch
-
-        from lowerscope.core.execution.running import to_tvm
-        from lowerscope.core.scheduling.measuring import draw, dtype_of_torch, static_parameters
+        from lowerscope.core.scheduling.measuring import draw_arguments, static_parameters
 
         parameters = static_parameters(static)
         key = tuple((each.shape, each.dtype) for each in parameters)
         if key not in self._drawn:
-            values = draw(static, parameters, self.subject.seed)
-            self._drawn[key] = [
-                to_tvm(
-                    torch.zeros(each.shape or (), dtype=dtype_of_torch(each.dtype))
-                    if value is None
-                    else value
-                )
-                for each, value in zip(parameters, values, strict=True)
-            ]
+            self._drawn[key] = draw_arguments(static, parameters, self.subject.seed)
         return self._drawn[key]
 
 

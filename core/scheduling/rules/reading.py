@@ -16,13 +16,10 @@ from lowerscope.core.scheduling.parameters import known, mentions
 from lowerscope.core.scheduling.references import Place, function_of, places
 from lowerscope.core.scheduling.rules.costs import operations
 from lowerscope.core.scheduling.rules.writing import Writing
+from lowerscope.core.tensorir_parts import LAYOUT_FREE
 
 SPATIAL, REDUCTION = 0, 2
 """Kinds of axes, as TVM numbers them."""
-
-LAYOUT_FREE = "layout_free_buffers"
-"""Attribute with the numbers of the arguments that are constants: see
-``AttachAttrLayoutFreeBuffers``."""
 
 
 @dataclass(frozen=True)
