@@ -16,7 +16,7 @@ from lowerscope.core.running.node_times import nodes_of, torch_ms
 from lowerscope.core.scheduling.at_sizes import Given, at_sizes, is_symbolic, sizes_at_calls
 from lowerscope.core.scheduling.checking import Limit, Reference, reference_of
 from lowerscope.core.scheduling.checking import check as check_function
-from lowerscope.core.scheduling.measuring import Timing, time_alone
+from lowerscope.core.scheduling.measuring import time_alone
 from lowerscope.core.scheduling.peaks import keep_peaks, kept_peaks, measure_peaks, peaks_key
 from lowerscope.core.scheduling.replaying import state_at
 from lowerscope.core.scheduling.work import calls_from_main, work_of
@@ -88,7 +88,6 @@ def measure(query: MeasureQuery, pipeline: Pipeline, job: Progress) -> Measured:
         torch_ms=torch,
         torch_nodes=nodes.names if torch is not None else (),
         torch_does_more=nodes.does_more,
-        at=scheduled.text,
         disturbed=disturbed or torch_disturbed,
     )
 
@@ -162,7 +161,7 @@ def _shape(value: object) -> tuple[int, ...] | None:
     return None if shape is None else tuple(int(each) for each in shape)
 
 
-def _measured(timing: Timing, work: Work, peaks: Peaks) -> Measured:
+def _measured(timing: Measured, work: Work, peaks: Peaks) -> Measured:
     """Return the rates of a timing, and their share of the machine's peaks."""
     moved = None if work.read is None else work.read + (work.written or 0)
     flops = work.flops
@@ -173,13 +172,4 @@ def _measured(timing: Timing, work: Work, peaks: Peaks) -> Measured:
     if flops is not None and moved:
         found = peaks.best_ms(flops, moved) / timing.milliseconds
         share = min(found, 1.0) if found < BEYOND else None
-    return Measured(
-        milliseconds=timing.milliseconds,
-        low=timing.low,
-        high=timing.high,
-        repeats=timing.repeats,
-        build_ms=timing.build_ms,
-        gflops=gflops,
-        gbytes_per_second=gbytes,
-        share=share,
-    )
+    return msgspec.structs.replace(timing, gflops=gflops, gbytes_per_second=gbytes, share=share)

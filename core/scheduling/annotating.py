@@ -110,6 +110,7 @@ ENTRIES = (
         title="take {ann_key} off {block_or_loop}",
         offer="take an annotation off",
         parameters=(_ON, _KEY),
+        choices={"ann_key": lambda _, stmt: tuple(map(str, stmt.annotations))},
         candidates=_unannotate,
         guard=_unannotates,
     ),

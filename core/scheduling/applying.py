@@ -23,6 +23,7 @@ from lowerscope.core.schedules import Argument, At, Made, Primitive, Reference
 from lowerscope.core.scheduling import results
 from lowerscope.core.scheduling.entry import Call, Entry
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed, step_error
+from lowerscope.core.scheduling.index_maps import python_of
 from lowerscope.core.scheduling.parameters import known
 from lowerscope.core.scheduling.primitives import entry_of, given, value
 from lowerscope.core.scheduling.references import Output, Outputs, resolve, unresolved
@@ -224,6 +225,8 @@ def call_text(
             parts.extend(_python(each, names) for each in argument)
             continue
         text = entry.texts[field.name](argument, instruction) if field.name in entry.texts else ""
+        if field.kind == "index map":
+            text = python_of(argument)
         text = text or _python(_annotated(argument) if field.kind == "value" else argument, names)
         parts.append(text if not index else f"{field.name}={text}")
     call = f"sch.{entry.name}({', '.join(parts)})"

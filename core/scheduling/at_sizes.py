@@ -17,7 +17,7 @@ from lowerscope.core.scheduling.parameters import ARITHMETIC, known
 Given = tuple[tuple[int, ...] | int, ...]
 """Arguments of a function: the shape of each buffer, and numbers as they are."""
 
-_OPERATORS = {**ARITHMETIC, tirx.Max: max, tirx.Min: min}
+_OPERATORS: Mapping[type, Callable[[Any, Any], Any]] = {**ARITHMETIC, tirx.Max: max, tirx.Min: min}
 
 
 def sizes_at_calls(

@@ -386,6 +386,7 @@ ENTRIES = (
             ),
             UNIT_ITERS,
         ),
+        choices={"tensor_intrin": lambda site, _: intrinsics(site.target)},
         candidates=_tensorize,
         guard=_tensorizes,
     ),

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 import tvm
@@ -69,15 +69,9 @@ class Reference:
         return sum(each.numel() * each.element_size() for each in tensors)
 
 
-class CompiledSomewhere(Protocol):
-    """A function that was compiled, on this machine or another one."""
-
-    def call(self, arguments: Sequence[Any]) -> None:
-        """Call it once with tensors of this machine."""
-
-
-Compiler = Callable[[tirx.PrimFunc, tvm.target.Target], CompiledSomewhere]
-"""Compiles a function to be called: `compile_alone`, or its counterpart on another machine."""
+Compiler = Callable[[tirx.PrimFunc, tvm.target.Target], Any]
+"""Compiles a function to be called with tensors of this machine: `compile_alone`, or its
+counterpart for another machine."""
 
 
 class TookTooLong(Exception):
@@ -95,9 +89,8 @@ def reference_of(
 
     Where results are not finite for normally distributed values, positive ones are drawn.
 
-    `compiler`: compiles a function to be called with tensors of this machine. Raises
-    `LowerscopeError` if it cannot be compiled or run alone. Raises `TookTooLong` if it takes longer
-    than there is time.
+    Raises `LowerscopeError` if it cannot be compiled or run alone. Raises `TookTooLong` if it takes
+    longer than there is time.
     """
     function, parameters = sized.static, static_parameters(sized.static)
     compiled = limit.run(lambda: compiler(sized.function, target))

@@ -157,6 +157,9 @@ class Call:
 Candidates = Callable[[Site], Iterator[Arguments]]
 """Arguments to try for the selection, the best first; none where it does not fit."""
 
+Choices = Callable[[Site, Any], tuple[str, ...]]
+"""Returns the choices of a field at the selected ``For`` or ``SBlock``."""
+
 Text = Callable[[Argument, Any | None], str]
 """Formats an argument, with the instruction that TVM noted; ``None`` where it was not applied."""
 
@@ -196,6 +199,7 @@ class Entry:
     starred: str = ""
     converted: Mapping[str, Callable[[Call], Any]] = dataclass_field(default_factory=dict)
     texts: Mapping[str, Text] = dataclass_field(default_factory=dict)
+    choices: Mapping[str, Choices] = dataclass_field(default_factory=dict)
     many: bool = False
     draws: bool = False
 

@@ -176,7 +176,7 @@ def names_in(index: ast.expr) -> set[str]:
     return {node.id for node in ast.walk(index) if isinstance(node, ast.Name)}
 
 
-def python_of(argument: object, _instruction: object) -> str:
+def python_of(argument: object) -> str:
     """Return an index map of a recipe as a lambda; empty where it is not one."""
     try:
         return parse(argument).python() if isinstance(argument, str) else ""

@@ -17,6 +17,7 @@ from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.execution.building import compile_function
 from lowerscope.core.execution.running import to_tvm
 from lowerscope.core.progress import Progress
+from lowerscope.core.records.numbers import Measured
 from lowerscope.core.scheduling.at_sizes import AtSizes
 from lowerscope.core.scheduling.index_bounds import divides_by_inputs, largest_index
 from lowerscope.core.scheduling.parameters import Parameter, parameters_of
@@ -200,18 +201,9 @@ BATCH = 2e-3
 """Minimum duration of one measurement, in seconds: several calls of a shorter function are one."""
 
 
-@dataclass(frozen=True)
-class Timing:
-    """Median and quartiles of the time of a call, in milliseconds, of ``repeats`` measurements."""
-
-    milliseconds: float
-    low: float
-    high: float
-    repeats: int
-    build_ms: float
-
-
-def time_alone(sized: AtSizes, target: tvm.target.Target, seed: int, progress: Progress) -> Timing:
+def time_alone(
+    sized: AtSizes, target: tvm.target.Target, seed: int, progress: Progress
+) -> Measured:
     """Compile a function alone and time it on random inputs, which stay in the caches.
 
     It is called once unmeasured, and then as often as `BUDGET` allows; of a function that takes
@@ -226,7 +218,14 @@ def time_alone(sized: AtSizes, target: tvm.target.Target, seed: int, progress: P
     arguments = draw_arguments(sized.static, parameters, seed)
     times = repeated(partial(compiled.seconds, arguments), progress.check)
     low, middle, high = quarters([each * 1000 for each in times])
-    return Timing(middle, low, high, len(times), compiled.milliseconds)
+    return Measured(
+        milliseconds=middle,
+        low=low,
+        high=high,
+        repeats=len(times),
+        build_ms=compiled.milliseconds,
+        at=sized.text,
+    )
 
 
 def repeated(measure: Callable[[int], float], check: Callable[[], None]) -> list[float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -12,7 +12,16 @@ from tvm import tirx
 
 from lowerscope.core.schedules import Argument
 from lowerscope.core.scheduling import index_maps
-from lowerscope.core.scheduling.entry import BLOCK, Arguments, Call, Entry, Site, field, one_block
+from lowerscope.core.scheduling.entry import (
+    BLOCK,
+    Arguments,
+    Call,
+    Choices,
+    Entry,
+    Site,
+    field,
+    one_block,
+)
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.index_maps import MAX_CHECKED, IndexMap, accessed, names_in, parse
 from lowerscope.core.scheduling.loops import inner_extent
@@ -316,6 +325,8 @@ _WRITTEN = field(
     low=0,
 )
 
+_BUFFERS: Mapping[str, Choices] = {"buffer": lambda _, block: tuple(index_maps.buffers_of(block))}
+
 ENTRIES = (
     Entry(
         name="cache_read",
@@ -344,7 +355,6 @@ ENTRIES = (
         candidates=_reindexed_reads,
         guard=_reindexes_copy,
         converted={"index_map": index_maps.of_block},
-        texts={"index_map": index_maps.python_of},
     ),
     Entry(
         name="reindex_cache_write",
@@ -355,7 +365,6 @@ ENTRIES = (
         candidates=_reindexed_writes,
         guard=_reindexes_copy,
         converted={"index_map": index_maps.of_block},
-        texts={"index_map": index_maps.python_of},
     ),
     Entry(
         name="cache_inplace",
@@ -394,6 +403,7 @@ ENTRIES = (
         title="copy {buffer} to a buffer with the axes of {block}",
         offer="copy to a buffer with the axes of the block",
         parameters=(BLOCK, _ACCESSED),
+        choices=_BUFFERS,
         candidates=_accessed,
         guard=_reindexes,
     ),
@@ -477,10 +487,11 @@ ENTRIES = (
                 optional=True,
             ),
         ),
+        choices=_BUFFERS,
         candidates=_layout,
         guard=_lays_out,
         converted={"index_map": index_maps.of_buffer, "pad_value": _pad_value},
-        texts={"index_map": index_maps.python_of, "pad_value": _padding},
+        texts={"pad_value": _padding},
     ),
     Entry(
         name="transform_block_layout",
@@ -498,6 +509,5 @@ ENTRIES = (
         ),
         candidates=_block_layout,
         converted={"index_map": index_maps.of_block_bijective},
-        texts={"index_map": index_maps.python_of},
     ),
 )

@@ -18,10 +18,9 @@ from tvm.s_tir import Schedule
 from lowerscope.core.records.schedule import Field, Move, StepError
 from lowerscope.core.schedules import Argument, At, Made, Primitive, Reference
 from lowerscope.core.scheduling.applying import apply, buffer_names
-from lowerscope.core.scheduling.blocks import intrinsics
 from lowerscope.core.scheduling.entry import Entry, Site
 from lowerscope.core.scheduling.failures import StepFailed
-from lowerscope.core.scheduling.index_maps import axes_of, block_axes, buffers_of
+from lowerscope.core.scheduling.index_maps import axes_of, block_axes
 from lowerscope.core.scheduling.parameters import known
 from lowerscope.core.scheduling.primitives import PRIMITIVES
 from lowerscope.core.scheduling.references import (
@@ -51,12 +50,8 @@ def moves(
     returns. In the order of `PRIMITIVES`; those for another kind of selection are left out.
     """
     site = _site(sch, chosen, outputs, target)
-    return tuple(
-        move
-        for entry in PRIMITIVES.values()
-        for move in [_move(site, entry, step)]
-        if move is not None
-    )
+    found = (_move(site, entry, step) for entry in PRIMITIVES.values())
+    return tuple(move for move in found if move is not None)
 
 
 def _site(
@@ -162,32 +157,19 @@ def _filled(
     arguments: Mapping[str, Argument],
     stmts: Mapping[str, Any],
 ) -> Field:
-    field = msgspec.structs.replace(field, default=arguments.get(field.name, field.default))
+    changes: dict[str, Any] = {"default": arguments.get(field.name, field.default)}
     block, target = stmts.get("block"), next(iter(stmts.values()), None)
     if field.kind == "factors" and isinstance(target, tirx.For) and entry.name == "split":
-        return msgspec.structs.replace(field, product=known(target.extent))
-    if field.name == "tensor_intrin":
-        choices = intrinsics(site.target)
-    elif block is not None:
-        choices = _of_block(field, block, arguments)
-    elif target is not None and entry.name == "unannotate" and field.name == "ann_key":
-        choices = tuple(str(key) for key in target.annotations)
-    else:
-        choices = field.choices
-    return msgspec.structs.replace(field, choices=choices)
-
-
-def _of_block(field: Field, block: Any, arguments: Mapping[str, Argument]) -> tuple[str, ...]:
-    """Return the choices of a field for a block: its axes, or its buffers."""
-    if field.name == "buffer":
-        return tuple(buffers_of(block))
-    if field.kind == "buffer":
-        return tuple(buffer_names(block, field.name))
-    if field.kind == "order":
-        return block_axes(block)
-    if field.kind == "index map":
-        return axes_of(block, arguments.get("buffer"))
-    return field.choices
+        changes["product"] = known(target.extent)
+    elif field.name in entry.choices and target is not None:
+        changes["choices"] = entry.choices[field.name](site, target)
+    elif field.kind == "buffer" and block is not None:
+        changes["choices"] = tuple(buffer_names(block, field.name))
+    elif field.kind == "order" and block is not None:
+        changes["choices"] = block_axes(block)
+    elif field.kind == "index map" and block is not None:
+        changes["choices"] = axes_of(block, arguments.get("buffer"))
+    return msgspec.structs.replace(field, **changes)
 
 
 PAGE = "primitives.md"

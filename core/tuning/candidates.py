@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import tvm
 from tvm import tirx
@@ -86,16 +86,6 @@ def replayed(
     return function_of(sch)
 
 
-class Source(Protocol):
-    """A source of candidates."""
-
-    def propose(self, count: int) -> list[Proposal]:
-        """Return `count` candidates, or fewer where there are no more."""
-
-    def learn(self, proposals: Sequence[Proposal], seconds: Sequence[float | None]) -> None:
-        """Record the times of candidates."""
-
-
 class RuleSource:
     """Variation of the choices of a rule."""
 
@@ -118,7 +108,7 @@ class RuleSource:
         return self._proposal({})
 
     def propose(self, count: int) -> list[Proposal]:
-        """See `Source`."""
+        """Return `count` candidates, or fewer where there are no more."""
         found: list[Proposal] = []
         for _ in range(_ATTEMPTS):
             if len(found) == count:
@@ -130,7 +120,7 @@ class RuleSource:
         return found
 
     def learn(self, proposals: Sequence[Proposal], seconds: Sequence[float | None]) -> None:
-        """See `Source`."""
+        """Record the times of candidates."""
         for proposal, time in zip(proposals, seconds, strict=True):
             assert proposal.decisions is not None
             self._times[_key(proposal.decisions)] = time
@@ -214,7 +204,7 @@ class TraceSource:
         self._context.pre_tuning(2 * trials + _BATCH, _BATCH, None, database, model)
 
     def propose(self, count: int) -> list[Proposal]:
-        """See `Source`."""
+        """Return `count` candidates, or fewer where there are no more."""
         found: list[Proposal] = []
         while len(found) < count and not self.ended:
             if not self._waiting:
@@ -241,7 +231,7 @@ class TraceSource:
             yield Proposal(writing, drawn=drawn)
 
     def learn(self, proposals: Sequence[Proposal], seconds: Sequence[float | None]) -> None:
-        """See `Source`."""
+        """Record the times of candidates."""
         for proposal, time in zip(proposals, seconds, strict=True):
             self._tell(proposal.drawn, time, "it failed")
 
@@ -269,6 +259,9 @@ def with_cores(target: tvm.target.Target, threads: int) -> tvm.target.Target:
     if "num-cores" in target.attrs:
         return target
     return tvm.target.Target({**dict(target.export()), "num-cores": threads})
+
+
+Source = RuleSource | TraceSource
 
 
 class Search:

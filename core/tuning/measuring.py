@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -140,16 +140,6 @@ class _Left:
             raise TimeoutError
 
 
-class Measurer(Protocol):
-    """Interface to measure functions on some machine."""
-
-    def begin(self, subject: Subject) -> Outcome:
-        """Run an unscheduled function; candidates of it follow."""
-
-    def measure(self, candidate: Candidate) -> Outcome:
-        """Compile, time and check a candidate of the latest subject."""
-
-
 class LocalMeasurer:
     """Measures on this machine, in a process that is restarted after a crash.
 
@@ -183,12 +173,12 @@ class LocalMeasurer:
         return self._process.pid
 
     def begin(self, subject: Subject) -> Outcome:
-        """See `Measurer`."""
+        """Run an unscheduled function; candidates of it follow."""
         self._subject = subject
         return self._asked(subject, 2 * subject.seconds + self._patience)
 
     def measure(self, candidate: Candidate) -> Outcome:
-        """See `Measurer`."""
+        """Compile, time and check a candidate of the latest subject."""
         assert self._subject is not None, "a subject comes before its candidates"
         if self._fresh:
             begun = self.begin(self._subject)

@@ -18,7 +18,7 @@ from lowerscope.core.scheduling.at_sizes import AtSizes, Given, at_sizes
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.tuning.candidates import Proposal, Search, drawn_from, replayed, with_cores
 from lowerscope.core.tuning.database import Database, Kept, Tried
-from lowerscope.core.tuning.measuring import Candidate, Measurer, Outcome, Sized, Subject
+from lowerscope.core.tuning.measuring import Candidate, LocalMeasurer, Outcome, Sized, Subject
 
 VARIANT = "tuned"
 """Name of the variant of a tuned schedule."""
@@ -39,7 +39,7 @@ class Setting:
     seed: int
     trials: int
     database: Database
-    measurer: Measurer
+    measurer: LocalMeasurer
 
 
 class Task:
