@@ -8,7 +8,7 @@ import sys
 import types
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -91,14 +91,6 @@ _COMPARISONS = (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.EQ, tirx.NE)
 
 
 # --- moving -------------------------------------------------------------------------------------
-
-
-def _compute_at(site: Site) -> Iterator[Arguments]:
-    yield from _at(site, consumers=True)
-
-
-def _reverse_compute_at(site: Site) -> Iterator[Arguments]:
-    yield from _at(site, consumers=False)
 
 
 def _at(site: Site, *, consumers: bool) -> Iterator[Arguments]:
@@ -338,7 +330,7 @@ ENTRIES = (
         title="compute {block} under {loop}",
         offer="compute under a loop of what reads it",
         parameters=_AT,
-        candidates=_compute_at,
+        candidates=partial(_at, consumers=True),
         guard=_moves,
     ),
     Entry(
@@ -347,7 +339,7 @@ ENTRIES = (
         title="compute {block} under {loop}, after what it reads",
         offer="compute under a loop of what it reads",
         parameters=_AT,
-        candidates=_reverse_compute_at,
+        candidates=partial(_at, consumers=False),
         guard=_moves_back,
     ),
     Entry(

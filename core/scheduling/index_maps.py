@@ -253,12 +253,7 @@ def _check_all(index_map: IndexMap, sizes: Sequence[int]) -> None:
     if count == 0:
         return
     grid = np.unravel_index(np.arange(count, dtype=np.int64), tuple(sizes) or (1,))
-    made = np.stack(
-        [
-            np.broadcast_to(np.asarray(index, dtype=np.int64), (count,))
-            for index in index_map.evaluate(list(grid) if sizes else [])
-        ]
-    )
+    made = rows_of(index_map.evaluate(list(grid) if sizes else []), count)
     if made.min() < 0:
         place = int(np.argmax((made < 0).any(axis=0)))
         raise StepFailed(f"{_at(grid, place)} has an index below 0")
@@ -273,6 +268,12 @@ def _check_all(index_map: IndexMap, sizes: Sequence[int]) -> None:
             f"it is not a bijection: {_at(grid, int(first[which][place]))} "
             f"and {_at(grid, place)} get the same index"
         )
+
+
+def rows_of(indices: Sequence[Any], count: int) -> Any:
+    """Return indices, each a number or an array, as rows of `count` columns."""
+    rows = [np.broadcast_to(np.asarray(index, dtype=np.int64), (count,)) for index in indices]
+    return np.stack(rows) if rows else np.zeros((1, count), dtype=np.int64)
 
 
 def _at(grid: Sequence[Any], place: int) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 import numpy as np
 from tvm import tirx
 
+from lowerscope.core.records.schedule import Field
 from lowerscope.core.schedules import Argument
 from lowerscope.core.scheduling import index_maps
 from lowerscope.core.scheduling.entry import (
@@ -23,7 +25,14 @@ from lowerscope.core.scheduling.entry import (
     one_block,
 )
 from lowerscope.core.scheduling.failures import StepFailed
-from lowerscope.core.scheduling.index_maps import MAX_CHECKED, IndexMap, accessed, names_in, parse
+from lowerscope.core.scheduling.index_maps import (
+    MAX_CHECKED,
+    IndexMap,
+    accessed,
+    names_in,
+    parse,
+    rows_of,
+)
 from lowerscope.core.scheduling.loops import inner_extent
 from lowerscope.core.scheduling.parameters import ARITHMETIC, known, mentions
 from lowerscope.core.scheduling.references import block_around, function_of
@@ -43,28 +52,22 @@ def _reads(site: Site) -> Iterator[Arguments]:
             yield {**each, "read_buffer_index": index}
 
 
-def _reindexed_reads(site: Site) -> Iterator[Arguments]:
+def _reindexed(site: Site, *, reads: bool) -> Iterator[Arguments]:
     for each in one_block(site):
-        yield from _reindexed(each, _stmt(site), "read_buffer_index", _stmt(site).reads)
-
-
-def _reindexed_writes(site: Site) -> Iterator[Arguments]:
-    for each in one_block(site):
-        yield from _reindexed(each, _stmt(site), "write_buffer_index", _stmt(site).writes)
-
-
-def _reindexed(each: Arguments, block: Any, name: str, regions: Any) -> Iterator[Arguments]:
-    axes = index_maps.block_axes(block)
-    for index, region in enumerate(regions):
-        used = [
-            name
-            for name, axis in zip(axes, block.iter_vars, strict=True)
-            if any(mentions(part, axis.var) for at in region.region for part in (at.min, at.extent))
-        ]
-        index_map = f"{', '.join(axes)} -> {', '.join(used) or '0'}"
-        yield {**each, name: index, "index_map": index_map}
-    if not regions:
-        yield {**each, "index_map": index_maps.identity(axes)}
+        block = _stmt(site)
+        axes, regions = index_maps.block_axes(block), block.reads if reads else block.writes
+        for index, region in enumerate(regions):
+            parts = [part for at in region.region for part in (at.min, at.extent)]
+            used = [
+                name
+                for name, axis in zip(axes, block.iter_vars, strict=True)
+                if any(mentions(part, axis.var) for part in parts)
+            ]
+            place = "read_buffer_index" if reads else "write_buffer_index"
+            index_map = f"{', '.join(axes)} -> {', '.join(used) or '0'}"
+            yield {**each, place: index, "index_map": index_map}
+        if not regions:
+            yield {**each, "index_map": index_maps.identity(axes)}
 
 
 def _accessed(site: Site) -> Iterator[Arguments]:
@@ -185,10 +188,10 @@ def _check_copy(block: Any, region: Any, index_map: IndexMap, sizes: list[int | 
     values: list[Any] = [np.zeros(count, dtype=np.int64)] * len(variables)
     for column, place in enumerate(used):
         values[place] = grid[column]
-    made = _rows(index_map.evaluate(values), count)
+    made = rows_of(index_map.evaluate(values), count)
     if made.min(initial=0) < 0:
         raise StepFailed("it has indices below 0")
-    from_ = _rows([_number(each, variables, values) for each in places], count)
+    from_ = rows_of([_number(each, variables, values) for each in places], count)
     pairs = _distinct(np.concatenate([made, from_]))
     if _distinct(made) < pairs:
         raise StepFailed("it is not a bijection: two elements would have one place in the copy")
@@ -197,11 +200,6 @@ def _check_copy(block: Any, region: Any, index_map: IndexMap, sizes: list[int | 
 def _distinct(rows: Any) -> int:
     """Return the number of distinct columns."""
     return len(np.unique(np.ascontiguousarray(rows.T), axis=0))
-
-
-def _rows(indices: list[Any], count: int) -> Any:
-    rows = [np.broadcast_to(np.asarray(index, dtype=np.int64), (count,)) for index in indices]
-    return np.stack(rows) if rows else np.zeros((1, count), dtype=np.int64)
 
 
 def _number(value: Any, variables: list[Any], values: list[Any]) -> Any:
@@ -283,22 +281,15 @@ def _padding(argument: Argument, instruction: Any | None) -> str:
 
 # --- the table ----------------------------------------------------------------------------------
 
-READ = field(
-    "read_buffer_index",
-    "Buffer",
-    "buffer",
-    "One of the buffers that the block reads.",
-    default=0,
-    low=0,
-)
-WRITE = field(
-    "write_buffer_index",
-    "Buffer",
-    "buffer",
-    "One of the buffers that the block writes.",
-    default=0,
-    low=0,
-)
+
+def _buffer(name: str, verb: str) -> Field:
+    help = f"One of the buffers that the block {verb}."
+    return field(name, "Buffer", "buffer", help, default=0, low=0)
+
+
+READ = _buffer("read_buffer_index", "reads")
+WRITE = _buffer("write_buffer_index", "writes")
+_WRITTEN = _buffer("buffer_index", "writes")
 _ACCESSED = field(
     "buffer", "Buffer", "choice", "One of the buffers that the block reads or writes."
 )
@@ -316,15 +307,6 @@ _INDEX_MAP = field(
     "index map",
     "From the axes of the block to the indices of the copy: i, j -> j, i.",
 )
-_WRITTEN = field(
-    "buffer_index",
-    "Buffer",
-    "buffer",
-    "One of the buffers that the block writes.",
-    default=0,
-    low=0,
-)
-
 _BUFFERS: Mapping[str, Choices] = {"buffer": lambda _, block: tuple(index_maps.buffers_of(block))}
 
 ENTRIES = (
@@ -352,7 +334,7 @@ ENTRIES = (
         title="read {read_buffer_index} in {block} from a copy indexed {index_map}",
         offer="read from a copy with other indices",
         parameters=(BLOCK, READ, SCOPE, _INDEX_MAP),
-        candidates=_reindexed_reads,
+        candidates=partial(_reindexed, reads=True),
         guard=_reindexes_copy,
         converted={"index_map": index_maps.of_block},
     ),
@@ -362,7 +344,7 @@ ENTRIES = (
         title="write {write_buffer_index} in {block} to a buffer indexed {index_map} first",
         offer="write to a buffer with other indices first",
         parameters=(BLOCK, WRITE, SCOPE, _INDEX_MAP),
-        candidates=_reindexed_writes,
+        candidates=partial(_reindexed, reads=False),
         guard=_reindexes_copy,
         converted={"index_map": index_maps.of_block},
     ),

@@ -307,20 +307,17 @@ class Search:
 
     def learn(self, proposals: Sequence[Proposal], seconds: Sequence[float | None]) -> None:
         """Record the times of candidates of one `propose`, as far as they were measured."""
-        proposals = proposals[: len(seconds)]
-        for place in (0, 1):
-            source = self._source(place) if place == 0 or self._traces is not None else None
-            own = [
-                (each, time)
-                for each, time in zip(proposals, seconds, strict=True)
-                if (each.decisions is None) == (place == 1)
-            ]
-            if source is None or not own:
-                continue
-            source.learn([each for each, _ in own], [time for _, time in own])
-            times = [time for _, time in own if time is not None]
-            if times:
-                self._best[place] = min(*times, self._best.get(place, times[0]))
+        measured = proposals[: len(seconds)]
+        if not measured:
+            return
+        # Those of one batch are of one source.
+        place = int(measured[0].decisions is None)
+        source = self._source(place)
+        assert source is not None, "it has proposed them"
+        source.learn(measured, seconds)
+        times = [time for time in seconds if time is not None]
+        if times:
+            self._best[place] = min(*times, self._best.get(place, times[0]))
 
     def _places(self) -> list[int]:
         """Return the sources in the order of their queries: rules, 0, and TVM's search, 1."""
