@@ -18,7 +18,7 @@ from lowerscope.core.scheduling.references import function_of
 from lowerscope.core.scheduling.rules.machine import Machine
 from lowerscope.core.scheduling.rules.reading import blocks_of, is_spatial
 from lowerscope.core.scheduling.rules.sharing import WORTH_THREADS, share_out
-from lowerscope.core.scheduling.rules.windows import is_pad, row_width
+from lowerscope.core.scheduling.rules.windows import copy_rows, fill_apart, is_pad, row_width
 from lowerscope.core.scheduling.rules.writing import Writing
 
 
@@ -294,18 +294,11 @@ def _pad(writing: Writing, block: str, machine: Machine) -> bool:
     most = len(loops) - 2 if len(loops) > 2 else len(loops) - 1
     around = int(_share(writing, loops[:most], block, machine))
     lanes = machine.lanes(str(writing.block(At(block)).writes[0].source.dtype))
-    writing.do(
-        "decompose_padding",
-        "all is filled first and the inside copied then: no element is asked where it is",
-        block=At(block),
-        loop=At(block, loop=around),
-    )
+    fill_apart(writing, block, around)
     filled = writing.loops(f"{block}_pad_const")[around:]
     if len(filled) > 1:
         writing.do("fuse", "what is filled lies side by side", loops=filled)
-    row = writing.loops(block)[-1]
-    if row_width(writing.extent(row), lanes) == writing.extent(row):
-        writing.do("vectorize", "a row is copied at once", loop=row)
+    copy_rows(writing, block, lanes)
     return True
 
 

@@ -309,7 +309,7 @@ def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str
     )[0]
     parts = str(writing.block(made).name_hint)
     loops = writing.loops(parts)
-    place = _place(writing, parts)
+    place = writing.bound(parts, 0)[-1]
     if place != len(loops) - 1:
         order = (*loops[stage.spatial : place], *loops[place + 1 :], loops[place])
         writing.reorder(order, "the lanes innermost")
@@ -327,22 +327,10 @@ def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str
 def _begin(writing: Writing, parts: str) -> None:
     """Initialise the parts before the loops of the reduction."""
     block = writing.block(At(parts))
-    first = min(
-        loop.loop
-        for axis, iter_var in enumerate(block.iter_vars)
-        if int(iter_var.iter_type) == REDUCTION
-        and (loop := writing.outer(parts, axis)) is not None
-        and loop.loop is not None
-    )
+    kinds = [int(axis.iter_type) for axis in block.iter_vars]
+    reduced = [axis for axis, kind in enumerate(kinds) if kind == REDUCTION]
+    first = min(depth for axis in reduced for depth in writing.bound(parts, axis))
     writing.begin(parts, first, "the parts begin before the first value")
-
-
-def _place(writing: Writing, parts: str) -> int:
-    """Return the loop over the lanes of a block of parts, which its first axis is."""
-    lane = writing.inner(parts, 0, 0)
-    assert lane is not None, "there are two lanes at least"
-    assert lane.loop is not None
-    return lane.loop
 
 
 def _vectorize(writing: Writing, block: str, extent: int | None, lanes: int, first: int) -> None:

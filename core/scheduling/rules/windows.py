@@ -391,15 +391,21 @@ def _fill(writing: Writing, block: str, around: int, lanes: int) -> None:
     if len(writing.loops(block)) == around:
         return
     try:
-        writing.do(
-            "decompose_padding",
-            "all is filled first and the inside copied then: no element is asked where it is",
-            block=At(block),
-            loop=At(block, loop=around),
-        )
+        fill_apart(writing, block, around)
     except StepFailed:
         # TVM does not where a tile overlaps the next one: each element is tested then.
         return
+    copy_rows(writing, block, lanes)
+
+
+def fill_apart(writing: Writing, block: str, around: int) -> None:
+    """Fill a padding in a block of its own, below some loops."""
+    why = "all is filled first and the inside copied then: no element is asked where it is"
+    writing.do("decompose_padding", why, block=At(block), loop=At(block, loop=around))
+
+
+def copy_rows(writing: Writing, block: str, lanes: int) -> None:
+    """Copy rows at once, if they are whole vectors."""
     inner = writing.loops(block)[-1]
     if row_width(writing.extent(inner), lanes) == writing.extent(inner):
         writing.do("vectorize", "a row is copied at once", loop=inner)

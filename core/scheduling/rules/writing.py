@@ -168,7 +168,7 @@ class Writing:
 
         ``None`` where the axis has only one value there.
         """
-        depth = max(self._bound(block, axis), default=-1)
+        depth = max(self.bound(block, axis), default=-1)
         return At(block, loop=depth) if depth >= below else None
 
     def inners(self, block: str, axes: Iterable[int], below: int) -> list[At]:
@@ -176,13 +176,8 @@ class Writing:
         loops = (self.inner(block, axis, below) for axis in axes)
         return [loop for loop in loops if loop is not None]
 
-    def outer(self, block: str, axis: int) -> At | None:
-        """Return the outermost loop that an axis of a block is bound to; ``None`` for none."""
-        depth = min(self._bound(block, axis), default=None)
-        return None if depth is None else At(block, loop=depth)
-
-    def _bound(self, block: str, axis: int) -> list[int]:
-        """Return the depths of the loops that an axis of a block is bound to."""
+    def bound(self, block: str, axis: int) -> list[int]:
+        """Return the depths of the loops that an axis of a block is bound to, in order."""
         found = places(function_of(self.sch))
         place = next(each for each in found if each.is_block and each.name == block)
         loops = self.sch.get_loops(self.sch.get_sblock(block))
