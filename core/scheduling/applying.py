@@ -33,12 +33,8 @@ from lowerscope.core.scheduling.references import Output, Outputs, resolve, unre
 class Applied:
     """Result of a primitive.
 
-    Attributes
-    ----------
-    sch
-        The schedule after it; the one before is unchanged.
-    title
-        Its effect in words: ``split k into 4 × 32``.
+    `sch`: the schedule after it; the one before is unchanged. `title`: its effect in words: ``split
+    k into 4 × 32``.
     """
 
     sch: Schedule

@@ -138,14 +138,9 @@ def _extents(kind: Any) -> tuple[Any, ...] | None:
 class AtSizes:
     """A function at one size.
 
-    Attributes
-    ----------
-    function
-        It, for any size, as the model calls it; numbers that it takes are constants in it.
-    static
-        It, with all extents as numbers.
-    text
-        The size, such as ``"batch = 5"``; empty where there is but one.
+    `function`: it, for any size, as the model calls it; numbers that it takes are constants in it.
+    `static`: it, with all extents as numbers. `text`: the size, such as ``"batch = 5"``; empty
+    where there is but one.
     """
 
     function: tirx.PrimFunc

@@ -38,12 +38,8 @@ Variables = Mapping[Reference, str]
 class Code:
     """The program of the primitives that were applied so far.
 
-    Attributes
-    ----------
-    made
-        The variables that hold the results of primitives, by their ids.
-    known
-        All variables, with the loops, blocks and numbers that they hold.
+    `made`: the variables that hold the results of primitives, by their ids. `known`: all variables,
+    with the loops, blocks and numbers that they hold.
     """
 
     lines: tuple[str, ...] = ()

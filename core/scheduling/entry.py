@@ -33,14 +33,8 @@ Arguments = dict[str, Argument]
 class Site:
     """A selection in a function, for which primitives are offered.
 
-    Attributes
-    ----------
-    named
-        The reference to each, in the order of `found`.
-    outputs
-        Results of the steps so far.
-    chosen
-        The places that are selected, in the order in which they were.
+    `named`: the reference to each, in the order of `found`. `outputs`: results of the steps so far.
+    `chosen`: the places that are selected, in the order in which they were.
     """
 
     sch: Schedule
@@ -126,12 +120,8 @@ class Site:
 class Call:
     """A primitive that is about to be applied.
 
-    Attributes
-    ----------
-    sch
-        A copy of the schedule, which it is applied to.
-    values
-        The arguments as TVM takes them.
+    `sch`: a copy of the schedule, which it is applied to. `values`: the arguments as TVM takes
+    them.
     """
 
     sch: Schedule

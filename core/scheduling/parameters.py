@@ -47,15 +47,9 @@ Role = Literal["input", "output", "both"]
 class Parameter:
     """A buffer that a function is called with.
 
-    Attributes
-    ----------
-    shape
-        Extents; ``None`` where one is symbolic.
-    role
-        ``"both"`` is read before it is written.
-    loads, stores
-        Number of reads and writes of its elements in one call; infinite where an extent is
-        symbolic, 0 where that cannot be determined.
+    `shape`: extents; ``None`` where one is symbolic. `role`: ``"both"`` is read before it is
+    written. `loads` and `stores`: number of reads and writes of its elements in one call; infinite
+    where an extent is symbolic, 0 where that cannot be determined.
     """
 
     name: str

@@ -47,12 +47,8 @@ _ATTEMPTS = 60
 class Proposal:
     """A candidate.
 
-    Attributes
-    ----------
-    decisions
-        Of a rule; ``None`` where it is of TVM's search.
-    drawn
-        The candidate of TVM's search, which has to be told its time.
+    `decisions`: of a rule; ``None`` where it is of TVM's search. `drawn`: the candidate of TVM's
+    search, which has to be told its time.
     """
 
     writing: Writing

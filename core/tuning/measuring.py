@@ -37,14 +37,9 @@ class Sized(msgspec.Struct, frozen=True):
 class Subject(msgspec.Struct, frozen=True, tag=True):
     """The unscheduled function of the candidates that follow, which is run.
 
-    Attributes
-    ----------
-    number
-        Unique among all subjects; one that the process knows already is not run again.
-    target
-        As JSON.
-    seconds
-        Time limit of its run; without a result by then, nothing is checked.
+    `number`: unique among all subjects; one that the process knows already is not run again.
+    `target`: as JSON. `seconds`: time limit of its run; without a result by then, nothing is
+    checked.
     """
 
     number: int

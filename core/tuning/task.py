@@ -45,14 +45,8 @@ class Setting:
 class Task:
     """One function that is tuned.
 
-    Parameters
-    ----------
-    function
-        Before it is scheduled.
-    given
-        The arguments of its call in the model, if it has symbolic extents.
-    kept
-        Its entry in the database; ``None`` for none, or to ignore it.
+    `function`: before it is scheduled. `given`: the arguments of its call in the model, if it has
+    symbolic extents. `kept`: its entry in the database; ``None`` for none, or to ignore it.
     """
 
     def __init__(

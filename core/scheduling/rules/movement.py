@@ -26,15 +26,9 @@ from lowerscope.core.scheduling.rules.writing import Writing
 class Access:
     """Access pattern of an element that is read, for the axes of the block that reads it.
 
-    Attributes
-    ----------
-    along
-        For each axis, whether the next value of it is as far in what is read as it is in what is
-        written.
-    constant
-        For each axis, whether the element is the same for all values of it.
-    near
-        For each axis, whether the next value of it is the next element in memory.
+    `along`: for each axis, whether the next value of it is as far in what is read as it is in what
+    is written. `constant`: for each axis, whether the element is the same for all values of it.
+    `near`: for each axis, whether the next value of it is the next element in memory.
     """
 
     along: tuple[bool, ...]
