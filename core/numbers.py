@@ -12,13 +12,12 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
 from lowerscope.core.records.numbers import Checked, Measured, Peaks, Work
 from lowerscope.core.running.node_times import nodes_of, torch_ms
-from lowerscope.core.scheduling.at_sizes import at_sizes, is_symbolic
+from lowerscope.core.scheduling.at_sizes import Given, at_sizes, is_symbolic, sizes_at_calls
 from lowerscope.core.scheduling.checking import Limit, Reference, reference_of
 from lowerscope.core.scheduling.checking import check as check_function
-from lowerscope.core.scheduling.measuring import Timing, time_alone
+from lowerscope.core.scheduling.measuring import time_alone
 from lowerscope.core.scheduling.peaks import keep_peaks, kept_peaks, measure_peaks, peaks_key
 from lowerscope.core.scheduling.replaying import state_at
-from lowerscope.core.scheduling.sizes_at_calls import Given, sizes_at_calls
 from lowerscope.core.scheduling.work import calls_from_main, work_of
 from lowerscope.core.stages import Stages
 from lowerscope.core.target_catalogue import check_runs_here
@@ -37,10 +36,7 @@ def _has_functions(query: WorkQuery, pipeline: Pipeline, job: Progress) -> bool:
 def work(query: WorkQuery, pipeline: Pipeline, job: Progress) -> Work:
     """Return the work of one call of a function before it is scheduled.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function.
+    Raises `LowerscopeError` if there is no such function.
     """
     return _work(pipeline.stages(query.recipe, job), query.function)
 
@@ -49,10 +45,7 @@ def work(query: WorkQuery, pipeline: Pipeline, job: Progress) -> Work:
 def peaks(query: PeaksQuery, pipeline: Pipeline, job: Progress) -> Peaks:
     """Return the peaks of this machine, measured if they never were, or again.
 
-    Raises
-    ------
-    LowerscopeError
-        If the recipe is for another machine.
+    Raises `LowerscopeError` if the recipe is for another machine.
     """
     recipe = query.recipe
     pipeline.stages(recipe, job).check_runs_here("peaks are measured")
@@ -66,10 +59,7 @@ def peaks(query: PeaksQuery, pipeline: Pipeline, job: Progress) -> Peaks:
 def measure(query: MeasureQuery, pipeline: Pipeline, job: Progress) -> Measured:
     """Measure a function after the first primitives of its schedule, and torch's nodes.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function, or it cannot be compiled or run alone.
+    Raises `LowerscopeError` if there is no such function, or it cannot be compiled or run alone.
     """
     recipe, function = query.recipe, query.function
     stages = pipeline.stages(recipe, job)
@@ -97,7 +87,6 @@ def measure(query: MeasureQuery, pipeline: Pipeline, job: Progress) -> Measured:
         torch_ms=torch,
         torch_nodes=nodes.names if torch is not None else (),
         torch_does_more=nodes.does_more,
-        at=scheduled.text,
         disturbed=disturbed or torch_disturbed,
     )
 
@@ -108,10 +97,7 @@ def check(query: CheckQuery, pipeline: Pipeline, job: Progress) -> Checked:
 
     The output of the unscheduled one is cached.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function, or the target is for another machine.
+    Raises `LowerscopeError` if there is no such function, or the target is for another machine.
     """
     recipe, function, seconds = query.recipe, query.function, query.seconds
     threads = use_threads(recipe.threads)
@@ -174,7 +160,7 @@ def _shape(value: object) -> tuple[int, ...] | None:
     return None if shape is None else tuple(int(each) for each in shape)
 
 
-def _measured(timing: Timing, work: Work, peaks: Peaks) -> Measured:
+def _measured(timing: Measured, work: Work, peaks: Peaks) -> Measured:
     """Return the rates of a timing, and their share of the machine's peaks."""
     moved = None if work.read is None else work.read + (work.written or 0)
     flops = work.flops
@@ -185,13 +171,4 @@ def _measured(timing: Timing, work: Work, peaks: Peaks) -> Measured:
     if flops is not None and moved:
         found = peaks.best_ms(flops, moved) / timing.milliseconds
         share = min(found, 1.0) if found < BEYOND else None
-    return Measured(
-        milliseconds=timing.milliseconds,
-        low=timing.low,
-        high=timing.high,
-        repeats=timing.repeats,
-        build_ms=timing.build_ms,
-        gflops=gflops,
-        gbytes_per_second=gbytes,
-        share=share,
-    )
+    return msgspec.structs.replace(timing, gflops=gflops, gbytes_per_second=gbytes, share=share)

@@ -15,25 +15,18 @@ import msgspec
 class Made(msgspec.Struct, frozen=True, kw_only=True, tag="made"):
     """A result of an earlier primitive of the same schedule.
 
-    Attributes
-    ----------
-    step
-        `Primitive.id` of that primitive.
-    output
-        Which of its results, from 0: loops or blocks in the order of TVM's own.
+    `output`: which of its results, from 0: loops or blocks in the order of TVM's own.
     """
 
     step: str
     output: int = 0
 
 
-class At(msgspec.Struct, frozen=True, kw_only=True, tag="at"):
+class At(msgspec.Struct, frozen=True, tag="at"):
     """A block by its name, or a loop around it by its place.
 
     Attributes
     ----------
-    block
-        Name of the block.
     occurrence
         Which of the blocks of that name, from 0, in the order of the script.
     loop
@@ -73,8 +66,6 @@ class Primitive(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     arguments
         By the names that the primitive's entry gives them; those that are missing have its
         defaults.
-    on
-        Whether it is applied.
     forced
         Whether it is applied although it can make the function compute something else.
     comment
@@ -123,8 +114,6 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         Whether it is the one that is applied to the model; of several, see `schedule_for`.
     everywhere
         Whether all functions of this structure share it, or that of the name has it alone.
-    primitives
-        In the order in which they are applied.
     """
 
     function: str
@@ -138,12 +127,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """A schedule that was applied to a function of the model.
 
-    Attributes
-    ----------
-    schedule
-        For this function alone.
-    lines
-        The program that does the same, by ``sch``.
+    `lines`: the program that does the same, by ``sch``.
     """
 
     schedule: Schedule
@@ -197,10 +181,7 @@ def schedule_for(schedules: Sequence[Schedule], function: str, structure: str) -
     One that it has alone goes before those that it shares with functions of the same structure,
     and of these, one that was made for the function itself goes first.
 
-    Parameters
-    ----------
-    function, structure
-        Its name, and its structural hash before it is scheduled.
+    `function` and `structure`: its name, and its structural hash before it is scheduled.
     """
     fitting = [each for each in schedules if each.on and fits(each, function, structure)]
     ranks = [(not is_shared(each), each.function == function) for each in fitting]

@@ -31,9 +31,8 @@ from lowerscope.core.recipe_parts import primitive_text
 from lowerscope.core.records.steps import Clock, Moment
 from lowerscope.core.relax_bindings import binding_ids
 from lowerscope.core.schedules import Primitive, Schedule
-from lowerscope.core.scheduling.functions import Functions
 from lowerscope.core.scheduling.replaying import Replayed, Replays, state_at
-from lowerscope.core.scheduling.whole_model import WholeModel
+from lowerscope.core.scheduling.whole_model import Functions, WholeModel
 from lowerscope.core.stages_before_passes import StagesBeforePasses
 from lowerscope.core.target_catalogue import check_runs_here
 

@@ -28,11 +28,10 @@ from lowerscope.core.records.schedule import (
 )
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.schedules import APPLY_SCHEDULES, schedule_for
-from lowerscope.core.scheduling.code import program
-from lowerscope.core.scheduling.code_by_name import program_by_name
+from lowerscope.core.scheduling.code import program, program_by_name
 from lowerscope.core.scheduling.moves import moves
+from lowerscope.core.scheduling.primitives import check_schedules
 from lowerscope.core.scheduling.replaying import Replayed, state_at
-from lowerscope.core.scheduling.validating import check_schedules
 from lowerscope.core.scheduling.work import calls_from_main
 from lowerscope.core.stages import Stages
 
@@ -45,10 +44,7 @@ def _has_functions(query: ScheduleQuery | MovesQuery, pipeline: Pipeline, job: P
 def schedule(query: ScheduleQuery, pipeline: Pipeline, job: Progress) -> ScheduleRecord:
     """Return a function after the first primitives of its schedule.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function.
+    Raises `LowerscopeError` if there is no such function.
     """
     return _record(pipeline.stages(query.recipe, job), query.function, query.index, job)
 
@@ -59,10 +55,7 @@ def legal_primitives(query: MovesQuery, pipeline: Pipeline, job: Progress) -> tu
 
     They have no id yet: the caller assigns one on adding it to the schedule.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function.
+    Raises `LowerscopeError` if there is no such function.
     """
     stages = pipeline.stages(query.recipe, job)
     state = state_at(stages.states(query.function), query.index)
@@ -73,10 +66,7 @@ def legal_primitives(query: MovesQuery, pipeline: Pipeline, job: Progress) -> tu
 def by_rule(query: ByRuleQuery, pipeline: Pipeline, job: Progress) -> ByRule:
     """Return the primitives of the first rule that fits a function.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function.
+    Raises `LowerscopeError` if there is no such function.
     """
     stages = pipeline.stages(query.recipe, job)
     state = stages.states(query.function)[0]
@@ -158,10 +148,7 @@ def schedule_program(query: ScheduleProgramQuery, _pipeline: Pipeline, _job: Pro
 def check_recipe_schedules(pipeline: Pipeline, recipe: Recipe) -> None:
     """Reject schedules that do not fit the model that they are to be applied to.
 
-    Raises
-    ------
-    LowerscopeError
-        See `validating.check_schedules`.
+    Raises `LowerscopeError`: see `primitives.check_schedules`.
     """
     # Where several steps apply schedules, the functions of a schedule may be made after the first.
     if sum(step.name == APPLY_SCHEDULES and step.on for step in recipe.steps) == 1:

@@ -13,9 +13,9 @@ from pathlib import Path
 import tvm
 
 from lowerscope.core.schedules import Primitive
-from lowerscope.core.scheduling.help_texts import PAGE, page
+from lowerscope.core.scheduling.applying import call_text, name_of
+from lowerscope.core.scheduling.moves import PAGE, page
 from lowerscope.core.scheduling.references import resolve
-from lowerscope.core.scheduling.titles import call_text, name_of
 from tests.core.scheduling.examples import EXAMPLES, Example
 from tests.core.scheduling.functions import Steps, function_text
 

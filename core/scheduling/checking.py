@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 import tvm
@@ -20,10 +20,15 @@ from lowerscope.core.model.formatting import error_text
 from lowerscope.core.progress import Progress
 from lowerscope.core.records.numbers import Checked, Verdict
 from lowerscope.core.records.schedule import CHECK_THREAD
-from lowerscope.core.scheduling.alone import Guarded, compile_alone
 from lowerscope.core.scheduling.at_sizes import AtSizes
+from lowerscope.core.scheduling.measuring import (
+    Guarded,
+    compile_alone,
+    draw,
+    dtype_of_torch,
+    static_parameters,
+)
 from lowerscope.core.scheduling.parameters import Parameter, statements_in
-from lowerscope.core.scheduling.random_inputs import draw, dtype_of_torch, static_parameters
 
 T = TypeVar("T")
 
@@ -40,8 +45,6 @@ class Reference:
 
     Attributes
     ----------
-    parameters
-        Its buffers.
     inputs
         Its arguments; ``None`` for those that it only writes.
     outputs
@@ -66,15 +69,9 @@ class Reference:
         return sum(each.numel() * each.element_size() for each in tensors)
 
 
-class CompiledSomewhere(Protocol):
-    """A function that was compiled, on this machine or another one."""
-
-    def call(self, arguments: Sequence[Any]) -> None:
-        """Call it once with tensors of this machine."""
-
-
-Compiler = Callable[[tirx.PrimFunc, tvm.target.Target], CompiledSomewhere]
-"""Compiles a function to be called: `compile_alone`, or its counterpart on another machine."""
+Compiler = Callable[[tirx.PrimFunc, tvm.target.Target], Any]
+"""Compiles a function to be called with tensors of this machine: `compile_alone`, or its
+counterpart for another machine."""
 
 
 class TookTooLong(Exception):
@@ -92,17 +89,8 @@ def reference_of(
 
     Where results are not finite for normally distributed values, positive ones are drawn.
 
-    Parameters
-    ----------
-    compiler
-        Compiles a function to be called with tensors of this machine.
-
-    Raises
-    ------
-    LowerscopeError
-        If it cannot be compiled or run alone.
-    TookTooLong
-        If it takes longer than there is time.
+    Raises `LowerscopeError` if it cannot be compiled or run alone. Raises `TookTooLong` if it takes
+    longer than there is time.
     """
     function, parameters = sized.static, static_parameters(sized.static)
     compiled = limit.run(lambda: compiler(sized.function, target))
@@ -152,22 +140,14 @@ def compare(
     must be so at the same places. Before the run, each output holds other values than the
     reference, so that elements that are not written differ.
 
-    Raises
-    ------
-    LowerscopeError
-        If it cannot be compiled or run.
-    TookTooLong
-        If it takes longer than there is time.
+    Raises `LowerscopeError` if it cannot be compiled or run. Raises `TookTooLong` if it takes
+    longer than there is time.
     """
     compiled = limit.run(lambda: compiler(function, target))
     given = [
         _Given(*each)
         for each in zip(
-            reference.parameters,
-            reference.inputs,
-            reference.outputs,
-            reference.scales,
-            strict=True,
+            reference.parameters, reference.inputs, reference.outputs, reference.scales, strict=True
         )
     ]
     limit.run(lambda: compiled.call([each.guarded.argument for each in given]))
@@ -332,12 +312,7 @@ class Limit:
 
     It runs in a thread of its own, which is left running where it takes too long.
 
-    Parameters
-    ----------
-    seconds
-        Seconds from now on.
-    threads
-        Threads that TVM uses; its thread pools belong to the calling threads.
+    `threads`: threads that TVM uses; its thread pools belong to the calling threads.
     """
 
     def __init__(self, seconds: float, threads: int, progress: Progress) -> None:
@@ -348,12 +323,8 @@ class Limit:
     def run(self, call: Callable[[], T]) -> T:
         """Return what `call` returns.
 
-        Raises
-        ------
-        TookTooLong
-            If there is no time left.
-        Cancelled
-            If the request was cancelled, as soon as the call is over.
+        Raises `TookTooLong` if there is no time left. Raises `Cancelled` if the request was
+        cancelled, as soon as the call is over.
         """
         self._progress.check()
         done: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
@@ -385,12 +356,7 @@ def check(
 ) -> Checked:
     """Return whether a scheduled function computes the same as its reference.
 
-    Parameters
-    ----------
-    reference
-        Returns the reference, computed or cached.
-    limit, seconds
-        The time for all of it.
+    `reference`: returns the reference, computed or cached.
     """
     unscheduled = "the unscheduled function"
     try:

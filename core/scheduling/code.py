@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
-from tvm.s_tir import Schedule
+from tvm import s_tir
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from lowerscope.core.python_text import comment, docstring, quoted
-from lowerscope.core.schedules import At, Made, Primitive, Reference, references_of
+from lowerscope.core.schedules import At, Made, Primitive, Reference, Schedule, references_of
+from lowerscope.core.scheduling.applying import call_text
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.primitives import entry_of
 from lowerscope.core.scheduling.references import (
@@ -19,13 +21,14 @@ from lowerscope.core.scheduling.references import (
     Outputs,
     Place,
     function_of,
+    index_of,
     loops_around,
+    outer_block,
     places,
     resolve,
     stmt_of,
     unresolved,
 )
-from lowerscope.core.scheduling.titles import call_text
 
 Variables = Mapping[Reference, str]
 """Variables of the loops, blocks and numbers that a primitive refers to."""
@@ -35,16 +38,8 @@ Variables = Mapping[Reference, str]
 class Code:
     """The program of the primitives that were applied so far.
 
-    Attributes
-    ----------
-    lines
-        Lines of the program.
-    last
-        The call of the last primitive.
-    made
-        The variables that hold the results of primitives, by their ids.
-    known
-        All variables, with the loops, blocks and numbers that they hold.
+    `made`: the variables that hold the results of primitives, by their ids. `known`: all variables,
+    with the loops, blocks and numbers that they hold.
     """
 
     lines: tuple[str, ...] = ()
@@ -53,17 +48,13 @@ class Code:
     known: tuple[tuple[str, Output], ...] = ()
 
     def fetching(
-        self, primitive: Primitive, sch: Schedule, outputs: Outputs
+        self, primitive: Primitive, sch: s_tir.Schedule, outputs: Outputs
     ) -> tuple[Code, Variables]:
         """Return the program with lines that fetch the loops and blocks of a primitive by place.
 
-        Parameters
-        ----------
-        sch
-            The schedule that the primitive is going to be applied to; it knows the loops and blocks
-            that are fetched from then on.
-        outputs
-            Results of the steps so far, with the loops and blocks before the first primitive.
+        `sch`: the schedule that the primitive is going to be applied to; it knows the loops and
+        blocks that are fetched from then on. `outputs`: results of the steps so far, with the loops
+        and blocks before the first primitive.
         """
         code, variables = self, dict[Reference, str]()
         found: Sequence[Place] = ()
@@ -84,18 +75,10 @@ class Code:
         self,
         primitive: Primitive,
         variables: Variables,
-        sch: Schedule,
+        sch: s_tir.Schedule,
         outputs: tuple[Output, ...],
     ) -> Code:
-        """Return the program with the call of a primitive that was applied, and its results.
-
-        Parameters
-        ----------
-        variables
-            See `fetching`.
-        sch
-            The schedule after it.
-        """
+        """Return the program with the call of a primitive that was applied, and its results."""
         code, names = self._named(outputs)
         call = _call(_decided(primitive, sch), variables, names, sch.trace.insts[-1])
         return replace(
@@ -106,14 +89,8 @@ class Code:
         """Return the program with a comment on a primitive that was not applied."""
         return replace(self, lines=(*self.lines, comment(remark)))
 
-    def _holding(self, index: int, found: Sequence[Place], sch: Schedule) -> tuple[Code, str]:
-        """Return the variable that holds a loop or block, and the program that fetches it.
-
-        Parameters
-        ----------
-        index, found
-            Of it among the places of the function.
-        """
+    def _holding(self, index: int, found: Sequence[Place], sch: s_tir.Schedule) -> tuple[Code, str]:
+        """Return the variable that holds a loop or block, and the program that fetches it."""
         stmt = found[index].stmt
         for name, output in self.known:
             if isinstance(output, LoopRV | SBlockRV) and stmt.same_as(stmt_of(sch, output)):
@@ -136,17 +113,14 @@ class Code:
         )
 
     def _fetching_block(
-        self, index: int, found: Sequence[Place], sch: Schedule
+        self, index: int, found: Sequence[Place], sch: s_tir.Schedule
     ) -> tuple[Code, str]:
         block = found[index]
         if sum(each.is_block and each.name == block.name for each in found) == 1:
             code, (name,) = self._named((sch.get_sblock(block.name),))
             line = f"{name} = sch.get_sblock({quoted(block.name)})"
         else:
-            around = block.parent
-            while not found[around].is_block:
-                around = found[around].parent
-            code, outer = self._holding(around, found, sch)
+            code, outer = self._holding(outer_block(found, index), found, sch)
             children = sch.get_child_blocks(code._output(outer))
             place = next(
                 place
@@ -169,13 +143,11 @@ class Code:
         return replace(self, known=(*self.known, *zip(names, outputs, strict=True))), names
 
 
-def _place_of(found: Sequence[Place], at: At, sch: Schedule, outputs: Outputs) -> int | None:
+def _place_of(found: Sequence[Place], at: At, sch: s_tir.Schedule, outputs: Outputs) -> int | None:
     """Return the place of a block or a loop around it; ``None`` if it does not exist."""
-    try:
-        stmt = stmt_of(sch, resolve(sch, at, outputs))
-    except StepFailed:
-        return None
-    return next((place for place, each in enumerate(found) if each.stmt.same_as(stmt)), None)
+    with suppress(StepFailed):
+        return index_of(found, stmt_of(sch, resolve(sch, at, outputs)))
+    return None
 
 
 def program(function: str, code: Code) -> str:
@@ -219,7 +191,7 @@ def _letter(output: Output) -> str:
     return "b" if isinstance(output, SBlockRV) else "v"
 
 
-def _decided(primitive: Primitive, sch: Schedule) -> Primitive:
+def _decided(primitive: Primitive, sch: s_tir.Schedule) -> Primitive:
     """Return a primitive with its random decisions, so that its call draws the same."""
     if not entry_of(primitive.name).draws:
         return primitive
@@ -231,3 +203,68 @@ def _decided(primitive: Primitive, sch: Schedule) -> Primitive:
     return msgspec.structs.replace(
         primitive, arguments={**primitive.arguments, "decision": decision}
     )
+
+
+def program_by_name(schedule: Schedule) -> str:
+    """Return the program ``apply_trace``, which fetches blocks by their names, and loops by place.
+
+    Blocks and loops from before the first step are fetched at the top.
+    """
+    lines = _Lines()
+    for primitive in schedule.primitives:
+        for each in references_of(primitive):
+            if isinstance(each, At) and each.first:
+                lines.fetch(each)
+    for primitive in schedule.primitives:
+        lines.add(primitive)
+    return program(schedule.function, replace(Code(), lines=tuple(lines.written)))
+
+
+class _Lines:
+    """The lines of a program, and the variables in it."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+        self._first: dict[At, str] = {}
+        self._made: dict[str, str] = {}
+        self._count = 0
+
+    def fetch(self, at: At) -> str:
+        """Return the variable of a block, or of a loop around it, fetched by a line of its own."""
+        if at in self._first:
+            return self._first[at]
+        which = f"  # number {at.occurrence + 1} of that name" if at.occurrence else ""
+        block = f"sch.get_sblock({quoted(at.block)})"
+        name = f"{'b' if at.loop is None else 'l'}{self._next()}"
+        found = block if at.loop is None else f"sch.get_loops({block})[{at.loop}]"
+        self.written.append(f"{name} = {found}{which}")
+        if at.first:
+            self._first[at] = name
+        return name
+
+    def add(self, primitive: Primitive) -> None:
+        """Add the call of a step."""
+        if not primitive.on:
+            self._remark(f"off: {call_of(primitive)}")
+            return
+        try:
+            entry = entry_of(primitive.name)
+            call = call_text(primitive, self._named, ())
+        except StepFailed as failed:
+            self._remark(failed.error.message)
+            return
+        made = f"made{self._next()}"
+        self._made[primitive.id] = f"{made}[{{}}]" if entry.many else made
+        self.written.append(f"{made} = {call}")
+
+    def _named(self, reference: Reference) -> str:
+        if isinstance(reference, At):
+            return self.fetch(reference)
+        return self._made.get(reference.step, "None").format(reference.output)
+
+    def _remark(self, text: str) -> None:
+        self.written.append(comment(text))
+
+    def _next(self) -> int:
+        self._count += 1
+        return self._count - 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +12,8 @@ from tvm import ir, s_tir, tirx
 from lowerscope.core.rendering.programs.expression_text import dtype_of, operator_name
 from lowerscope.core.scheduling.parameters import (
     expressions_in,
-    inner_expressions,
     loads_in,
+    nodes_in,
     statements_in,
 )
 
@@ -27,44 +28,31 @@ _MOST = 1 << 20
 def largest_index(function: Any) -> int | None:
     """Return the largest value of integer inputs, from 0, that keeps all indices in bounds.
 
-    Returns
-    -------
-    int or None
-        ``None`` where no element of a buffer is an index. 0 where nothing larger can be shown to be
-        safe.
+    ``None`` where no element of a buffer is an index. 0 where nothing larger can be shown to be
+    safe.
     """
     if not _fits(function, None):
         return None
-    low, high = 0, _MOST
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _fits(function, middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    # The first that does not fit, less one; 0 is not tried.
+    sizes = range(1, _MOST + 1)
+    return bisect.bisect_left(sizes, True, key=lambda high: not _fits(function, high))
 
 
 def divides_by_inputs(function: Any) -> bool:
     """Return whether an integer is divided by a value that is known at run time alone."""
-    found = False
 
-    def look(expression: Any) -> None:
-        nonlocal found
-        if type(expression) in _DIVISIONS and "int" in dtype_of(expression):
-            found = found or any(True for _ in loads_in(expression.b))
-        if not isinstance(expression, tirx.Var):
-            for inner in inner_expressions(expression):
-                look(inner)
+    def divides(expression: Any) -> bool:
+        return (
+            type(expression) in _DIVISIONS
+            and "int" in dtype_of(expression)
+            and any(True for _ in loads_in(expression.b))
+        )
 
-    def walk(statement: Any) -> None:
-        for expression in expressions_in(statement):
-            look(expression)
-        for inner in statements_in(statement):
-            walk(inner)
+    def walk(statement: Any) -> bool:
+        nodes = (node for each in expressions_in(statement) for node in nodes_in(each))
+        return any(map(divides, nodes)) or any(map(walk, statements_in(statement)))
 
-    walk(function.body)
-    return found
+    return walk(function.body)
 
 
 _DIVISIONS = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from tvm import tirx
 
 from lowerscope.core.scheduling.entry import Call
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
-from lowerscope.core.scheduling.sizes import known
+from lowerscope.core.scheduling.parameters import known
 
 MAX_CHECKED = 2**18
 """Number of indices up to which a map is checked exhaustively; beyond it, TVM has to check it."""
@@ -30,25 +31,17 @@ _UNKNOWN = 2**16
 _ARROWS = ("->", "→")
 
 _OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: lambda left, right: left + right,
-    ast.Sub: lambda left, right: left - right,
-    ast.Mult: lambda left, right: left * right,
-    ast.FloorDiv: lambda left, right: left // right,
-    ast.Mod: lambda left, right: left % right,
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
 }
 
 
 @dataclass(frozen=True)
 class IndexMap:
-    """A parsed index map.
-
-    Attributes
-    ----------
-    axes
-        The names of the axes.
-    indices
-        The new indices, as parsed.
-    """
+    """A parsed index map."""
 
     axes: tuple[str, ...]
     indices: tuple[ast.expr, ...]
@@ -97,10 +90,7 @@ class IndexMap:
 def parse(text: str) -> IndexMap:
     """Parse an index map.
 
-    Raises
-    ------
-    StepFailed
-        If it is anything but arithmetic on its axes.
+    Raises `StepFailed` if it is anything but arithmetic on its axes.
     """
     if len(text) > _MAX_LENGTH:
         raise StepFailed(f"an index map has at most {_MAX_LENGTH} characters")
@@ -162,8 +152,7 @@ def _evaluate(node: ast.expr, axes: Mapping[str, Any]) -> Any:
     if isinstance(node, ast.UnaryOp):
         return 0 - _evaluate(node.operand, axes)
     assert isinstance(node, ast.BinOp)
-    operator = _OPERATORS[type(node.op)]
-    return operator(_evaluate(node.left, axes), _evaluate(node.right, axes))
+    return _OPERATORS[type(node.op)](_evaluate(node.left, axes), _evaluate(node.right, axes))
 
 
 def _bound(node: ast.expr, extents: Mapping[str, int]) -> int:
@@ -187,7 +176,7 @@ def names_in(index: ast.expr) -> set[str]:
     return {node.id for node in ast.walk(index) if isinstance(node, ast.Name)}
 
 
-def python_of(argument: object, _instruction: object) -> str:
+def python_of(argument: object) -> str:
     """Return an index map of a recipe as a lambda; empty where it is not one."""
     try:
         return parse(argument).python() if isinstance(argument, str) else ""
@@ -216,19 +205,8 @@ def block_axes(block: Any) -> tuple[str, ...]:
 def as_tvm(index_map: IndexMap, extents: Sequence[Any], what: str, dtype: str) -> tirx.IndexMap:
     """Return a map as TVM's object.
 
-    Parameters
-    ----------
-    extents
-        Extents of the axes that it must have.
-    what
-        Whose axes, for the message.
-    dtype
-        Of indices.
-
-    Raises
-    ------
-    StepFailed
-        If it has another number of axes, or its indices do not fit into 31 bits.
+    `what`: whose axes, for the message. Raises `StepFailed` if it has another number of axes, or
+    its indices do not fit into 31 bits.
     """
     if len(index_map.axes) != len(extents):
         raise StepFailed(f"{what} has {len(extents)} axes, and the map {len(index_map.axes)}")
@@ -247,10 +225,7 @@ def as_tvm(index_map: IndexMap, extents: Sequence[Any], what: str, dtype: str) -
 def check_injective(index_map: IndexMap, extents: Sequence[Any]) -> None:
     """Reject a map that sends two indices to one, or one below zero.
 
-    Raises
-    ------
-    StepFailed
-        If it does, with two such indices; or if that cannot be determined.
+    Raises `StepFailed` if it does, with two such indices; or if that cannot be determined.
     """
     if index_map.kept.issuperset(index_map.axes):
         return
@@ -278,12 +253,7 @@ def _check_all(index_map: IndexMap, sizes: Sequence[int]) -> None:
     if count == 0:
         return
     grid = np.unravel_index(np.arange(count, dtype=np.int64), tuple(sizes) or (1,))
-    made = np.stack(
-        [
-            np.broadcast_to(np.asarray(index, dtype=np.int64), (count,))
-            for index in index_map.evaluate(list(grid) if sizes else [])
-        ]
-    )
+    made = rows_of(index_map.evaluate(list(grid) if sizes else []), count)
     if made.min() < 0:
         place = int(np.argmax((made < 0).any(axis=0)))
         raise StepFailed(f"{_at(grid, place)} has an index below 0")
@@ -300,6 +270,12 @@ def _check_all(index_map: IndexMap, sizes: Sequence[int]) -> None:
         )
 
 
+def rows_of(indices: Sequence[Any], count: int) -> Any:
+    """Return indices, each a number or an array, as rows of `count` columns."""
+    rows = [np.broadcast_to(np.asarray(index, dtype=np.int64), (count,)) for index in indices]
+    return np.stack(rows) if rows else np.zeros((1, count), dtype=np.int64)
+
+
 def _at(grid: Sequence[Any], place: int) -> str:
     return "(" + ", ".join(str(int(axis[place])) for axis in grid) + ")"
 
@@ -313,26 +289,22 @@ def dtype_of(block: Any) -> str:
 
 def of_block(call: Call) -> tirx.IndexMap:
     """Return the map of a primitive that maps the axes of its block."""
-    block = call.sch.get(call.values["block"])
+    block, index_map = call.block, parse(call.values["index_map"])
     extents = [axis.dom.extent for axis in block.iter_vars]
-    index_map = parse(call.values["index_map"])
     return as_tvm(index_map, extents, str(block.name_hint), dtype_of(block))
 
 
 def of_block_bijective(call: Call) -> tirx.IndexMap:
     """Return the map of a primitive that gives a block other axes."""
-    made = of_block(call)
-    block = call.sch.get(call.values["block"])
-    check_injective(parse(call.values["index_map"]), [axis.dom.extent for axis in block.iter_vars])
+    made, extents = of_block(call), [axis.dom.extent for axis in call.block.iter_vars]
+    check_injective(parse(call.values["index_map"]), extents)
     return made
 
 
 def of_buffer(call: Call) -> tirx.IndexMap:
     """Return the map of a primitive that maps the dimensions of a buffer."""
-    block = call.sch.get(call.values["block"])
-    buffer = accessed(block, call.values["buffer"])
-    index_map = parse(call.values["index_map"])
-    made = as_tvm(index_map, buffer.ty.shape, str(buffer.name), dtype_of(block))
+    buffer, index_map = accessed(call.block, call.values["buffer"]), parse(call.values["index_map"])
+    made = as_tvm(index_map, buffer.ty.shape, str(buffer.name), dtype_of(call.block))
     check_injective(index_map, buffer.ty.shape)
     return made
 
@@ -340,10 +312,7 @@ def of_buffer(call: Call) -> tirx.IndexMap:
 def accessed(block: Any, name: str) -> Any:
     """Return the buffer of a name that a block reads or writes.
 
-    Raises
-    ------
-    StepFailed
-        If it does neither.
+    Raises `StepFailed` if it does neither.
     """
     buffers = buffers_of(block)
     if name not in buffers:

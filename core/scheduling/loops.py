@@ -2,55 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from lowerscope.core.records.schedule import Field
-from lowerscope.core.scheduling import loop_guards
-from lowerscope.core.scheduling.entry import Arguments, Entry, Site
-from lowerscope.core.scheduling.picking import (
-    chosen_loops,
-    extent,
-    inner_loop,
-    loop_alone,
-    outer_loop,
-)
+from tvm import ir, tirx
 
-LOOP = Field(name="loop", label="Loop", kind="loop", help="The loop that it is applied to.")
-LOOPS = Field(
-    name="loops", label="Loops", kind="loops", help="From the outermost to the innermost."
+from lowerscope.core.rendering.programs.expression_text import operator_name
+from lowerscope.core.scheduling.entry import (
+    LOOP,
+    LOOPS,
+    UNIT_ITERS,
+    Arguments,
+    Call,
+    Entry,
+    Site,
+    field,
+    one_loop,
 )
-PRESERVE_UNIT_ITERS = Field(
-    name="preserve_unit_iters",
-    label="Keep axes of extent 1",
-    kind="flag",
-    default=True,
-    help="Loops of extent 1 stay in the bindings of the block's axes.",
-)
-FACTORS = Field(
-    name="factors",
-    label="Factors",
-    kind="factors",
+from lowerscope.core.scheduling.failures import StepFailed
+from lowerscope.core.scheduling.parameters import collected, known, mentions
+from lowerscope.core.scheduling.references import Place, below
+from lowerscope.core.scheduling.results import MAX_UNROLLED
+
+_FACTORS = field(
+    "factors",
+    "Factors",
+    "factors",
+    "From the outermost to the innermost loop. One can be left open: it is what is missing.",
     low=1,
-    help="From the outermost to the innermost loop. One can be left open: it is what is missing.",
 )
 
 _INNER: tuple[int, ...] = (32, 16, 8, 64, 4, 2)
 """Extents of an inner loop, the most usual first: some vectors of the processor."""
 
+_MAX_LANES = 256
+"""Maximum number of lanes of a vectorized loop: LLVM takes minutes for much longer vectors."""
 
-def one_loop(site: Site) -> Iterator[Arguments]:
-    """Propose a loop by itself."""
-    loop = loop_alone(site)
-    if loop is not None:
-        yield {"loop": site.named[loop]}
+
+# --- splitting ----------------------------------------------------------------------------------
 
 
 def _split(site: Site) -> Iterator[Arguments]:
-    loop = loop_alone(site)
-    if loop is None:
-        return
-    size = extent(site, loop)
-    yield {"loop": site.named[loop], "factors": (None, inner_extent(size))}
+    for each in one_loop(site):
+        assert site.loop is not None
+        yield {**each, "factors": (None, inner_extent(site.extent(site.loop)))}
 
 
 def inner_extent(size: int | None) -> int:
@@ -67,74 +64,261 @@ def inner_extent(size: int | None) -> int:
     return 16 if size > 16 else size or 1
 
 
-def _partition(site: Site) -> Iterator[Arguments]:
-    loop = loop_alone(site)
-    if loop is None:
+def _divides(call: Call) -> None:
+    """Reject a split without predicates that does not divide: it writes beyond the buffer."""
+    if not call.values["disable_predication"]:
         return
-    size = extent(site, loop)
-    yield {"loop": site.named[loop], "factors": (max(1, (size or 2) // 2), None)}
+    extent = known(call.stmt("loop").extent)
+    factors = [known(factor) for factor in call.values["factors"] if factor is not None]
+    numbers = [factor for factor in factors if factor is not None and factor >= 1]
+    if extent is None or len(numbers) < len(factors):
+        raise StepFailed("without the condition, factors and extent have to be numbers")
+    product = math.prod(numbers)
+    is_open = len(call.values["factors"]) > len(factors)
+    if extent % product if is_open else extent != product:
+        raise StepFailed(
+            f"without the condition, the factors have to divide {extent}: "
+            "the loop would run beyond the buffer's end"
+        )
+
+
+def _partition(site: Site) -> Iterator[Arguments]:
+    for each in one_loop(site):
+        assert site.loop is not None
+        yield {**each, "factors": (max(1, (site.extent(site.loop) or 2) // 2), None)}
+
+
+def _partitions(call: Call) -> None:
+    """Guard the partition of a loop of a reduction: each part starts from the initial value."""
+    loop = call.stmt("loop")
+    if sum(place.is_block for place in below(loop)) > 1:
+        # TVM follows the loops inwards without end.
+        raise StepFailed("a loop with several blocks in it cannot be partitioned")
+    if not call.forced and reduces(loop):
+        raise StepFailed(
+            "of a loop of a reduction, each part starts anew from the initial value: "
+            "the result is wrong",
+            unsafe=True,
+        )
+
+
+def reduces(loop: tirx.For) -> bool:
+    """Return whether an axis of a reduction depends on `loop`."""
+    return any(
+        axis.iter_type != tirx.IterVar.DataPar and mentions(value, loop.loop_var)
+        for place in below(loop)
+        if place.is_block
+        for axis, value in zip(place.stmt.iter_vars, place.realize.iter_values, strict=True)
+    )
+
+
+# --- several loops ------------------------------------------------------------------------------
 
 
 def _fuse(site: Site) -> Iterator[Arguments]:
-    loops = sorted(chosen_loops(site))
-    if len(loops) > 1:
-        yield {"loops": tuple(site.named[loop] for loop in loops)}
-    if len(loops) != 1:
+    loops = sorted(site.loops)
+    for each in [loops] if len(loops) > 1 else _nested(site):
+        yield {"loops": site.names(each)}
+
+
+def _reorder(site: Site) -> Iterator[Arguments]:
+    loops = site.loops
+    # Those that were selected in the order of the script are to change it.
+    order = loops if loops != sorted(loops) else loops[::-1]
+    for each in [order] if len(loops) > 1 else (pair[::-1] for pair in _nested(site)):
+        yield {"loops": site.names(each)}
+
+
+def _nested(site: Site) -> Iterator[list[int]]:
+    """Yield the selected loop with the one in it, and with the one around it; or it alone."""
+    loop = site.loop
+    if loop is None:
         return
-    loop = loops[0]
-    inner, outer = inner_loop(site, loop), outer_loop(site, loop)
+    inner, outer = site.inner_loop(loop), site.outer_loop(loop)
     if inner is not None:
-        yield {"loops": (site.named[loop], site.named[inner])}
+        yield [loop, inner]
     if outer is not None:
-        yield {"loops": (site.named[outer], site.named[loop])}
+        yield [outer, loop]
     if inner is None and outer is None:
-        yield {"loops": (site.named[loop],)}
+        yield [loop]
+
+
+def _several(call: Call) -> None:
+    """Reject a single loop: TVM accepts it, and does nothing."""
+    if len(call.values["loops"]) < 2:
+        raise StepFailed("there is no other loop around it or in it, with nothing beside it")
 
 
 def _merge(site: Site) -> Iterator[Arguments]:
-    loops = sorted(chosen_loops(site))
-    if len(loops) > 1:
-        yield {"loops": tuple(site.named[loop] for loop in loops)}
-    if len(loops) != 1:
+    loops, loop = sorted(site.loops), site.loop
+    if loop is None:
+        if loops:
+            yield {"loops": site.names(loops)}
         return
-    loop = loops[0]
-    place = site.found[loop]
     others = [
         index
         for index, other in enumerate(site.found)
         if not other.is_block
         and index != loop
-        and other.depth == place.depth
-        and extent(site, index) == extent(site, loop)
+        and other.depth == site.found[loop].depth
+        and site.extent(index) == site.extent(loop)
     ]
     for other in sorted(others, key=lambda index: abs(index - loop))[:2]:
-        yield {"loops": tuple(site.named[each] for each in sorted((loop, other)))}
+        yield {"loops": site.names(sorted((loop, other)))}
     if not others:
-        yield {"loops": (site.named[loop],)}
+        yield {"loops": site.names([loop])}
 
 
-def _reorder(site: Site) -> Iterator[Arguments]:
-    loops = chosen_loops(site)
-    if len(loops) > 1:
-        # Those that were selected in the order of the script are to change it.
-        order = loops if loops != sorted(loops) else loops[::-1]
-        yield {"loops": tuple(site.named[loop] for loop in order)}
-    if len(loops) != 1:
-        return
-    loop = loops[0]
-    inner, outer = inner_loop(site, loop), outer_loop(site, loop)
-    if inner is not None:
-        yield {"loops": (site.named[inner], site.named[loop])}
-    if outer is not None:
-        yield {"loops": (site.named[loop], site.named[outer])}
-    if inner is None and outer is None:
-        yield {"loops": (site.named[loop],)}
+def _merges(call: Call) -> None:
+    """Reject one loop with itself, and loops inside of one another: TVM crashes on them."""
+    stmts = [call.sch.get(loop) for loop in call.values["loops"]]
+    if len(stmts) < 2:
+        raise StepFailed("there is no other loop of the same extent beside it")
+    found = call.places
+    chosen = [_index(found, stmt) for stmt in stmts]
+    if len(set(chosen)) < len(chosen):
+        raise StepFailed("a loop cannot be merged with itself")
+    for index in chosen:
+        parent = found[index].parent
+        while parent >= 0:
+            if parent in chosen:
+                raise StepFailed("loops inside of one another cannot be merged; fuse them")
+            parent = found[parent].parent
+    if not call.forced and any(_depends(found, *pair) for pair in itertools.pairwise(chosen)):
+        raise StepFailed(
+            "an iteration of one loop may need what later iterations of the other compute: "
+            "the result can be wrong; compute_at moves a block under a loop",
+            unsafe=True,
+        )
+
+
+def _index(found: Sequence[Place], stmt: Any) -> int:
+    return next(index for index, place in enumerate(found) if place.stmt.same_as(stmt))
+
+
+def _depends(found: Sequence[Place], first: int, second: int) -> bool:
+    """Return whether a merged loop could read values too early, or write them too early.
+
+    It could not if each buffer that both touch is indexed, in one of its dimensions, by each of the
+    merged loops alone and in the same way, and nothing between them touches what they do.
+    """
+    pairs: list[tuple[Any, Any]] = []
+    while min(first, second) >= 0 and first != second:
+        if found[first].is_block or found[second].is_block:
+            break
+        pairs.append((found[first].stmt, found[second].stmt))
+        first, second = found[first].parent, found[second].parent
+    one, other = pairs[0]
+    mine, theirs = _accesses_of(below(one)), _accesses_of(below(other))
+    if any(
+        left[0].same_as(right[0]) and (left[2] or right[2])
+        for right in _accesses_between(found, one, other)
+        for left in (*mine, *theirs)
+    ):
+        return True
+    return any(
+        not all(_alike(left, left_loop, right, right_loop) for left_loop, right_loop in pairs)
+        for left in mine
+        for right in theirs
+        if left[0].same_as(right[0]) and (left[2] or right[2])
+    )
+
+
+_Access = tuple[Any, list[Any], bool]
+"""A buffer, the loops that its dimensions are indexed by where it is a loop alone, and whether it
+is written."""
+
+
+def _accesses_between(found: Sequence[Place], one: Any, other: Any) -> list[_Access]:
+    """Return the reads and writes of the blocks between two loops in the script."""
+    begin, end = sorted((_index(found, one), _index(found, other)))
+    return _accesses_of(found[begin + len(below(found[begin].stmt)) : end])
+
+
+def _accesses_of(found: Sequence[Place]) -> list[_Access]:
+    made: list[_Access] = []
+    for place in found:
+        if not place.is_block:
+            continue
+        bound = dict(
+            zip([axis.var for axis in place.stmt.iter_vars], place.realize.iter_values, strict=True)
+        )
+        for regions, written in ((place.stmt.reads, False), (place.stmt.writes, True)):
+            for region in regions:
+                indices = [bound.get(each.min) for each in region.region]
+                made.append((region.source, indices, written))
+    return made
+
+
+def _alike(left: _Access, left_loop: Any, right: _Access, right_loop: Any) -> bool:
+    return any(
+        mine is not None
+        and theirs is not None
+        and left_loop.loop_var.same_as(mine)
+        and right_loop.loop_var.same_as(theirs)
+        for mine, theirs in zip(left[1], right[1], strict=True)
+    )
+
+
+# --- execution ----------------------------------------------------------------------------------
+
+
+def _vectorizes(call: Call) -> None:
+    """Reject loops that LLVM cannot vectorize, or takes minutes for."""
+    loop = call.stmt("loop")
+    extent = known(loop.extent)
+    if extent is None:
+        raise StepFailed("a vectorized loop needs an extent that is a number; split it first")
+    if extent > _MAX_LANES:
+        raise StepFailed(
+            f"a vector of {extent} elements takes minutes to build; "
+            f"split the loop first, so that the inner one has at most {_MAX_LANES}"
+        )
+    alone = _one_by_one(loop.body)
+    if alone:
+        raise StepFailed(
+            f"TVM computes {alone} one element after the other, and would lose the values that the "
+            "block gives names to"
+        )
+
+
+def _one_by_one(body: Any) -> str:
+    """Return a function that TVM cannot vectorize in a body with bindings; empty for none."""
+    calls = collected(body, ir.Call) if collected(body, tirx.Bind) else []
+    names = (operator_name(each) for each in calls if not each.op.get_attr("TVectorizable"))
+    return next((name for name in names if name not in _MADE_VECTORS_OF), "")
+
+
+_MADE_VECTORS_OF = ("if_then_else", "likely", "reinterpret", "Cast")
+"""Operators that TVM vectorizes without an attribute that says so."""
+
+
+def _unrolls(call: Call) -> None:
+    """Reject unrolling that makes too much code."""
+    extent = known(call.stmt("loop").extent)
+    if extent is None:
+        raise StepFailed("an unrolled loop needs an extent that is a number; split it first")
+    if extent > MAX_UNROLLED:
+        raise StepFailed(
+            f"{extent} copies of the body take minutes to build; split the loop first, "
+            f"so that the inner one has at most {MAX_UNROLLED}"
+        )
+
+
+def _binds(call: Call) -> None:
+    """Reject GPU threads on a processor: TVM accepts them, and the build fails."""
+    raise StepFailed(
+        f"the target {call.target.kind.name} is a processor, and has no threads of a GPU; "
+        "parallel runs a loop on its cores"
+    )
 
 
 def _unit(site: Site) -> Iterator[Arguments]:
-    if len(site.chosen) == 1 and site.chosen[0].index:
-        yield {"block_or_loop": site.chosen[0].reference}
+    if site.only is not None:
+        yield {"block_or_loop": site.named[site.only]}
 
+
+_RUNS = "How a loop runs"
 
 ENTRIES = (
     Entry(
@@ -144,18 +328,18 @@ ENTRIES = (
         offer="split into nested loops",
         parameters=(
             LOOP,
-            FACTORS,
-            PRESERVE_UNIT_ITERS,
-            Field(
-                name="disable_predication",
-                label="No condition for the rest",
-                kind="flag",
+            _FACTORS,
+            UNIT_ITERS,
+            field(
+                "disable_predication",
+                "No condition for the rest",
+                "flag",
+                "Leaves out the condition where the factors do not divide the extent.",
                 default=False,
-                help="Leaves out the condition where the factors do not divide the extent.",
             ),
         ),
         candidates=_split,
-        guard=loop_guards.split,
+        guard=_divides,
         many=True,
     ),
     Entry(
@@ -163,9 +347,9 @@ ENTRIES = (
         group="Loops",
         title="fuse {loops}",
         offer="fuse nested loops into one",
-        parameters=(LOOPS, PRESERVE_UNIT_ITERS),
+        parameters=(LOOPS, UNIT_ITERS),
         candidates=_fuse,
-        guard=loop_guards.several,
+        guard=_several,
         starred="loops",
     ),
     Entry(
@@ -175,7 +359,7 @@ ENTRIES = (
         offer="change the order of loops",
         parameters=(LOOPS,),
         candidates=_reorder,
-        guard=loop_guards.several,
+        guard=_several,
         starred="loops",
     ),
     Entry(
@@ -183,9 +367,9 @@ ENTRIES = (
         group="Loops",
         title="partition {loop} into {factors}",
         offer="cut into loops one after the other",
-        parameters=(LOOP, FACTORS, PRESERVE_UNIT_ITERS),
+        parameters=(LOOP, _FACTORS, UNIT_ITERS),
         candidates=_partition,
-        guard=loop_guards.loop_partition,
+        guard=_partitions,
         many=True,
     ),
     Entry(
@@ -195,7 +379,7 @@ ENTRIES = (
         offer="merge loops that stand side by side",
         parameters=(LOOPS,),
         candidates=_merge,
-        guard=loop_guards.merge,
+        guard=_merges,
         starred="loops",
     ),
     Entry(
@@ -203,19 +387,12 @@ ENTRIES = (
         group="Loops",
         title="add a loop of extent 1 around {block_or_loop}",
         offer="add a loop of extent 1 around it",
-        parameters=(
-            Field(
-                name="block_or_loop",
-                label="Around",
-                kind="loop or block",
-                help="A loop or a block.",
-            ),
-        ),
+        parameters=(field("block_or_loop", "Around", "loop or block", "A loop or a block."),),
         candidates=_unit,
     ),
     Entry(
         name="parallel",
-        group="How a loop runs",
+        group=_RUNS,
         title="run {loop} in parallel",
         offer="run in parallel on the cores",
         parameters=(LOOP,),
@@ -223,40 +400,41 @@ ENTRIES = (
     ),
     Entry(
         name="vectorize",
-        group="How a loop runs",
+        group=_RUNS,
         title="vectorize {loop}",
         offer="vectorize",
         parameters=(LOOP,),
         candidates=one_loop,
-        guard=loop_guards.vectorize,
+        guard=_vectorizes,
     ),
     Entry(
         name="unroll",
-        group="How a loop runs",
+        group=_RUNS,
         title="unroll {loop}",
         offer="unroll",
         parameters=(LOOP,),
         candidates=one_loop,
-        guard=loop_guards.unroll,
+        guard=_unrolls,
     ),
     Entry(
         name="bind",
-        group="How a loop runs",
+        group=_RUNS,
         title="bind {loop} to {thread_axis}",
         offer="bind to threads of a GPU",
         parameters=(
             LOOP,
-            Field(
-                name="thread_axis",
-                label="Thread axis",
-                kind="choice",
+            field(
+                "thread_axis",
+                "Thread axis",
+                "choice",
+                "",
                 default="threadIdx.x",
                 choices=tuple(
-                    f"{kind}.{axis}" for kind in ("blockIdx", "threadIdx") for axis in "xyz"
+                    f"{kind}Idx.{axis}" for kind in ("block", "thread") for axis in "xyz"
                 ),
             ),
         ),
         candidates=one_loop,
-        guard=loop_guards.bind,
+        guard=_binds,
     ),
 )

@@ -1,21 +1,27 @@
-"""The menu of primitives for the selection, each tried on a copy."""
+"""The menu of primitives for the selection, each tried on a copy, with its form and its help."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
 
 import msgspec
 import tvm
+from tvm import tirx
 from tvm.s_tir import Schedule
 
-from lowerscope.core.records.schedule import Move, StepError
-from lowerscope.core.schedules import Primitive, Reference
-from lowerscope.core.scheduling.applying import apply
-from lowerscope.core.scheduling.entry import Chosen, Entry, Site
+from lowerscope.core.records.schedule import Field, Move, StepError
+from lowerscope.core.schedules import Argument, At, Made, Primitive, Reference
+from lowerscope.core.scheduling.applying import apply, buffer_names
+from lowerscope.core.scheduling.entry import Entry, Site
 from lowerscope.core.scheduling.failures import StepFailed
-from lowerscope.core.scheduling.forms import form
-from lowerscope.core.scheduling.help_texts import help_texts
+from lowerscope.core.scheduling.index_maps import axes_of, block_axes
+from lowerscope.core.scheduling.parameters import known
 from lowerscope.core.scheduling.primitives import PRIMITIVES
 from lowerscope.core.scheduling.references import (
     Outputs,
@@ -40,29 +46,12 @@ def moves(
 ) -> tuple[Move, ...]:
     """Return the primitives for the selection, legal or not, with the reason.
 
-    Parameters
-    ----------
-    sch
-        The function alone in its module; it is not changed.
-    chosen
-        The selected loops and blocks, in the order in which they were selected.
-    outputs
-        Results of the steps so far, by their ids.
-    step
-        Id of the primitives that it returns.
-
-    Returns
-    -------
-    tuple of Move
-        In the order of `PRIMITIVES`; those for another kind of selection are left out.
+    `sch`: the function alone in its module; it is not changed. `step`: id of the primitives that it
+    returns. In the order of `PRIMITIVES`; those for another kind of selection are left out.
     """
     site = _site(sch, chosen, outputs, target)
-    return tuple(
-        move
-        for entry in PRIMITIVES.values()
-        for move in [_move(site, entry, step)]
-        if move is not None
-    )
+    found = (_move(site, entry, step) for entry in PRIMITIVES.values())
+    return tuple(move for move in found if move is not None)
 
 
 def _site(
@@ -72,15 +61,14 @@ def _site(
     by_stmt = references(sch, outputs)
     indices = {place.stmt: index for index, place in enumerate(found)}
     looking = sch.copy()
-    selected: list[Chosen] = []
+    selected: list[int] = []
     for reference in chosen:
         try:
             stmt = stmt_of(looking, resolve(looking, reference, outputs))
         except StepFailed:
             continue
         if stmt in indices:
-            index = indices[stmt]
-            selected.append(Chosen(by_stmt[stmt], found[index], index))
+            selected.append(indices[stmt])
     return Site(
         sch=sch,
         target=target,
@@ -142,3 +130,86 @@ def _made(site: Site, entry: Entry, primitive: Primitive, error: StepError) -> M
         unsafe=error.unsafe,
         fields=form(site, entry, primitive.arguments),
     )
+
+
+def form(site: Site, entry: Entry, arguments: Mapping[str, Argument]) -> tuple[Field, ...]:
+    """Return the fields of a primitive, with `arguments` as their initial values."""
+    stmts = {
+        name: _stmt(site, argument)
+        for name, argument in arguments.items()
+        if isinstance(argument, Made | At)
+    }
+    return tuple(_filled(site, field, entry, arguments, stmts) for field in entry.parameters)
+
+
+def _stmt(site: Site, argument: Made | At) -> Any:
+    sch = site.sch.copy()
+    try:
+        return stmt_of(sch, resolve(sch, argument, site.outputs))
+    except StepFailed:
+        return None
+
+
+def _filled(
+    site: Site,
+    field: Field,
+    entry: Entry,
+    arguments: Mapping[str, Argument],
+    stmts: Mapping[str, Any],
+) -> Field:
+    changes: dict[str, Any] = {"default": arguments.get(field.name, field.default)}
+    block, target = stmts.get("block"), next(iter(stmts.values()), None)
+    if field.kind == "factors" and isinstance(target, tirx.For) and entry.name == "split":
+        changes["product"] = known(target.extent)
+    elif field.name in entry.choices and target is not None:
+        changes["choices"] = entry.choices[field.name](site, target)
+    elif field.kind == "buffer" and block is not None:
+        changes["choices"] = tuple(buffer_names(block, field.name))
+    elif field.kind == "order" and block is not None:
+        changes["choices"] = block_axes(block)
+    elif field.kind == "index map" and block is not None:
+        changes["choices"] = axes_of(block, arguments.get("buffer"))
+    return msgspec.structs.replace(field, **changes)
+
+
+PAGE = "primitives.md"
+
+_SECTION = re.compile(
+    r"^### (?P<name>\w+)\n\n(?P<help>.*?)\n\n"
+    r"(?:Before:\n\n```tvmscript\n(?P<before>.*?)\n```\n\n"
+    r"After `(?P<call>[^\n]*)`:\n\n```tvmscript\n(?P<after>.*?)\n```\n)?",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class HelpText:
+    """Help on a primitive.
+
+    `before` and `after`: the loops of an example, in TVMScript; empty without one.
+    """
+
+    help: str
+    before: str = ""
+    after: str = ""
+    call: str = ""
+
+
+def page() -> str:
+    """Return the page of all primitives."""
+    folder = resources.files("lowerscope.resources") / "help"
+    return (folder / PAGE).read_text(encoding="utf-8")
+
+
+@cache
+def help_texts() -> dict[str, HelpText]:
+    """Return the help texts of the page, by names of primitives."""
+    return {
+        found["name"]: HelpText(
+            help=" ".join(found["help"].split()),
+            before=found["before"] or "",
+            after=found["after"] or "",
+            call=found["call"] or "",
+        )
+        for found in _SECTION.finditer(page() + "\n")
+    }

@@ -1,15 +1,42 @@
-"""Roles of the parameters of a TensorIR function: inputs, outputs, or both."""
+"""Parameters of a TensorIR function, and traversal of its statements and expressions."""
 
 from __future__ import annotations
 
 import math
+import operator
 from collections import defaultdict
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import tvm_ffi
 from tvm import DataType, ir, s_tir, tirx
+from tvm.tirx.analysis import undefined_vars
 from tvm.tirx.buffer import is_buffer_var
+
+
+def known(value: Any) -> int | None:
+    """Return an extent as a number; ``None`` for one that is symbolic."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    return int(value) if isinstance(value, tirx.IntImm) else None
+
+
+def mentions(value: Any, var: Any) -> bool:
+    """Return whether a variable occurs in an expression."""
+    return any(var.same_as(each) for each in undefined_vars(value))
+
+
+ARITHMETIC: Mapping[type, Callable[[Any, Any], Any]] = {
+    tirx.Add: operator.add,
+    tirx.Sub: operator.sub,
+    tirx.Mul: operator.mul,
+    tirx.FloorDiv: operator.floordiv,
+    tirx.FloorMod: operator.mod,
+}
+"""Operations on indices, of numbers and arrays."""
 
 _OPERANDS = ("a", "b", "value", "condition", "true_value", "false_value", "body", "base")
 
@@ -20,19 +47,9 @@ Role = Literal["input", "output", "both"]
 class Parameter:
     """A buffer that a function is called with.
 
-    Attributes
-    ----------
-    name, dtype
-        As in the script.
-    shape
-        Extents; ``None`` where one is symbolic.
-    role
-        ``"both"`` is read before it is written.
-    buffer
-        The variable.
-    loads, stores
-        Number of reads and writes of its elements in one call; infinite where an extent is
-        symbolic, 0 where that cannot be determined.
+    `shape`: extents; ``None`` where one is symbolic. `role`: ``"both"`` is read before it is
+    written. `loads` and `stores`: number of reads and writes of its elements in one call; infinite
+    where an extent is symbolic, 0 where that cannot be determined.
     """
 
     name: str
@@ -169,9 +186,20 @@ def inner_expressions(expression: Any) -> Iterator[Any]:
 
 
 def loads_in(expression: Any) -> Iterator[Any]:
-    """Yield the elements of buffers that an expression reads."""
-    if isinstance(expression, ir.TensorLoad):
-        yield expression
+    """Return the elements of buffers that an expression reads."""
+    return (each for each in nodes_in(expression) if isinstance(each, ir.TensorLoad))
+
+
+def collected(body: Any, kinds: Any) -> list[Any]:
+    """Return the nodes of some types in a statement or an expression."""
+    found: list[Any] = []
+    tvm_ffi.structural_walk(body, (kinds, found.append))
+    return found
+
+
+def nodes_in(expression: Any) -> Iterator[Any]:
+    """Yield an expression and its subexpressions."""
+    yield expression
     if not isinstance(expression, tirx.Var):
         for inner in inner_expressions(expression):
-            yield from loads_in(inner)
+            yield from nodes_in(inner)

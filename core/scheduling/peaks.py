@@ -80,17 +80,7 @@ def main(
 def measure_peaks(text: str, threads: int, progress: Progress) -> Peaks:
     """Measure the peaks of this machine; it takes some three seconds.
 
-    Parameters
-    ----------
-    text
-        The recipe's target.
-    threads
-        Number of threads that TVM and torch are set to use.
-
-    Raises
-    ------
-    Cancelled
-        Between two tries.
+    Raises `Cancelled` between two tries.
     """
     progress.report("Measuring what this machine can do at best", 0.0)
     native = make_target("native", threads)

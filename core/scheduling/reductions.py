@@ -2,84 +2,132 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import tvm
+from tvm import sym, tirx
 
 from lowerscope.core.nan_reducers import make_known
-from lowerscope.core.records.schedule import Field
-from lowerscope.core.scheduling import memory_guards, reduction_guards
-from lowerscope.core.scheduling.blocks import BLOCK
-from lowerscope.core.scheduling.entry import Arguments, Entry, Site
-from lowerscope.core.scheduling.loop_guards import reduces
-from lowerscope.core.scheduling.loops import LOOP
-from lowerscope.core.scheduling.memory import WRITE
-from lowerscope.core.scheduling.picking import (
-    around,
-    block_alone,
-    block_and_loop,
-    loop_alone,
-    neighbours,
+from lowerscope.core.scheduling.blocks import conjuncts
+from lowerscope.core.scheduling.entry import (
+    BLOCK,
+    LOOP,
+    Arguments,
+    Call,
+    Entry,
+    Site,
+    at_loops,
+    block_at_loop,
+    field,
+    one_block,
+    one_loop,
 )
-from lowerscope.core.scheduling.sizes import known
+from lowerscope.core.scheduling.failures import StepFailed
+from lowerscope.core.scheduling.loops import reduces
+from lowerscope.core.scheduling.memory import WRITE, buffer_of_block
+from lowerscope.core.scheduling.parameters import collected, known, mentions
+from lowerscope.core.scheduling.references import Place, loops_around
 
 make_known()
 
 
 def _decompose(site: Site) -> Iterator[Arguments]:
-    both = block_and_loop(site)
-    if both is not None:
-        yield {"block": site.named[both[0]], "loop": site.named[both[1]]}
-    block = block_alone(site)
-    if block is None:
+    yield from block_at_loop(site)
+    if site.block is None:
         return
-    loops = around(site, block)
-    first = next(
-        (place for place, loop in enumerate(loops) if reduces(site.found[loop].stmt)), None
-    )
+    loops = site.around(site.block)
+    first = next((place for place, loop in enumerate(loops) if reduces(site.stmt(loop))), 0)
     # Before the outermost loop of the reduction is as far inside as the initial value can go.
-    tried = loops[first::-1] if first is not None else loops[:1]
-    for loop in tried:
-        yield {"block": site.named[block], "loop": site.named[loop]}
+    yield from at_loops(site, site.block, loops[first::-1])
 
 
-def _rfactor(site: Site) -> Iterator[Arguments]:
-    loop = loop_alone(site)
-    if loop is not None:
-        yield {"loop": site.named[loop]}
+def _rfactors(call: Call) -> None:
+    """Reject an axis that the buffer of the parts does not have, and uninitialised parts.
+
+    A part is set to the initial value at its first iteration. Where the split has made more parts
+    than there are values, the condition skips that iteration, and uninitialised memory is added up.
+    """
+    axis = call.values["factor_axis"]
+    if not -8 <= axis <= 8:
+        raise StepFailed(f"the buffer of the parts has no dimension {axis}")
+    loop = call.stmt("loop")
+    if not call.forced and not _all_begin(call.places, loop.loop_var):
+        raise StepFailed(
+            f"some parts of {loop.loop_var.name} may have no value, and would begin with what is in"
+            " memory: split by no more than there are values, or apply it anyway, and then"
+            " decompose_reduction",
+            unsafe=True,
+        )
 
 
-def _pad(site: Site) -> Iterator[Arguments]:
-    block = block_alone(site)
-    if block is None:
-        return
-    sizes = [known(axis.dom.extent) for axis in site.found[block].stmt.iter_vars]
-    padding = tuple(16 if size is not None and size > 1 and size % 16 else 1 for size in sizes)
-    yield {"block": site.named[block], "padding": padding}
+def _all_begin(found: Sequence[Place], part: Any) -> bool:
+    """Return whether each part has a value where the other loops of the reduction begin."""
+    for index, place in enumerate(found):
+        summed = _summed(place) if place.is_block else []
+        if not any(mentions(value, part) for value in summed):
+            continue
+        analyzer = sym.Analyzer()
+        for loop in (found[each].stmt for each in loops_around(found, index)):
+            var = loop.loop_var
+            begins = not var.same_as(part) and any(mentions(value, var) for value in summed)
+            extent = 1 if begins else loop.extent
+            analyzer.bind(var, tvm.ir.Range.from_min_extent(loop.min, extent))
+        conditions = [each for each in conjuncts(place.realize.predicate) if mentions(each, part)]
+        if not all(map(analyzer.can_prove, conditions)):
+            return False
+    return True
 
 
-def _unpad(site: Site) -> Iterator[Arguments]:
-    both = block_and_loop(site)
-    if both is not None:
-        yield {"block": site.named[both[0]], "loop": site.named[both[1]]}
-    block = block_alone(site)
-    if block is not None:
-        for loop in around(site, block):
-            yield {"block": site.named[block], "loop": site.named[loop]}
+def _summed(block: Place) -> list[Any]:
+    """Return the bindings of the reduction axes of a block."""
+    pairs = zip(block.stmt.iter_vars, block.realize.iter_values, strict=True)
+    return [value for axis, value in pairs if axis.iter_type == tirx.IterVar.CommReduce]
 
 
 def _epilogue(site: Site) -> Iterator[Arguments]:
-    block = block_alone(site)
-    if block is None:
+    if site.block is None:
         return
-    for other in neighbours(site, block, consumers=True):
-        yield {"reduction_block": site.named[block], "epilogue_block": site.named[other]}
-    for other in neighbours(site, block, consumers=False):
-        yield {"reduction_block": site.named[other], "epilogue_block": site.named[block]}
+    own = site.named[site.block]
+    for other in site.neighbours(site.block, consumers=True):
+        yield {"reduction_block": own, "epilogue_block": site.named[other]}
+    for other in site.neighbours(site.block, consumers=False):
+        yield {"reduction_block": site.named[other], "epilogue_block": own}
 
 
-def _rolling(site: Site) -> Iterator[Arguments]:
-    block = block_alone(site)
-    if block is not None:
-        yield {"block": site.named[block]}
+def _is_linear(call: Call) -> None:
+    """Guard an epilogue that is not linear: it would be applied at each step of the reduction."""
+    block = call.stmt("epilogue_block")
+    if collected(block.body, _NOT_LINEAR) and not call.forced:
+        raise StepFailed(
+            f"{block.name_hint} is not linear, and would be applied at each step of the "
+            "reduction: the result is another one",
+            unsafe=True,
+        )
+
+
+_NOT_LINEAR = (tirx.Max, tirx.Min, tirx.Select, tvm.ir.Call)
+
+
+def _pad(site: Site) -> Iterator[Arguments]:
+    for each in one_block(site):
+        assert site.block is not None
+        sizes = [known(axis.dom.extent) for axis in site.stmt(site.block).iter_vars]
+        padding = tuple(16 if size is not None and size > 1 and size % 16 else 1 for size in sizes)
+        yield {**each, "padding": padding}
+
+
+def _pads(call: Call) -> None:
+    """Reject a number of multiples other than the number of the block's axes."""
+    axes, padding = len(call.block.iter_vars), len(call.values["padding"])
+    if axes != padding:
+        raise StepFailed(f"{call.block.name_hint} has {axes} axes, and not {padding}")
+
+
+def _unpad(site: Site) -> Iterator[Arguments]:
+    yield from block_at_loop(site)
+    if site.block is not None:
+        yield from at_loops(site, site.block, site.around(site.block))
 
 
 ENTRIES = (
@@ -90,12 +138,7 @@ ENTRIES = (
         offer="initialize in a block of its own",
         parameters=(
             BLOCK,
-            Field(
-                name="loop",
-                label="Before",
-                kind="loop",
-                help="The loop before which the initial value is written.",
-            ),
+            field("loop", "Before", "loop", "The loop before which the initial value is written."),
         ),
         candidates=_decompose,
     ),
@@ -106,16 +149,16 @@ ENTRIES = (
         offer="reduce in parts, then reduce these",
         parameters=(
             LOOP,
-            Field(
-                name="factor_axis",
-                label="Axis of the parts",
-                kind="integer",
+            field(
+                "factor_axis",
+                "Axis of the parts",
+                "integer",
+                "Where the dimension of the parts stands in their buffer.",
                 default=0,
-                help="Where the dimension of the parts stands in their buffer.",
             ),
         ),
-        candidates=_rfactor,
-        guard=reduction_guards.rfactor,
+        candidates=one_loop,
+        guard=_rfactors,
     ),
     Entry(
         name="fuse_reduction_epilogue",
@@ -123,21 +166,16 @@ ENTRIES = (
         title="put {epilogue_block} into {reduction_block}",
         offer="put what follows into the reduction",
         parameters=(
-            Field(
-                name="reduction_block",
-                label="Reduction",
-                kind="block",
-                help="The block that reduces.",
-            ),
-            Field(
-                name="epilogue_block",
-                label="What follows",
-                kind="block",
-                help="The block that reads its result, and adds to it.",
+            field("reduction_block", "Reduction", "block", "The block that reduces."),
+            field(
+                "epilogue_block",
+                "What follows",
+                "block",
+                "The block that reads its result, and adds to it.",
             ),
         ),
         candidates=_epilogue,
-        guard=reduction_guards.epilogue,
+        guard=_is_linear,
     ),
     Entry(
         name="pad_einsum",
@@ -146,17 +184,17 @@ ENTRIES = (
         offer="pad its axes to multiples",
         parameters=(
             BLOCK,
-            Field(
-                name="padding",
-                label="Multiples",
-                kind="integers",
+            field(
+                "padding",
+                "Multiples",
+                "integers",
+                "One number for each axis: its extent grows to a multiple of it.",
                 low=1,
                 high=1024,
-                help="One number for each axis: its extent grows to a multiple of it.",
             ),
         ),
         candidates=_pad,
-        guard=reduction_guards.pad_einsum,
+        guard=_pads,
     ),
     Entry(
         name="decompose_padding",
@@ -165,12 +203,7 @@ ENTRIES = (
         offer="fill the padding in a block of its own",
         parameters=(
             BLOCK,
-            Field(
-                name="loop",
-                label="Before",
-                kind="loop",
-                help="The loop before which the padding is filled.",
-            ),
+            field("loop", "Before", "loop", "The loop before which the padding is filled."),
         ),
         candidates=_unpad,
     ),
@@ -180,7 +213,7 @@ ENTRIES = (
         title="keep {write_buffer_index} of {block} in a rolling buffer",
         offer="keep what it writes in a rolling buffer",
         parameters=(BLOCK, WRITE),
-        candidates=_rolling,
-        guard=memory_guards.buffer_of_block,
+        candidates=one_block,
+        guard=buffer_of_block,
     ),
 )

@@ -50,6 +50,16 @@ class Place:
         """Return whether the place is a block."""
         return self.realize is not None
 
+    @property
+    def kind(self) -> Any:
+        """The ``ForKind`` of a loop; ``None`` for a block."""
+        return None if self.is_block else self.stmt.kind
+
+    @property
+    def regions(self) -> tuple[Any, ...]:
+        """The regions of buffers that a block reads and writes."""
+        return (*self.stmt.reads, *self.stmt.writes)
+
     @cached_property
     def name(self) -> str:
         """The name of the block or of the loop variable."""
@@ -115,15 +125,25 @@ def loops_around(found: Sequence[Place], index: int) -> list[int]:
     return around[::-1]
 
 
+def outer_block(found: Sequence[Place], index: int) -> int:
+    """Return the place of the block around a loop or block."""
+    index = found[index].parent
+    while not found[index].is_block:
+        index = found[index].parent
+    return index
+
+
+def index_of(found: Sequence[Place], stmt: Any) -> int | None:
+    """Return the place of a ``For`` or ``SBlock``; ``None`` if it is not among them."""
+    return next((index for index, each in enumerate(found) if each.stmt.same_as(stmt)), None)
+
+
 def block_around(sch: Schedule, block: Any) -> str:
     """Return the name of the block around another; empty where that is the outermost."""
     found = places(function_of(sch))
-    parent = next(place.parent for place in found if place.stmt.same_as(block))
-    while parent > 0:
-        if found[parent].is_block:
-            return found[parent].name
-        parent = found[parent].parent
-    return ""
+    index = index_of(found, block)
+    outer = outer_block(found, index) if index else 0
+    return found[outer].name if outer else ""
 
 
 def resolve(
@@ -131,16 +151,8 @@ def resolve(
 ) -> Output:
     """Return the loop, block or number of a schedule that `reference` names.
 
-    Parameters
-    ----------
-    absent
-        Reasons why steps are not in `outputs`, such as ``"step 2, which made this, is off"``, by
-        their ids.
-
-    Raises
-    ------
-    StepFailed
-        If there is no such loop or block, or no longer.
+    `absent`: reasons why steps are not in `outputs`, such as ``"step 2, which made this, is off"``,
+    by their ids. Raises `StepFailed` if there is no such loop or block, or no longer.
     """
     if isinstance(reference, At):
         return _first(sch, reference, outputs) if reference.first else _at(sch, reference)
@@ -288,9 +300,7 @@ def _at(sch: Schedule, at: At) -> Output:
 
 def _inside(sch: Schedule, found: Sequence[Place], index: int) -> Output:
     """Return a block that shares its name with others, found from the block around it."""
-    around = found[index].parent
-    while not found[around].is_block:
-        around = found[around].parent
+    around = outer_block(found, index)
     # The outermost block has a name of its own: TVM calls it root.
     outer = sch.get_sblock(found[around].name) if around == 0 else _inside(sch, found, around)
     for block in sch.get_child_blocks(outer):

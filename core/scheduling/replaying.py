@@ -17,6 +17,7 @@ from typing import Any
 
 import tvm
 from tvm import s_tir, tirx
+from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from lowerscope.core.errors import LowerscopeError, last_line
@@ -30,19 +31,19 @@ from lowerscope.core.records.schedule import (
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.script import function_script, tensorir_text
 from lowerscope.core.schedules import Primitive, Reference, references_of
-from lowerscope.core.scheduling.applying import apply
+from lowerscope.core.scheduling.applying import apply, name_of, title_unresolved
 from lowerscope.core.scheduling.code import Code, call_of
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
 from lowerscope.core.scheduling.references import (
+    Output,
     Outputs,
     first_outputs,
     places,
     references,
     resolve,
+    stmt_of,
 )
-from lowerscope.core.scheduling.renewing import can_be_copied, renewed
 from lowerscope.core.scheduling.rules.by_rule import by_rule
-from lowerscope.core.scheduling.titles import name_of, title_unresolved
 from lowerscope.core.scheduling.tree import buffers_of, loop_tree
 from lowerscope.core.tensorir_parts import Part, parts_of
 
@@ -56,23 +57,15 @@ class Replayed:
 
     Attributes
     ----------
-    name
-        Of the function.
     base
         The function before all of them.
     sch
         The schedule, on a module that holds the function alone. It is copied to go on, and never
         changed.
-    number
-        Unique number of the state.
     outputs
         Loops and blocks from before the primitives, and the results of these.
     absent
         Reason why a primitive has no results, by its id: ``"step 2, which made this, is off"``.
-    steps
-        A record of each primitive.
-    code
-        The applied primitives, as Python.
     """
 
     name: str
@@ -116,13 +109,7 @@ class Replayed:
 
 
 class Replays:
-    """LRU cache of functions after the first primitives of schedules.
-
-    Parameters
-    ----------
-    limit
-        Maximum number of cached states.
-    """
+    """LRU cache of functions after the first primitives of schedules."""
 
     def __init__(self, limit: int = KEPT) -> None:
         self._limit = limit
@@ -144,17 +131,9 @@ class Replays:
 
         A primitive that cannot be applied changes nothing, and its step says why.
 
-        Parameters
-        ----------
-        check
-            Called before each primitive that has to be applied; may raise to cancel.
-        begins
-            Called then with each primitive that is on.
-
-        Raises
-        ------
-        LowerscopeError
-            If TVM cannot schedule the function.
+        `check`: called before each primitive that has to be applied; may raise to cancel. `begins`:
+        called then with each primitive that is on. Raises `LowerscopeError` if TVM cannot schedule
+        the function.
         """
         with self._lock:
             key: tuple[Any, ...] = (function.__chandle__(), name, str(target))
@@ -172,10 +151,7 @@ class Replays:
             return states
 
     def by_rule(
-        self,
-        function: tirx.PrimFunc,
-        target: tvm.target.Target,
-        seconds: float = RULE_SECONDS,
+        self, function: tirx.PrimFunc, target: tvm.target.Target, seconds: float = RULE_SECONDS
     ) -> ByRule:
         """Return the result of the first rule that fits a function; see `by_rule`."""
         with self._lock:
@@ -266,10 +242,7 @@ def _check_names(name: str, function: tirx.PrimFunc) -> None:
 def state_at(states: Sequence[Replayed], index: int | None) -> Replayed:
     """Return a function after some of the primitives of its schedule; after all for ``None``.
 
-    Raises
-    ------
-    LowerscopeError
-        If its schedule has fewer.
+    Raises `LowerscopeError` if its schedule has fewer.
     """
     last = len(states) - 1
     at = last if index is None else index
@@ -316,3 +289,35 @@ def _title(primitive: Primitive, names: Mapping[Reference, str]) -> str:
         return title_unresolved(primitive, names)
     except StepFailed:
         return primitive.name
+
+
+def can_be_copied(sch: Schedule) -> bool:
+    """Return whether TVM can copy a schedule.
+
+    After ``tensorize`` of the result of ``decompose_reduction`` it cannot: it still refers to the
+    block that the instruction replaced, and fails in ``unordered_map::at``.
+    """
+    try:
+        sch.copy()
+    except REFUSED:
+        return False
+    return True
+
+
+def renewed(sch: Schedule, name: str) -> tuple[Schedule, Callable[[Output], Output]]:
+    """Return a new schedule of a function in its present state.
+
+    Returns it, and a map from the loops, blocks and numbers of the old schedule to its own; those
+    that are gone from the old one are unknown to both.
+    """
+    fresh = Schedule(sch.mod)
+    fresh.work_on(name)
+    named = references(sch, {})
+
+    def own(output: Output) -> Output:
+        if not isinstance(output, LoopRV | SBlockRV):
+            return sch.get(output)
+        at = named.get(stmt_of(sch, output))
+        return output if at is None else resolve(fresh, at, {})
+
+    return fresh, own

@@ -13,8 +13,8 @@ from tvm.tirx.analysis import undefined_vars
 
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.scheduling.failures import StepFailed
+from lowerscope.core.scheduling.parameters import collected, known
 from lowerscope.core.scheduling.references import Place, function_of, places
-from lowerscope.core.scheduling.sizes import known
 
 MAX_UNROLLED = 1024
 """Maximum number of copies of blocks by unrolled loops: LLVM takes 3 s for 512 of a sum, half a
@@ -38,13 +38,10 @@ MAX_BYTES = 2**31
 def check(before: Schedule, after: Schedule) -> None:
     """Reject a result that cannot be built or run.
 
-    Raises
-    ------
-    StepFailed
-        If a loop in parallel stands in another, or a vectorized one in another, or values are
-        handed on inside of a vectorized one; if it vectorizes a call or booleans that cannot be; if
-        the parameters of the function have changed; if it reads uninitialised memory, or would take
-        minutes to build or more memory than there is.
+    Raises `StepFailed` if a loop in parallel stands in another, or a vectorized one in another, or
+    values are handed on inside of a vectorized one; if it vectorizes a call or booleans that cannot
+    be; if the parameters of the function have changed; if it reads uninitialised memory, or would
+    take minutes to build or more memory than there is.
     """
     old, new = function_of(before), function_of(after)
     if not _same_interface(old, new):
@@ -71,20 +68,15 @@ def _same_interface(old: tirx.PrimFunc, new: tirx.PrimFunc) -> bool:
     )
 
 
-_WORDS = {
-    tirx.ForKind.PARALLEL: "runs in parallel",
-    tirx.ForKind.VECTORIZED: "is vectorized",
-}
+_WORDS = {tirx.ForKind.PARALLEL: "runs in parallel", tirx.ForKind.VECTORIZED: "is vectorized"}
 
 
 def _no_nesting(found: Sequence[Place]) -> None:
     for place in found:
-        if place.is_block or place.stmt.kind not in _WORDS:
-            continue
-        for outer in _around(found, place):
-            if not outer.is_block and outer.stmt.kind == place.stmt.kind:
+        for outer in _around(found, place) if place.kind in _WORDS else ():
+            if outer.kind == place.kind:
                 raise StepFailed(
-                    f"{place.name} stands in {outer.name}, which {_WORDS[place.stmt.kind]} "
+                    f"{place.name} stands in {outer.name}, which {_WORDS[place.kind]} "
                     "already: fuse them, or take one"
                 )
 
@@ -92,11 +84,8 @@ def _no_nesting(found: Sequence[Place]) -> None:
 def _has_vector_forms(found: Sequence[Place]) -> None:
     """Reject a vectorized call of a function that LLVM has for scalars alone."""
     for place in found:
-        if place.is_block or place.stmt.kind != tirx.ForKind.VECTORIZED:
-            continue
-        calls: list[Any] = []
-        tvm_ffi.structural_walk(place.stmt.body, (ir.Call, calls.append))
-        for call in calls:
+        is_vector = place.kind == tirx.ForKind.VECTORIZED
+        for call in collected(place.stmt.body, ir.Call) if is_vector else ():
             if isinstance(call.op, ir.Op) and _is_scalar_alone(call.op):
                 raise StepFailed(
                     f"{place.name} is vectorized, and TVM cannot build {call.op.name} of a vector"
@@ -108,19 +97,11 @@ def _no_vectors_of_flags(found: Sequence[Place]) -> None:
 
     TVM makes them vectors of int8, and computes ``not`` of these bit by bit.
     """
-    flags = {
-        buffer
-        for place in found
-        if place.is_block
-        for buffer in place.stmt.alloc_buffers
-        if str(buffer.dtype) == "bool"
-    }
+    flags = {buffer for buffer in _allocated(found) if str(buffer.dtype) == "bool"}
     for place in found if flags else ():
-        if place.is_block and any(
-            region.source in flags for region in (*place.stmt.reads, *place.stmt.writes)
-        ):
+        if place.is_block and any(region.source in flags for region in place.regions):
             for outer in _around(found, place):
-                if not outer.is_block and outer.stmt.kind == tirx.ForKind.VECTORIZED:
+                if outer.kind == tirx.ForKind.VECTORIZED:
                     raise StepFailed(
                         f"{outer.name} is vectorized, and {place.name} keeps booleans in memory of"
                         " the function: TVM mixes these up"
@@ -148,19 +129,19 @@ _LOWERINGS = (
 
 def _not_inside_vectors(found: Sequence[Place]) -> None:
     """Reject a buffer inside of a vectorized loop: TVM allocates one for all lanes."""
-    made = {buffer for place in found if place.is_block for buffer in place.stmt.alloc_buffers}
+    made = set(_allocated(found))
     inside = _with_blocks(found)
     common: dict[tirx.Buffer, set[int]] = {}
     for index, place in enumerate(found):
         if place.is_block and index not in inside:
             around = set(_chain(found, index))
-            for region in (*place.stmt.reads, *place.stmt.writes):
+            for region in place.regions:
                 if region.source in made:
                     common[region.source] = common.get(region.source, around) & around
     for buffer, places_around in common.items():
         for index in sorted(places_around):
             place = found[index]
-            if not place.is_block and place.stmt.kind == tirx.ForKind.VECTORIZED:
+            if place.kind == tirx.ForKind.VECTORIZED:
                 raise StepFailed(
                     f"{place.name} is vectorized, and {buffer.name} is written and read in it "
                     "alone: TVM would mix up the values of its lanes; vectorize a loop of one block"
@@ -190,7 +171,7 @@ def _no_strays(found: Sequence[Place]) -> None:
 
 def _written_first(found: Sequence[Place]) -> None:
     """Reject a buffer that is read before it is written: TVM moves some too far."""
-    made = {buffer for place in found if place.is_block for buffer in place.stmt.alloc_buffers}
+    made = set(_allocated(found))
     inside = _with_blocks(found)
     for index, place in enumerate(found):
         if not place.is_block or index in inside:
@@ -207,7 +188,7 @@ def _written_first(found: Sequence[Place]) -> None:
 
 def _can_be_laid_out(found: Sequence[Place]) -> None:
     """Reject buffers whose place in memory the build cannot determine."""
-    made = [buffer for place in found if place.is_block for buffer in place.stmt.alloc_buffers]
+    made = _allocated(found)
     for buffer in made:
         # The strides of cache_index are 32 bits wide.
         wide = len(buffer.ty.shape) > 1 and str(buffer.ty.shape[0].ty.dtype) == "int64"
@@ -275,11 +256,14 @@ def _not_too_large(old: Sequence[Place], new: Sequence[Place]) -> None:
 
 def _bytes(found: Sequence[Place]) -> int:
     whole = 0
-    for place in found:
-        for buffer in place.stmt.alloc_buffers if place.is_block else ():
-            sizes = [known(extent) or 1 for extent in buffer.ty.shape]
-            whole += math.prod(sizes) * (DataType(str(buffer.ty.dtype)).bits + 7) // 8
+    for buffer in _allocated(found):
+        sizes = [known(extent) or 1 for extent in buffer.ty.shape]
+        whole += math.prod(sizes) * (DataType(str(buffer.ty.dtype)).bits + 7) // 8
     return whole
+
+
+def _allocated(found: Sequence[Place]) -> list[Any]:
+    return [buffer for place in found if place.is_block for buffer in place.stmt.alloc_buffers]
 
 
 def _chain(found: Sequence[Place], index: int) -> Iterator[int]:

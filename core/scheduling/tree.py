@@ -13,6 +13,7 @@ from lowerscope.core.records.schedule import BufferNode, LoopNode
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.script import LOOP_KINDS, plain_extent, tensor_bytes
 from lowerscope.core.schedules import At, Reference
+from lowerscope.core.scheduling.parameters import known
 from lowerscope.core.tensorir_parts import Part, root_block
 
 _AXIS_KINDS = {tirx.IterVar.DataPar: "S", tirx.IterVar.CommReduce: "R"}
@@ -24,14 +25,8 @@ def loop_tree(
 ) -> tuple[LoopNode, ...]:
     """Return the loops and blocks of a function in the order of its script.
 
-    Parameters
-    ----------
-    parts
-        The loops and blocks.
-    script
-        That of the function, whose spans have the ids of the parts.
-    named
-        The references to them, by ``For`` and ``SBlock``.
+    `script`: that of the function, whose spans have the ids of the parts. `named`: the references
+    to them, by ``For`` and ``SBlock``.
     """
     headers = {span.entity: span.first for span in script.spans}
     lines = script.text.split("\n")
@@ -57,7 +52,7 @@ def _loop(part: Part, depth: int, reference: Reference) -> LoopNode:
         parent=part.parent,
         reference=reference,
         extent=plain_extent(loop.extent),
-        size=_number(loop.extent),
+        size=known(loop.extent),
         loop_kind=LOOP_KINDS[int(loop.kind)],
         annotations=_annotations(loop),
     )
@@ -113,22 +108,13 @@ def _annotations(statement: Any) -> tuple[tuple[str, str], ...]:
     return tuple((str(key), str(value)) for key, value in statement.annotations.items())
 
 
-def _number(extent: Any) -> int | None:
-    return int(extent) if isinstance(extent, (int, tirx.IntImm)) else None
-
-
 Role = Literal["input", "output", "intermediate"]
 
 
 def buffers_of(function: Any, parts: Sequence[Part], script: TextRecord) -> tuple[BufferNode, ...]:
     """Return the buffers of a function: its parameters, then those that its blocks allocate.
 
-    Parameters
-    ----------
-    parts
-        Its loops and blocks.
-    script
-        That of the function, which has the names of its buffers.
+    `script`: that of the function, which has the names of its buffers.
     """
     parameters = [each for each in function.params if is_buffer_var(each)]
     blocks = [part.statement for part in parts if part.kind == "block"]

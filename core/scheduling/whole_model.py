@@ -1,19 +1,98 @@
-"""Application of a recipe's schedules to all functions of a module that they fit."""
+"""Schedules of the functions of a module, and their application to all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 import msgspec
 import tvm
 from tvm import tirx
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.records.schedule import RULE_SECONDS
 from lowerscope.core.records.snapshot import Note
+from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.schedules import Applied, Primitive, Schedule, fits, schedule_for
-from lowerscope.core.scheduling.functions import Begins, Functions, with_functions
 from lowerscope.core.scheduling.replaying import Replayed, Replays
+from lowerscope.core.tensorir_parts import structure_of
+
+Begins = Callable[[Schedule, Primitive | None], None]
+"""Callback for the step of a schedule that is applied next; ``None`` at the end."""
+
+
+@dataclass(frozen=True)
+class Functions:
+    """The TensorIR functions of a module before they are scheduled."""
+
+    module: tvm.IRModule
+
+    @cached_property
+    def by_name(self) -> dict[str, tirx.PrimFunc]:
+        """The functions."""
+        return prim_funcs_of(self.module)
+
+    @cached_property
+    def structures(self) -> dict[str, str]:
+        """Their structural hashes: see `structure_of`."""
+        return {name: structure_of(each) for name, each in self.by_name.items()}
+
+    def twins(self, function: str) -> tuple[str, ...]:
+        """Return the names of the other functions of the same structure."""
+        return tuple(
+            name
+            for name, structure in self.structures.items()
+            if structure == self.structures[function] and name != function
+        )
+
+    def states(
+        self,
+        function: str,
+        schedules: Sequence[Schedule],
+        replays: Replays,
+        target: tvm.target.Target,
+        check: Callable[[], None],
+        begins: Begins = lambda schedule, primitive: None,
+    ) -> list[Replayed]:
+        """Return a function before its schedule, and after each primitive of it.
+
+        `check`: called before each primitive that has to be applied; may raise to cancel. `begins`:
+        called with the schedule and each of them, then, and with ``None`` at the end. Raises
+        `LowerscopeError` if there is no such function, or TVM cannot schedule it.
+        """
+        if function not in self.by_name:
+            names = tuple(sorted(self.by_name))
+            raise LowerscopeError(
+                f"there is no TensorIR function {function!r} to schedule",
+                where="schedule",
+                todo=f"Choose one of {listed(names)}"
+                if names
+                else "Legalise the operators of the module, so that there are some",
+                choices=names,
+            )
+        schedule = schedule_for(schedules, function, self.structures[function])
+        if schedule is None:
+            return replays.replay(function, self.by_name[function], target, (), check)
+        begin = partial(begins, schedule)
+        primitives = schedule.primitives
+        states = replays.replay(function, self.by_name[function], target, primitives, check, begin)
+        begin(None)
+        return states
+
+    def module_with(self, state: Replayed) -> tvm.IRModule:
+        """Return the module with one function after some primitives of its schedule."""
+        return with_functions(self.module, {state.name: state.function})
+
+
+def with_functions(module: tvm.IRModule, functions: Mapping[str, tirx.PrimFunc]) -> tvm.IRModule:
+    """Return a module with some of its functions replaced, by name."""
+    result = module.clone()
+    for variable in module.get_global_vars():
+        if str(variable.name_hint) in functions:
+            result.update_func(variable, functions[str(variable.name_hint)])
+    return result
+
 
 SCHEDULE_NOTE = "schedule"
 """`Note.code` of notes on schedules that are applied to the model."""
@@ -28,15 +107,7 @@ Tuned = Callable[[tirx.PrimFunc], tuple[Primitive, ...] | None]
 class WholeModel:
     """Application of schedules in the steps of one recipe, each to a function once.
 
-    Parameters
-    ----------
-    schedules, replays, target, check, begins
-        See `Functions.states`.
-
-    Attributes
-    ----------
-    applied
-        Of each module, in order: the schedules of its functions.
+    `applied`: of each module, in order: the schedules of its functions.
     """
 
     def __init__(
@@ -74,12 +145,7 @@ class WholeModel:
             self._done.add((name, schedule))
             try:
                 states = functions.states(
-                    name,
-                    self._schedules,
-                    self._replays,
-                    self._target,
-                    self._check,
-                    self._begins,
+                    name, self._schedules, self._replays, self._target, self._check, self._begins
                 )
             except LowerscopeError as error:
                 text = f"its schedule is not applied: {error.problem.what}"
@@ -100,25 +166,14 @@ class WholeModel:
     def apply_rules(self, module: tvm.IRModule, seconds: float = RULE_SECONDS) -> tvm.IRModule:
         """Return a module whose functions are scheduled by rules, except those with a schedule.
 
-        Parameters
-        ----------
-        seconds
-            Bound on the time for each function; `notes` name those that reach it.
+        `seconds`: bound on the time for each function; `notes` name those that reach it.
         """
         return self._by(module, lambda function, name: self._ruled(function, name, seconds))
 
     def apply_tuned(
         self, tuned: Tuned, module: tvm.IRModule, seconds: float = RULE_SECONDS
     ) -> tvm.IRModule:
-        """Return a module scheduled by tuning results, and by rules where there are none.
-
-        Parameters
-        ----------
-        tuned
-            Returns the best history of a function, if it was tuned.
-        seconds
-            See `apply_rules`.
-        """
+        """Return a module scheduled by tuning results, and by rules where there are none."""
 
         def steps(function: tirx.PrimFunc, name: str) -> tuple[Primitive, ...]:
             found = tuned(function)
@@ -138,9 +193,7 @@ class WholeModel:
         return ruled.primitives
 
     def _by(
-        self,
-        module: tvm.IRModule,
-        steps_of: Callable[[tirx.PrimFunc, str], tuple[Primitive, ...]],
+        self, module: tvm.IRModule, steps_of: Callable[[tirx.PrimFunc, str], tuple[Primitive, ...]]
     ) -> tvm.IRModule:
         functions = Functions(module)
         by_hand = {name for name, _ in self._done}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import tvm
 from tvm import tirx
@@ -21,13 +21,13 @@ from lowerscope.core.errors import last_line
 from lowerscope.core.schedules import At, Primitive
 from lowerscope.core.scheduling.applying import apply
 from lowerscope.core.scheduling.at_sizes import is_symbolic
+from lowerscope.core.scheduling.blocks import register_intrinsics, without_those_of_gpus
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
-from lowerscope.core.scheduling.intrinsics import register, without_those_of_gpus
 from lowerscope.core.scheduling.references import Output, first_outputs, function_of
 from lowerscope.core.scheduling.rules.by_rule import written_by_rule
 from lowerscope.core.scheduling.rules.writing import Choice, Writing
-from lowerscope.core.scheduling.structure import structure_of
-from lowerscope.core.tuning.database import PACKED, Tried
+from lowerscope.core.tensorir_parts import LAYOUT_FREE, structure_of
+from lowerscope.core.tuning.database import Tried
 from lowerscope.core.tuning.traces import written_by_trace
 
 _BATCH = 4
@@ -47,14 +47,8 @@ _ATTEMPTS = 60
 class Proposal:
     """A candidate.
 
-    Attributes
-    ----------
-    writing
-        Its history, and the function after it.
-    decisions
-        Of a rule; ``None`` where it is of TVM's search.
-    drawn
-        The candidate of TVM's search, which has to be told its time.
+    `decisions`: of a rule; ``None`` where it is of TVM's search. `drawn`: the candidate of TVM's
+    search, which has to be told its time.
     """
 
     writing: Writing
@@ -77,10 +71,7 @@ def replayed(
 ) -> tirx.PrimFunc:
     """Return a function after a history.
 
-    Raises
-    ------
-    StepFailed
-        If TVM or a guard rejects one of its steps.
+    Raises `StepFailed` if TVM or a guard rejects one of its steps.
     """
     sch = Schedule(tvm.IRModule({"main": function}))
     outputs: dict[str | At, tuple[Output, ...]] = dict(first_outputs(sch))
@@ -91,24 +82,8 @@ def replayed(
     return function_of(sch)
 
 
-class Source(Protocol):
-    """A source of candidates."""
-
-    def propose(self, count: int) -> list[Proposal]:
-        """Return `count` candidates, or fewer where there are no more."""
-
-    def learn(self, proposals: Sequence[Proposal], seconds: Sequence[float | None]) -> None:
-        """Record the times of candidates."""
-
-
 class RuleSource:
-    """Variation of the choices of a rule.
-
-    Parameters
-    ----------
-    tried
-        Earlier measurements.
-    """
+    """Variation of the choices of a rule."""
 
     def __init__(
         self,
@@ -129,7 +104,7 @@ class RuleSource:
         return self._proposal({})
 
     def propose(self, count: int) -> list[Proposal]:
-        """See `Source`."""
+        """Return `count` candidates, or fewer where there are no more."""
         found: list[Proposal] = []
         for _ in range(_ATTEMPTS):
             if len(found) == count:
@@ -141,7 +116,7 @@ class RuleSource:
         return found
 
     def learn(self, proposals: Sequence[Proposal], seconds: Sequence[float | None]) -> None:
-        """See `Source`."""
+        """Record the times of candidates."""
         for proposal, time in zip(proposals, seconds, strict=True):
             assert proposal.decisions is not None
             self._times[_key(proposal.decisions)] = time
@@ -191,15 +166,7 @@ def _key(decisions: Mapping[str, int]) -> frozenset[tuple[str, int]]:
 
 
 class TraceSource:
-    """TVM's own search.
-
-    Parameters
-    ----------
-    threads
-        That the function is run with.
-    database
-        The database with the earlier traces.
-    """
+    """TVM's own search."""
 
     def __init__(
         self,
@@ -218,7 +185,7 @@ class TraceSource:
         strategy = meta_schedule.search_strategy.EvolutionarySearch(
             population_size=_POPULATION, init_min_unmeasured=_POPULATION // 2, genetic_num_iters=2
         )
-        register(target)
+        register_intrinsics(target)
         with without_those_of_gpus():
             self._context = meta_schedule.TuneContext(
                 drawn_from(function),
@@ -233,7 +200,7 @@ class TraceSource:
         self._context.pre_tuning(2 * trials + _BATCH, _BATCH, None, database, model)
 
     def propose(self, count: int) -> list[Proposal]:
-        """See `Source`."""
+        """Return `count` candidates, or fewer where there are no more."""
         found: list[Proposal] = []
         while len(found) < count and not self.ended:
             if not self._waiting:
@@ -260,7 +227,7 @@ class TraceSource:
             yield Proposal(writing, drawn=drawn)
 
     def learn(self, proposals: Sequence[Proposal], seconds: Sequence[float | None]) -> None:
-        """See `Source`."""
+        """Record the times of candidates."""
         for proposal, time in zip(proposals, seconds, strict=True):
             self._tell(proposal.drawn, time, "it failed")
 
@@ -278,8 +245,8 @@ def drawn_from(function: tirx.PrimFunc) -> tvm.IRModule:
     no candidate, and takes a minute to fail.
     """
     bare = function.with_attr("global_symbol", "main")
-    if PACKED in (bare.attrs or {}):
-        bare = bare.without_attr(PACKED)
+    if LAYOUT_FREE in (bare.attrs or {}):
+        bare = bare.without_attr(LAYOUT_FREE)
     return tvm.IRModule({"main": bare})
 
 
@@ -290,14 +257,11 @@ def with_cores(target: tvm.target.Target, threads: int) -> tvm.target.Target:
     return tvm.target.Target({**dict(target.export()), "num-cores": threads})
 
 
-class Search:
-    """All candidates of one function.
+Source = RuleSource | TraceSource
 
-    Parameters
-    ----------
-    tried
-        Earlier measurements of rules' candidates.
-    """
+
+class Search:
+    """All candidates of one function."""
 
     def __init__(
         self,
@@ -339,20 +303,17 @@ class Search:
 
     def learn(self, proposals: Sequence[Proposal], seconds: Sequence[float | None]) -> None:
         """Record the times of candidates of one `propose`, as far as they were measured."""
-        proposals = proposals[: len(seconds)]
-        for place in (0, 1):
-            source = self._source(place) if place == 0 or self._traces is not None else None
-            own = [
-                (each, time)
-                for each, time in zip(proposals, seconds, strict=True)
-                if (each.decisions is None) == (place == 1)
-            ]
-            if source is None or not own:
-                continue
-            source.learn([each for each, _ in own], [time for _, time in own])
-            times = [time for _, time in own if time is not None]
-            if times:
-                self._best[place] = min(*times, self._best.get(place, times[0]))
+        measured = proposals[: len(seconds)]
+        if not measured:
+            return
+        # Those of one batch are of one source.
+        place = int(measured[0].decisions is None)
+        source = self._source(place)
+        assert source is not None, "it has proposed them"
+        source.learn(measured, seconds)
+        times = [time for time in seconds if time is not None]
+        if times:
+            self._best[place] = min(*times, self._best.get(place, times[0]))
 
     def _places(self) -> list[int]:
         """Return the sources in the order of their queries: rules, 0, and TVM's search, 1."""

@@ -19,13 +19,7 @@ import tvm
 from tvm import tirx
 from tvm.s_tir import meta_schedule
 
-from lowerscope.core.cache_limit import (
-    SANDBOXED,
-    TRACES,
-    adding_traces,
-    read_kept,
-    write_kept,
-)
+from lowerscope.core.cache_limit import SANDBOXED, TRACES, adding_traces, read_kept, write_kept
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.files.atomic_write import atomic_write
@@ -33,12 +27,9 @@ from lowerscope.core.memo import key_of
 from lowerscope.core.nan_reducers import make_known
 from lowerscope.core.records.tuning import TunedTime
 from lowerscope.core.schedules import Primitive
-from lowerscope.core.scheduling.structure import structure_of
+from lowerscope.core.tensorir_parts import LAYOUT_FREE, structure_of
 from lowerscope.core.user_cache import cache_folder, fallback_of, processor_name, user_cache_folder
 from lowerscope.core.versions import VERSIONS
-
-PACKED = "layout_free_buffers"
-"""Attribute of a function whose constants may change their layout when the model is built."""
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -53,8 +44,6 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    function
-        Its name, when it was tuned.
     unscheduled, by_rules, torch
         Seconds of a call; ``None`` where it is not known.
     best, primitives
@@ -83,14 +72,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 class Database:
     """The functions that were tuned for one target with one number of threads.
 
-    Parameters
-    ----------
-    target
-        The target that they are compiled for.
-    threads
-        Number of threads that they are run with.
-    where
-        The machine that they were measured on: ``host:port key`` of a tracker; empty for this one.
+    `where`: the machine that they were measured on: ``host:port key`` of a tracker; empty for this
+    one.
     """
 
     def __init__(self, target: tvm.target.Target, threads: int, where: str = "") -> None:
@@ -135,10 +118,7 @@ class Database:
         Where another process adds to it already, traces of this one are not kept. Lines that cannot
         be read, such as one that a killed process leaves, are dropped.
 
-        Raises
-        ------
-        LowerscopeError
-            If one of the files is not text, and thus not TVM's.
+        Raises `LowerscopeError` if one of the files is not text, and thus not TVM's.
         """
         if not self._using.enter_context(adding_traces(self.folder)):
             return meta_schedule.database.MemoryDatabase()
@@ -188,7 +168,7 @@ def identity_of(function: tirx.PrimFunc) -> str:
 
     Where they are packed at build, packing takes no time.
     """
-    packs = "-packed" if PACKED in (function.attrs or {}) else ""
+    packs = "-packed" if LAYOUT_FREE in (function.attrs or {}) else ""
     return structure_of(function) + packs
 
 

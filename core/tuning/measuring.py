@@ -1,4 +1,4 @@
-"""Client of the measuring process, robust against candidates that crash or hang it."""
+"""Measurement of candidates by another process, which they may crash or hang."""
 
 from __future__ import annotations
 
@@ -6,25 +6,105 @@ import contextlib
 import os
 import select
 import signal
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Protocol
+from typing import TypeVar
 
 import msgspec
 
 from lowerscope.core.encoding import UNREADABLE
-from lowerscope.core.errors import error_of
-from lowerscope.core.tuning.messages import (
-    LENGTH,
-    Candidate,
-    Message,
-    Outcome,
-    Subject,
-    frame,
-)
+from lowerscope.core.errors import Problem, error_of
+
+LENGTH = struct.Struct("<I")
+
+T = TypeVar("T")
+
+
+class Sized(msgspec.Struct, frozen=True):
+    """A function at one size, as TVM writes it to JSON; see `AtSizes`.
+
+    ``static`` is empty where it is the function itself.
+    """
+
+    function: str
+    static: str = ""
+
+
+class Subject(msgspec.Struct, frozen=True, tag=True):
+    """The unscheduled function of the candidates that follow, which is run.
+
+    `number`: unique among all subjects; one that the process knows already is not run again.
+    `target`: as JSON. `seconds`: time limit of its run; without a result by then, nothing is
+    checked.
+    """
+
+    number: int
+    base: Sized
+    target: str
+    seed: int
+    threads: int
+    seconds: float
+
+
+class Candidate(msgspec.Struct, frozen=True, tag=True):
+    """A schedule of a subject: it is compiled, timed, and checked where it is the best so far.
+
+    Attributes
+    ----------
+    subject, scheduled
+        Number of the subject, and the scheduled function.
+    best
+        The time in seconds that it has to beat; ``None`` for any.
+    rival
+        The function with that time: a candidate that seems to beat it is timed by turns with it,
+        since the machine may have been busy at the earlier measurement.
+    always
+        Time both by turns also where the candidate does not seem to beat it.
+    """
+
+    subject: int
+    scheduled: Sized
+    best: float | None = None
+    rival: Sized | None = None
+    always: bool = False
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """Outcome of a subject or a candidate.
+
+    Attributes
+    ----------
+    seconds
+        The shortest of some calls; ``None`` where it could not be run.
+    rival_seconds
+        Those of the rival, where they were timed by turns.
+    disturbed
+        Whether other programs used the processors that they were to run on.
+    reason
+        Why not, or why it does not count: it computes something else.
+    problem
+        Why nothing more can be measured; ``None`` where that is not so.
+    """
+
+    seconds: float | None = None
+    reason: str = ""
+    problem: Problem | None = None
+    rival_seconds: float | None = None
+    disturbed: bool = False
+
+
+Message = Subject | Candidate
+
+
+def frame(message: msgspec.Struct) -> bytes:
+    """Return a message as a frame."""
+    data = msgspec.msgpack.encode(message)
+    return LENGTH.pack(len(data)) + data
+
 
 _POLL = 0.05
 """Seconds between checks for cancellation."""
@@ -55,34 +135,14 @@ class _Left:
             raise TimeoutError
 
 
-class Measurer(Protocol):
-    """Interface to measure functions on some machine."""
-
-    def begin(self, subject: Subject) -> Outcome:
-        """Run an unscheduled function; candidates of it follow."""
-
-    def measure(self, candidate: Candidate) -> Outcome:
-        """Compile, time and check a candidate of the latest subject."""
-
-
 class LocalMeasurer:
     """Measures on this machine, in a process that is restarted after a crash.
 
-    Parameters
-    ----------
-    check
-        Called repeatedly while it waits; may raise to cancel.
-    patience
-        See `PATIENCE`.
-    words
-        Further arguments of the process: see `measuring_process`.
+    `check`: called repeatedly while it waits; may raise to cancel.
     """
 
     def __init__(
-        self,
-        check: Callable[[], None],
-        patience: float = PATIENCE,
-        words: Sequence[str] = (),
+        self, check: Callable[[], None], patience: float = PATIENCE, words: Sequence[str] = ()
     ) -> None:
         self._check = check
         self._words = words
@@ -108,12 +168,12 @@ class LocalMeasurer:
         return self._process.pid
 
     def begin(self, subject: Subject) -> Outcome:
-        """See `Measurer`."""
+        """Run an unscheduled function; candidates of it follow."""
         self._subject = subject
         return self._asked(subject, 2 * subject.seconds + self._patience)
 
     def measure(self, candidate: Candidate) -> Outcome:
-        """See `Measurer`."""
+        """Compile, time and check a candidate of the latest subject."""
         assert self._subject is not None, "a subject comes before its candidates"
         if self._fresh:
             begun = self.begin(self._subject)

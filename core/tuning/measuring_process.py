@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from lowerscope.core.execution.environment import prepare
-from lowerscope.core.tuning.messages import (
+from lowerscope.core.tuning.measuring import (
     LENGTH,
     Candidate,
     Message,
@@ -111,10 +111,7 @@ def _exactly(source: int, size: int) -> bytes:
 class Bench:
     """Compiles, times and checks the candidates of functions.
 
-    Attributes
-    ----------
-    is_here
-        Whether they are timed on this machine.
+    `is_here`: whether they are timed on this machine.
     """
 
     is_here = True
@@ -244,28 +241,19 @@ class Bench:
 
     def compiled(self, function: Any, target: Any) -> Any:
         """Return a function compiled for the machine where it is going to run."""
-        from lowerscope.core.scheduling.alone import compile_alone
+        from lowerscope.core.scheduling.measuring import compile_alone
 
         return compile_alone(function, target)
 
     def seconds(self, compiled: Any, arguments: Sequence[Any], number: int) -> float:
         """Return the mean time of `number` calls."""
-        if number > 1:
-            return float(compiled.seconds(arguments, number))
-        start = time.perf_counter()
-        compiled.call(arguments)
-        return time.perf_counter() - start
+        return float(compiled.seconds(arguments, number))
 
 
 def shortest(call: Callable[[int], float], best: float | None) -> float:
     """Return the shortest time of a call, in seconds.
 
-    Parameters
-    ----------
-    call
-        Returns the mean time of a number of calls.
-    best
-        A time; a function that takes several times as long is not called often.
+    `best`: a time; a function that takes several times as long is not called often.
     """
     call(1)
     first = min(call(1), call(1))
@@ -314,27 +302,12 @@ class _Known:
 
     def arguments(self, static: Any) -> Sequence[Any]:
         """Return tensors for the parameters of a function, all of static shapes."""
-        import torch
-
-        from lowerscope.core.execution.running import to_tvm
-        from lowerscope.core.scheduling.random_inputs import (
-            draw,
-            dtype_of_torch,
-            static_parameters,
-        )
+        from lowerscope.core.scheduling.measuring import draw_arguments, static_parameters
 
         parameters = static_parameters(static)
         key = tuple((each.shape, each.dtype) for each in parameters)
         if key not in self._drawn:
-            values = draw(static, parameters, self.subject.seed)
-            self._drawn[key] = [
-                to_tvm(
-                    torch.zeros(each.shape or (), dtype=dtype_of_torch(each.dtype))
-                    if value is None
-                    else value
-                )
-                for each, value in zip(parameters, values, strict=True)
-            ]
+            self._drawn[key] = draw_arguments(static, parameters, self.subject.seed)
         return self._drawn[key]
 
 

@@ -14,13 +14,11 @@ from tvm.s_tir import meta_schedule
 from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.records.tuning import TunedFunction, TunedPoint, TunedTime
 from lowerscope.core.schedules import Schedule
-from lowerscope.core.scheduling.at_sizes import AtSizes, at_sizes
+from lowerscope.core.scheduling.at_sizes import AtSizes, Given, at_sizes
 from lowerscope.core.scheduling.failures import StepFailed
-from lowerscope.core.scheduling.sizes_at_calls import Given
 from lowerscope.core.tuning.candidates import Proposal, Search, drawn_from, replayed, with_cores
 from lowerscope.core.tuning.database import Database, Kept, Tried
-from lowerscope.core.tuning.measuring import Measurer
-from lowerscope.core.tuning.messages import Candidate, Outcome, Sized, Subject
+from lowerscope.core.tuning.measuring import Candidate, LocalMeasurer, Outcome, Sized, Subject
 
 VARIANT = "tuned"
 """Name of the variant of a tuned schedule."""
@@ -41,27 +39,14 @@ class Setting:
     seed: int
     trials: int
     database: Database
-    measurer: Measurer
+    measurer: LocalMeasurer
 
 
 class Task:
     """One function that is tuned.
 
-    Parameters
-    ----------
-    function
-        Before it is scheduled.
-    given
-        The arguments of its call in the model, if it has symbolic extents.
-    record
-        Its names, calls and time of torch.
-    kept
-        Its entry in the database; ``None`` for none, or to ignore it.
-
-    Attributes
-    ----------
-    record
-        Its progress, to be shown.
+    `function`: before it is scheduled. `given`: the arguments of its call in the model, if it has
+    symbolic extents. `kept`: its entry in the database; ``None`` for none, or to ignore it.
     """
 
     def __init__(
@@ -172,13 +157,7 @@ class Task:
             self._show(state="stopped" if self.wants_more else "done")
 
     def step(self, clock: Callable[[], float]) -> None:
-        """Measure one candidate more.
-
-        Parameters
-        ----------
-        clock
-            Returns the seconds since the tuning began.
-        """
+        """Measure one candidate more."""
         self._show(state="tuning")
         if not self._begun:
             self._begin()

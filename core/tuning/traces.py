@@ -15,17 +15,11 @@ from tvm import tirx
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
-from lowerscope.core.schedules import At, Made, Reference
-from lowerscope.core.scheduling.annotation_guards import LAYOUT_REWRITE
+from lowerscope.core.schedules import Made, Reference
+from lowerscope.core.scheduling.annotating import LAYOUT_REWRITE
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.primitives import PRIMITIVES
-from lowerscope.core.scheduling.references import (
-    block_occurrences,
-    function_of,
-    loops_around,
-    places,
-    stmt_of,
-)
+from lowerscope.core.scheduling.references import references, stmt_of
 from lowerscope.core.scheduling.rules.writing import Writing
 
 FOUND_BY_TUNING = "found by tuning"
@@ -38,10 +32,7 @@ _INLINED, _STAYS = -2, -1
 def written_by_trace(trace: Any, function: tirx.PrimFunc, target: tvm.target.Target) -> Writing:
     """Return the primitives that are equivalent to a trace, and the function after them.
 
-    Raises
-    ------
-    StepFailed
-        If an instruction has no primitive, or a guard rejects one.
+    Raises `StepFailed` if an instruction has no primitive, or a guard rejects one.
     """
     reading = _Reading(Writing(function, target))
     for instruction in trace.insts:
@@ -116,10 +107,7 @@ class _Reading:
 
         -1 and -2 where a drawn loop is none: see `_STAYS` and `_INLINED`.
 
-        Raises
-        ------
-        StepFailed
-            If a later instruction has removed it.
+        Raises `StepFailed` if a later instruction has removed it.
         """
         own = self._known[each]
         if isinstance(own, int):
@@ -127,16 +115,10 @@ class _Reading:
         if own in self._made:
             return self._made[own]
         sch = self.writing.sch
-        stmt = stmt_of(sch, own)
-        found = places(function_of(sch))
-        for index, occurrence in block_occurrences(found):
-            block = At(block=found[index].name, occurrence=occurrence)
-            if found[index].stmt.same_as(stmt):
-                return block
-            for place, loop in enumerate(loops_around(found, index)):
-                if found[loop].stmt.same_as(stmt):
-                    return At(block=block.block, occurrence=occurrence, loop=place)
-        raise StepFailed("a loop or block of the trace is not there any more")
+        reference = references(sch, {}).get(stmt_of(sch, own))
+        if reference is None:
+            raise StepFailed("a loop or block of the trace is not there any more")
+        return reference
 
     def argument(self, each: Any) -> Any:
         """Return an input or attribute of an instruction as an argument of a primitive."""

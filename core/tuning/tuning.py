@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -56,12 +57,8 @@ class Tuning:
 
         Without trials, the results in the database are returned.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is no such function, or nothing that can be tuned.
-        Cancelled
-            Within a second; `state` has the results until then.
+        Raises `LowerscopeError` if there is no such function, or nothing that can be tuned. Raises
+        `Cancelled` within a second; `state` has the results until then.
         """
         recipe, options = query.recipe, query.options
         self._paused.clear()
@@ -78,7 +75,7 @@ class Tuning:
                 stages.target, threads, options.seed, options.trials, database, measurer
             )
             there = remote is not None
-            run = _Run(stages, setting, options, progress, self._paused, self._tell, there=there)
+            run = _Run(stages, setting, options, progress, self._paused, self._tell, there)
             try:
                 run.measure()
             finally:
@@ -109,48 +106,38 @@ def pause_tuning(query: PauseTuningQuery, pipeline: Pipeline, _job: Progress) ->
     return pipeline.part(Tuning).pause(query.paused)
 
 
+@dataclass
 class _Run:
     """One tuning from its beginning to its end."""
 
-    def __init__(
-        self,
-        stages: Stages,
-        setting: Setting,
-        options: TuneOptions,
-        progress: Progress,
-        paused: threading.Event,
-        tell: Callable[[TuneState], None],
-        *,
-        there: bool,
-    ) -> None:
-        self._stages = stages
-        self._setting = setting
-        self._options = options
-        self._progress = progress
-        self._paused = paused
-        self._tell = tell
-        self._began = time.monotonic()
-        self._waited = 0.0
-        self._searching_since = 0.0
-        self._before = 0
-        self._doing = ""
-        # Torch runs here, and its times say nothing of another machine.
-        self._there = there
-        self.tasks: list[Task] = []
+    stages: Stages
+    setting: Setting
+    options: TuneOptions
+    progress: Progress
+    paused: threading.Event
+    tell: Callable[[TuneState], None]
+    # Torch runs here, and its times say nothing of another machine.
+    there: bool
+    tasks: list[Task] = field(default_factory=list)
+    _began: float = field(default_factory=time.monotonic)
+    _waited: float = 0.0
+    _searching_since: float = 0.0
+    _before: int = 0
+    _doing: str = ""
 
     def measure(self) -> None:
         """Take all outstanding measurements."""
         self.tasks = list(self._chosen())
-        if self._options.trials:
+        if self.options.trials:
             for task in self.tasks:
                 self._say(f"Measuring {task.record.name} as it is")
                 task.begin(self._clock)
         self.tasks.sort(key=lambda each: -each.weight)
-        if self._options.slowest:
-            self.tasks = self.tasks[: self._options.slowest]
-        plans = shared_out(self._options.trials, [each.weight for each in self.tasks])
+        if self.options.slowest:
+            self.tasks = self.tasks[: self.options.slowest]
+        plans = shared_out(self.options.trials, [each.weight for each in self.tasks])
         for task, trials in zip(self.tasks, plans, strict=True):
-            task.plan(trials if self._options.trials else task.record.trials)
+            task.plan(trials if self.options.trials else task.record.trials)
         self._before, self._searching_since = self._done, self._clock()
         while waiting := [each for each in self.tasks if each.wants_more]:
             for task in waiting:
@@ -165,7 +152,7 @@ class _Run:
         for task in self.tasks:
             task.stop()
         self._doing = ""
-        self._tell(self._state(finished=True))
+        self.tell(self._state(finished=True))
 
     def _take_turn(self, task: Task) -> None:
         for _ in range(_TURN):
@@ -177,21 +164,21 @@ class _Run:
 
     def _wait_while_paused(self) -> None:
         began = time.monotonic()
-        if self._paused.is_set():
-            self._tell(msgspec.structs.replace(self._state(finished=False), paused=True))
-        while self._paused.is_set():
-            self._progress.check()
+        if self.paused.is_set():
+            self.tell(msgspec.structs.replace(self._state(finished=False), paused=True))
+        while self.paused.is_set():
+            self.progress.check()
             time.sleep(_POLL)
         self._waited += time.monotonic() - began
 
     def _chosen(self) -> Iterator[Task]:
         """Yield the functions that may be tuned, one of each structure."""
-        functions, options = self._stages.functions, self._options
+        functions, options = self.stages.functions, self.options
         unknown = [each for each in options.functions if each not in functions.by_name]
         if unknown:
             # Raises, with the available names.
-            self._stages.states(unknown[0])
-        calls = calls_from_main(self._stages.unscheduled.module)
+            self.stages.states(unknown[0])
+        calls = calls_from_main(self.stages.unscheduled.module)
         seen: set[str] = set()
         for name in options.functions or functions.by_name:
             function = functions.by_name[name]
@@ -205,7 +192,7 @@ class _Run:
             if identity in seen or not (times or options.functions):
                 continue
             seen.add(identity)
-            kept = None if options.fresh else self._setting.database.kept(function)
+            kept = None if options.fresh else self.setting.database.kept(function)
             if kept is None and not options.trials:
                 continue
             self._say(f"Looking at {name}")
@@ -217,10 +204,10 @@ class _Run:
                 calls=max(1, times),
                 torch=self._torch(name) if kept is None else kept.torch,
             )
-            if kept is None and use.was_short(self._setting.threads):
+            if kept is None and use.was_short(self.setting.threads):
                 record = msgspec.structs.replace(record, disturbed=("torch",))
-            given = given_of(self._stages, name)
-            yield Task(self._setting, len(seen), function, given, record, kept)
+            given = given_of(self.stages, name)
+            yield Task(self.setting, len(seen), function, given, record, kept)
         if not seen:
             raise LowerscopeError(
                 "there is no function to tune",
@@ -230,18 +217,18 @@ class _Run:
 
     def _torch(self, name: str) -> float | None:
         """Return the seconds that torch takes for the nodes of a function, if it does no more."""
-        nodes = nodes_of(self._stages, name)
-        if nodes.does_more or self._there:
+        nodes = nodes_of(self.stages, name)
+        if nodes.does_more or self.there:
             return None
-        found = torch_ms(self._stages, nodes.names, self._options.seed, self._progress)
+        found = torch_ms(self.stages, nodes.names, self.options.seed, self.progress)
         return None if found is None else found / 1000
 
     def _say(self, doing: str) -> None:
         self._doing = doing
         state = self._state(finished=False)
-        self._tell(state)
+        self.tell(state)
         total = state.trials_total
-        self._progress.report(doing, state.trials_done / total if total else None)
+        self.progress.report(doing, state.trials_done / total if total else None)
 
     @property
     def _done(self) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 import tvm
 from tvm import tirx
@@ -12,16 +11,12 @@ from tvm import tirx
 from lowerscope.core.errors import last_line
 from lowerscope.core.records.schedule import RULE_SECONDS, ByRule
 from lowerscope.core.scheduling.failures import REFUSED, StepFailed
-from lowerscope.core.scheduling.rules.any_size import AnySizeRule
-from lowerscope.core.scheduling.rules.contraction import ContractionRule
-from lowerscope.core.scheduling.rules.depthwise import DepthwiseRule, RowsRule
-from lowerscope.core.scheduling.rules.elementwise import ElementwiseRule
+from lowerscope.core.scheduling.rules.contraction import any_size, contraction
 from lowerscope.core.scheduling.rules.machine import Machine, machine_of
-from lowerscope.core.scheduling.rules.matrix_vector import MatrixVectorRule
-from lowerscope.core.scheduling.rules.movement import MovementRule
-from lowerscope.core.scheduling.rules.pooling import PoolingRule
-from lowerscope.core.scheduling.rules.row_wise import RowWiseRule
-from lowerscope.core.scheduling.rules.sharing import SharingRule
+from lowerscope.core.scheduling.rules.movement import elementwise, movement
+from lowerscope.core.scheduling.rules.row_wise import matrix_times_vector, row_by_row
+from lowerscope.core.scheduling.rules.sharing import threads
+from lowerscope.core.scheduling.rules.windows import depthwise, pooling, window_rows
 from lowerscope.core.scheduling.rules.writing import OutOfTime, Writing
 
 
@@ -29,30 +24,24 @@ class RuleFailed(Exception):
     """Rules cannot schedule a function, with the reason."""
 
 
-class Rule(Protocol):
-    """A rule that schedules functions of some kind."""
+Rule = Callable[[Writing, Machine], bool]
+"""Writes the steps for functions of some kind, and returns whether the function is one.
 
-    name: str
+`StepFailed` if a step is rejected.
+"""
 
-    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Apply the steps of the rule, and return the history.
-
-        ``None`` where the rule does not fit; `StepFailed` if a step is rejected.
-        """
-
-
-RULES: tuple[Rule, ...] = (
-    DepthwiseRule(),
-    MatrixVectorRule(),
-    ContractionRule(),
-    RowsRule(),
-    AnySizeRule(),
-    PoolingRule(),
-    MovementRule(),
-    ElementwiseRule(),
-    RowWiseRule(),
-    SharingRule(),
-)
+RULES: Mapping[str, Rule] = {
+    "depthwise": depthwise,
+    "matrix times vector": matrix_times_vector,
+    "contraction": contraction,
+    "rows": window_rows,
+    "any size": any_size,
+    "pooling": pooling,
+    "movement": movement,
+    "elementwise": elementwise,
+    "row by row": row_by_row,
+    "threads": threads,
+}
 """Rules in the order in which they are tried."""
 
 
@@ -61,11 +50,8 @@ def by_rule(
 ) -> ByRule:
     """Schedule a function by the first rule that fits it and has no step rejected.
 
-    Parameters
-    ----------
-    seconds
-        Bound on the time that all rules may take. The function keeps its loops where one of them
-        reaches it.
+    `seconds`: bound on the time that all rules may take. The function keeps its loops where one of
+    them reaches it.
     """
     try:
         rule, writing, reason = written_by_rule(function, target, {}, seconds)
@@ -83,22 +69,8 @@ def written_by_rule(
 ) -> tuple[str, Writing | None, str]:
     """Schedule a function in the same way, with other decisions than the usual ones.
 
-    Parameters
-    ----------
-    decisions
-        See `Writing`.
-    seconds
-        See `by_rule`.
-
-    Returns
-    -------
-    tuple[str, Writing or None, str]
-        The rule, its history, and the reason where none fits.
-
-    Raises
-    ------
-    RuleFailed
-        If the bound is reached, or TVM or a rule cannot read the function.
+    The rule, its history, and the reason where none fits. Raises `RuleFailed` if the bound is
+    reached, or TVM or a rule cannot read the function.
     """
     machine = machine_of(target)
     refused = []
@@ -107,18 +79,18 @@ def written_by_rule(
         unscheduled = Writing(function, target)
     except REFUSED as error:
         raise RuleFailed(f"TVM cannot schedule it: {last_line(error)}") from error
-    for rule in RULES:
+    for name, rule in RULES.items():
         writing = unscheduled.again(decisions, deadline)
         try:
-            if rule.apply(writing, machine) is not None:
-                return rule.name, writing, ""
+            if rule(writing, machine):
+                return name, writing, ""
         except StepFailed as error:
-            refused.append(f"{rule.name}: {error}")
+            refused.append(f"{name}: {error}")
         except OutOfTime:
             raise RuleFailed(
-                f"the rule {rule.name} reached the bound of {seconds:g} s after"
+                f"the rule {name} reached the bound of {seconds:g} s after"
                 f" {len(writing.primitives)} steps"
             ) from None
         except REFUSED as error:
-            refused.append(f"{rule.name}: {last_line(error)}")
+            refused.append(f"{name}: {last_line(error)}")
     return "", None, "; ".join(refused) or "no rule is for functions of this kind"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import tvm
-import tvm_ffi
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.rendering.programs.expression_text import operator_name
-from lowerscope.core.scheduling.block_guards import negated_in
+from lowerscope.core.scheduling.blocks import negated_in
+from lowerscope.core.scheduling.parameters import collected
 from lowerscope.core.scheduling.references import Place
 
 MAX_INLINED = 1000
@@ -27,32 +27,19 @@ _COSTLY = 20
 
 def operations(body: Any) -> int:
     """Return the estimated number of operations of a statement."""
-    count = 0
+    return sum(map(_cost, collected(body, _ARITHMETIC)))
 
-    def visit(value: Any) -> None:
-        nonlocal count
-        if isinstance(value, tvm.ir.Call):
-            count += 1 if operator_name(value) in _FREE else _COSTLY
-        elif isinstance(value, tirx.Div):
-            count += 4
-        else:
-            count += 1
 
-    tvm_ffi.structural_walk(body, (_ARITHMETIC, visit))
-    return count
+def _cost(value: Any) -> int:
+    if isinstance(value, tvm.ir.Call):
+        return 1 if operator_name(value) in _FREE else _COSTLY
+    return 4 if isinstance(value, tirx.Div) else 1
 
 
 def can_be_inlined(found: Sequence[Place], name: str) -> bool:
     """Return whether a block can be inlined into its readers.
 
-    They must stay short with it, and `block_guards.compute_inline` must accept it.
-
-    Parameters
-    ----------
-    found
-        The loops and blocks of the function.
-    name
-        Of the block.
+    They must stay short with it, and the guard of ``compute_inline`` must accept it.
     """
     block = next(each.stmt for each in found if each.is_block and each.name == name)
     if not block.writes or negated_in(found, block):
@@ -69,25 +56,11 @@ def can_be_inlined(found: Sequence[Place], name: str) -> bool:
 
 
 def _nodes(body: Any) -> int:
-    count = 0
-
-    def visit(value: Any) -> None:
-        nonlocal count
-        count += 1
-
-    tvm_ffi.structural_walk(body, (tvm.ir.Expr, visit))
-    return count
+    return len(collected(body, tvm.ir.Expr))
 
 
 def _loads(body: Any, buffer: Any) -> int:
-    count = 0
-
-    def visit(value: Any) -> None:
-        nonlocal count
-        count += bool(value.source.same_as(buffer))
-
-    tvm_ffi.structural_walk(body, (TensorLoad, visit))
-    return count
+    return sum(bool(each.source.same_as(buffer)) for each in collected(body, TensorLoad))
 
 
 _FREE = ("if_then_else", "reinterpret", "likely")

@@ -13,12 +13,7 @@ from lowerscope.core.execution.environment import MACHINE
 class Machine:
     """A processor.
 
-    Attributes
-    ----------
-    vector_bytes, registers
-        Width of a vector register, and how many of them there are.
-    threads
-        Number of threads that run in parallel.
+    `vector_bytes` and `registers`: width of a vector register, and how many of them there are.
     """
 
     vector_bytes: int

@@ -1,4 +1,4 @@
-"""Analysis for rules: the blocks of a function in order, and its contraction."""
+"""Analysis for rules: the blocks of a function in order, its reduction, and its contraction."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import tvm
 from tvm import tirx
 from tvm.ir.expr import TensorLoad
 from tvm.s_tir import SBlock
 
+from lowerscope.core.scheduling.parameters import known, mentions
 from lowerscope.core.scheduling.references import Place, function_of, places
 from lowerscope.core.scheduling.rules.costs import operations
 from lowerscope.core.scheduling.rules.writing import Writing
-from lowerscope.core.scheduling.sizes import known, mentions
+from lowerscope.core.tensorir_parts import LAYOUT_FREE
 
 SPATIAL, REDUCTION = 0, 2
 """Kinds of axes, as TVM numbers them."""
-
-LAYOUT_FREE = "layout_free_buffers"
-"""Attribute with the numbers of the arguments that are constants: see
-``AttachAttrLayoutFreeBuffers``."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +28,6 @@ class Contraction:
 
     Attributes
     ----------
-    block
-        Its name.
     spatial, reduced
         Extents of its axes; the spatial ones are the indices of its output, in order.
     reads
@@ -44,10 +40,6 @@ class Contraction:
     free
         Whether each of the two is an argument whose layout may change when the model is built: a
         constant.
-    dtype
-        Dtype of the summands.
-    before, after
-        Names of the other blocks.
     finishing
         Estimated number of operations on a complete sum.
     """
@@ -97,49 +89,113 @@ def is_spatial(block: SBlock) -> bool:
     return all(int(axis.iter_type) == SPATIAL for axis in block.iter_vars)
 
 
-def contraction_of(writing: Writing) -> Contraction | None:
-    """Return the only reduction block of a function, if it sums products of two buffers."""
+@dataclass(frozen=True)
+class Reduction:
+    """The only reduction block of a function, with the blocks before and after it.
+
+    Its body is `store`, one element for each value of its spatial axes.
+    """
+
+    place: Place
+    store: Any
+    before: list[Place]
+    after: list[Place]
+
+    @property
+    def axes(self) -> list[Any]:
+        """Its axes."""
+        return list(self.place.stmt.iter_vars)
+
+    @property
+    def kinds(self) -> list[int]:
+        """Kinds of its axes: see `SPATIAL`."""
+        return [int(axis.iter_type) for axis in self.axes]
+
+    @property
+    def rank(self) -> int:
+        """Number of its spatial axes; `is_in_order` has them first."""
+        return self.kinds.count(SPATIAL)
+
+    @property
+    def is_in_order(self) -> bool:
+        """Return whether the spatial axes come before the others."""
+        return self.kinds == sorted(self.kinds)
+
+    @property
+    def regions(self) -> list[Any]:
+        """Regions of the buffers that it reads, without its own output."""
+        reads = self.place.stmt.reads
+        return [each for each in reads if not each.source.same_as(self.store.buffer)]
+
+    @property
+    def reads(self) -> tuple[tuple[frozenset[int], ...], ...]:
+        """For each of `regions`, for each of its indices, the numbers of the axes in it."""
+        return tuple(
+            tuple(
+                frozenset(n for n, axis in enumerate(self.axes) if mentions(each.min, axis.var))
+                for each in region.region
+            )
+            for region in self.regions
+        )
+
+
+def reduction_of(writing: Writing) -> Reduction | None:
+    """Return the only reduction block of a function, if it sets its elements to a value first."""
     found = blocks_of(writing)
-    sums = [each for each in found if not is_spatial(each.stmt)]
+    sums = [place for place, each in enumerate(found) if not is_spatial(each.stmt)]
     if len(sums) != 1 or len({each.name for each in found}) < len(found):
         return None
-    block: Any = sums[0].stmt
-    at = found.index(sums[0])
-    axes = list(block.iter_vars)
-    extents = [known(axis.dom.extent) for axis in axes]
-    if block.init is None or any(extent is None for extent in extents):
+    at = sums[0]
+    block: Any = found[at].stmt
+    spatial = [axis.var for axis in block.iter_vars if int(axis.iter_type) == SPATIAL]
+    if block.init is None or not isinstance(block.body, tirx.BufferStore):
         return None
-    spatial = [axis for axis in axes if int(axis.iter_type) == SPATIAL]
-    if [int(axis.iter_type) for axis in axes] != sorted(int(axis.iter_type) for axis in axes):
+    if not are_same(block.body.indices, spatial):
         return None
-    store = block.body
-    if not isinstance(store, tirx.BufferStore) or not _is_sum_of_product(store):
-        return None
-    if len(store.indices) != len(spatial) or not all(
-        index.same_as(axis.var) for index, axis in zip(store.indices, spatial, strict=True)
-    ):
-        return None
-    regions = [each for each in block.reads if not each.source.same_as(store.buffer)]
-    if len(regions) != 2:
-        return None
-    elements = [size for each in regions if (size := _elements(each.source)) is not None]
-    if len(elements) < len(regions):
-        return None
-    sizes = [extent for extent in extents if extent is not None]
-    names = [each.name for each in found]
-    return Contraction(
-        block=names[at],
-        spatial=tuple(sizes[: len(spatial)]),
-        reduced=tuple(sizes[len(spatial) :]),
-        reads=tuple(_axes_in(each, axes) for each in regions),
-        plain=tuple(_plain(each, axes) for each in regions),
-        elements=tuple(elements),
-        free=tuple(_is_free(writing, each.source) for each in regions),
-        dtype=str(store.buffer.dtype),
-        before=tuple(names[:at]),
-        after=tuple(names[at + 1 :]),
-        finishing=sum(operations(each.stmt.body) for each in found[at + 1 :]),
+    return Reduction(found[at], block.body, found[:at], found[at + 1 :])
+
+
+def are_same(ones: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Return whether two lists hold the same variables."""
+    return len(ones) == len(others) and all(
+        one.same_as(other) for one, other in zip(ones, others, strict=True)
     )
+
+
+def names_of(places: Sequence[Place]) -> tuple[str, ...]:
+    """Return the names of blocks."""
+    return tuple(each.name for each in places)
+
+
+def contraction_of(writing: Writing) -> Contraction | None:
+    """Return the only reduction block of a function, if it sums products of two buffers."""
+    found = reduction_of(writing)
+    if found is None or not found.is_in_order or not _is_sum_of_product(found.store):
+        return None
+    extents = [known(axis.dom.extent) for axis in found.axes]
+    elements = [_elements(each.source) for each in found.regions]
+    sizes = [extent for extent in extents if extent is not None]
+    counts = [count for count in elements if count is not None]
+    if len(counts) != 2 or len(elements) != 2 or len(sizes) < len(extents):
+        return None
+    return Contraction(
+        block=found.place.name,
+        spatial=tuple(sizes[: found.rank]),
+        reduced=tuple(sizes[found.rank :]),
+        reads=found.reads,
+        plain=tuple(_plain(each, found.axes) for each in found.regions),
+        elements=tuple(counts),
+        free=tuple(_is_free(writing, each.source) for each in found.regions),
+        dtype=str(found.store.buffer.dtype),
+        before=names_of(found.before),
+        after=names_of(found.after),
+        finishing=sum(operations(each.stmt.body) for each in found.after),
+    )
+
+
+def bytes_of(dtype: str) -> int:
+    """Return the size of a value, in bytes."""
+    return max(1, int(tvm.DataType(dtype).bits) // 8)
 
 
 def _elements(buffer: Any) -> int | None:
@@ -169,13 +225,6 @@ def _bare(value: Any) -> Any:
     while isinstance(value, tirx.Cast):
         value = value.value
     return value
-
-
-def _axes_in(region: Any, axes: Sequence[Any]) -> tuple[frozenset[int], ...]:
-    return tuple(
-        frozenset(number for number, axis in enumerate(axes) if mentions(each.min, axis.var))
-        for each in region.region
-    )
 
 
 def _plain(region: Any, axes: Sequence[Any]) -> tuple[int, ...]:

@@ -3,51 +3,199 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+from tvm import tirx
+from tvm.sym import Analyzer, detect_linear_equation
 
 from lowerscope.core.schedules import At, Reference
-from lowerscope.core.scheduling.references import Place
+from lowerscope.core.scheduling.parameters import known, mentions
+from lowerscope.core.scheduling.references import Place, function_of
+from lowerscope.core.scheduling.rules.costs import CHEAP, operations
 from lowerscope.core.scheduling.rules.machine import Machine
-from lowerscope.core.scheduling.rules.reading import REDUCTION, blocks_of
+from lowerscope.core.scheduling.rules.reading import (
+    REDUCTION,
+    SPATIAL,
+    Contraction,
+    blocks_of,
+    contraction_of,
+    is_spatial,
+)
 from lowerscope.core.scheduling.rules.sharing import WORTH_THREADS
-from lowerscope.core.scheduling.rules.stages import Stage, inline_cheap, stages_of
 from lowerscope.core.scheduling.rules.writing import Writing
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A block that writes a result, or input of later blocks.
+
+    Attributes
+    ----------
+    extents
+        Of its axes, those of a reduction last; ``None`` for an unknown one.
+    near
+        The axis along which its reads are contiguous; -1 for none.
+    dtype
+        Dtype of its computation.
+    counts
+        Whether it writes indices beside values, as argmax does.
+    """
+
+    name: str
+    extents: tuple[int | None, ...]
+    spatial: int
+    near: int
+    dtype: str
+    counts: bool
+
+    @property
+    def reduces(self) -> bool:
+        """Return whether the stage is a reduction."""
+        return self.spatial < len(self.extents)
+
+
+def stages_of(writing: Writing) -> tuple[Stage, ...]:
+    """Return the present stages of a function; none if a block cannot be analysed."""
+    found = blocks_of(writing)
+    made = tuple(_stage(each, len(writing.loops(each.name))) for each in found)
+    names = {each.name for each in found}
+    if len(names) < len(found):
+        return ()
+    return tuple(each for each in made if each is not None) if all(made) else ()
+
+
+def _stage(place: Place, loops: int) -> Stage | None:
+    block = place.stmt
+    axes = list(block.iter_vars)
+    kinds = [int(axis.iter_type) == SPATIAL for axis in axes]
+    # One loop for each axis, in the same order, and reductions inside.
+    if len(axes) != loops or kinds != sorted(kinds, reverse=True):
+        return None
+    if not all(isinstance(value, tirx.Var) for value in place.realize.iter_values):
+        return None
+    extents = tuple(known(axis.dom.extent) for axis in axes)
+    dtypes = {str(each.source.dtype) for each in block.writes}
+    near, dtype = _near(block, axes), _dtype(block)
+    return Stage(place.name, extents, sum(kinds), near, dtype, counts=len(dtypes) > 1)
+
+
+def _dtype(block: Any) -> str:
+    """Return the widest of the dtypes that are read and written, except those of counters."""
+    regions = [*block.reads, *block.writes]
+    dtypes = [str(each.source.dtype) for each in regions]
+    counted = [each for each in dtypes if not each.startswith(("int64", "bool"))] or dtypes
+    return max(counted, key=lambda each: int(tvm.DataType(each).bits))
+
+
+def _near(block: Any, axes: Sequence[Any]) -> int:
+    """Return the axis along which the last index of the reads is contiguous; -1 for none."""
+    written = [each.source for each in block.writes]
+    reads = [each for each in block.reads if not any(each.source.same_as(w) for w in written)]
+    used = [sum(_axes_in(each, axes)) for each in reads]
+    if not reads or not max(used):
+        regions = list(block.writes)
+    else:
+        # The buffer with the most axes is read most.
+        regions = [each for each, count in zip(reads, used, strict=True) if count == max(used)]
+    analyzer = Analyzer()
+    for axis in axes:
+        analyzer.bind(axis.var, axis.dom)
+    for region in regions:
+        near = _one_by_one(region, axes, analyzer)
+        if near >= 0:
+            return near
+    return -1
+
+
+def _axes_in(region: Any, axes: Sequence[Any]) -> Iterator[bool]:
+    for axis in axes:
+        yield known(axis.dom.extent) != 1 and any(
+            mentions(each.min, axis.var) for each in region.region
+        )
+
+
+def _one_by_one(region: Any, axes: Sequence[Any], analyzer: Any) -> int:
+    indices = list(region.region)
+    while indices and known(region.source.shape[len(indices) - 1]) == 1:
+        indices.pop()
+    if not indices:
+        return -1
+    last = analyzer.simplify(indices[-1].min)
+    for number in reversed(range(len(axes))):
+        var = axes[number].var
+        if known(axes[number].dom.extent) == 1 or not mentions(last, var):
+            continue
+        steps = detect_linear_equation(last, [var])
+        if steps and known(steps[0]) == 1:
+            return number
+    return -1
+
+
+def inline_cheap(writing: Writing) -> None:
+    """Inline blocks that are cheap, or are read once.
+
+    Raises `StepFailed` if TVM or a guard rejects it.
+    """
+    given = function_of(writing.sch).params
+    for name in writing.blocks():
+        block = writing.block(At(name))
+        written = [each.source for each in block.writes]
+        if not is_spatial(block) or any(each.same_as(mine) for each in given for mine in written):
+            continue
+        readers = [
+            each
+            for each in blocks_of(writing)
+            if any(region.source.same_as(written[0]) for region in each.stmt.reads)
+        ]
+        whole = {known(axis.dom.extent) for axis in block.iter_vars}
+        once = len(readers) == 1 and len(readers[0].stmt.iter_vars) <= len(block.iter_vars)
+        worth = once or whole == {1} or operations(block.body) <= CHEAP
+        if readers and worth and writing.can_inline(name):
+            why = "it is read at once" if once else "it costs less than to store and to read it"
+            writing.inline(name, why)
+
+
+def matrix_times_vector(writing: Writing, machine: Machine) -> bool:
+    """Rows of a matrix times a vector, where the values of a row are adjacent.
+
+    Adjacent columns are in the lanes of a contraction; so is a matrix whose layout can be changed
+    when the model is built.
+    """
+    found = contraction_of(writing)
+    if found is None or not _has_rows(found):
+        return False
+    return row_by_row(writing, machine)
+
+
+def _has_rows(found: Contraction) -> bool:
+    """Return whether one buffer has a row for each result, and the other one row for all."""
+    results = [axis for axis, extent in enumerate(found.spatial) if extent > 1]
+    for matrix, vector in ((0, 1), (1, 0)):
+        if (
+            results
+            and not found.free[matrix]
+            and all(found.is_read_by(matrix, axis) for axis in results)
+            and not any(found.is_read_by(vector, axis) for axis in results)
+        ):
+            return found.plain[matrix][-1] >= len(found.spatial)
+    return False
+
 
 PARTITION = "pragma_loop_partition_hint"
 
 
-class RowWiseRule:
-    """Reductions along rows, with the blocks before and after them."""
-
-    name = "row by row"
-
-    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Apply the steps of the rule, and return the history.
-
-        ``None`` where the rule does not fit.
-
-        Raises
-        ------
-        StepFailed
-            If TVM or a guard rejects one of the steps.
-        """
-        return row_by_row(writing, machine)
-
-
-def row_by_row(writing: Writing, machine: Machine) -> Writing | None:
-    """Schedule a function with a reduction; ``None`` where it has none.
-
-    Raises
-    ------
-    StepFailed
-        If TVM or a guard rejects one of the steps.
-    """
+def row_by_row(writing: Writing, machine: Machine) -> bool:
+    """Schedule a function with a reduction; ``None`` where it has none."""
     before = stages_of(writing)
     if not any(each.reduces for each in before):
-        return None
+        return False
     inline_cheap(writing)
     stages = stages_of(writing)
     if not stages:
-        return None
+        return False
     rows = _rows(writing, stages)
     parts: list[str] = []
     for number, stage in enumerate(stages):
@@ -67,7 +215,7 @@ def row_by_row(writing: Writing, machine: Machine) -> Writing | None:
             _share_stage(writing, stage, machine)
     for name in parts:
         _begin(writing, name)
-    return writing if writing.primitives else None
+    return bool(writing.primitives)
 
 
 def _rows(writing: Writing, stages: tuple[Stage, ...]) -> int:
@@ -129,7 +277,7 @@ def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str
 
     Returns the name of the block of the parts, if they need separate initialisation.
     """
-    loop: Reference = At(block=stage.name, loop=stage.near)
+    loop: Reference = At(stage.name, loop=stage.near)
     extent = stage.extents[stage.near]
     most = machine.lanes(stage.dtype)
     reduced = len(stage.extents) - stage.spatial
@@ -150,7 +298,7 @@ def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str
     if lanes < 2 or (stage.counts and extent is None):
         return ()
     why = f"{lanes} partial results are one vector register"
-    _, lane = writing.do("split", why, loop=loop, factors=(None, lanes))
+    _, lane = writing.split(loop, lanes, why)
     made = writing.do(
         "rfactor",
         "each lane has a result of its own, and these are reduced at last",
@@ -161,10 +309,10 @@ def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str
     )[0]
     parts = str(writing.block(made).name_hint)
     loops = writing.loops(parts)
-    place = _place(writing, parts)
+    place = writing.bound(parts, 0)[-1]
     if place != len(loops) - 1:
         order = (*loops[stage.spatial : place], *loops[place + 1 :], loops[place])
-        writing.do("reorder", "the lanes innermost", loops=order)
+        writing.reorder(order, "the lanes innermost")
     if stage.counts:
         why = "TVM makes no vectors of a search: the parts are independent of each other at least"
         writing.do("unroll", why, loop=writing.loops(parts)[-1])
@@ -178,28 +326,11 @@ def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str
 
 def _begin(writing: Writing, parts: str) -> None:
     """Initialise the parts before the loops of the reduction."""
-    block = writing.block(At(block=parts))
-    first = min(
-        loop.loop
-        for axis, iter_var in enumerate(block.iter_vars)
-        if int(iter_var.iter_type) == REDUCTION
-        and (loop := writing.outer(parts, axis)) is not None
-        and loop.loop is not None
-    )
-    writing.do(
-        "decompose_reduction",
-        "the parts begin before the first value",
-        block=At(block=parts),
-        loop=At(block=parts, loop=first),
-    )
-
-
-def _place(writing: Writing, parts: str) -> int:
-    """Return the loop over the lanes of a block of parts, which its first axis is."""
-    lane = writing.inner(parts, 0, 0)
-    assert lane is not None, "there are two lanes at least"
-    assert lane.loop is not None
-    return lane.loop
+    block = writing.block(At(parts))
+    kinds = [int(axis.iter_type) for axis in block.iter_vars]
+    reduced = [axis for axis, kind in enumerate(kinds) if kind == REDUCTION]
+    first = min(depth for axis in reduced for depth in writing.bound(parts, axis))
+    writing.begin(parts, first, "the parts begin before the first value")
 
 
 def _vectorize(writing: Writing, block: str, extent: int | None, lanes: int, first: int) -> None:
@@ -226,22 +357,22 @@ def _fill_lanes(writing: Writing, stage: Stage, rows: int, machine: Machine) -> 
     lanes = _lanes(extent, machine.lanes(stage.dtype))
     if lanes < 2:
         return
-    loop = At(block=stage.name, loop=near)
+    loop = At(stage.name, loop=near)
     if stage.reduces and extent is not None and extent % (_COLUMNS * lanes) == 0:
         why = f"{_COLUMNS} vector registers of results: whole lines of the cache are read"
         _, columns, lane = writing.do("split", why, loop=loop, factors=(None, _COLUMNS, lanes))
         loops = writing.loops(stage.name)
         order: tuple[Reference, ...] = (*loops[near + 3 :], columns, lane)
-        writing.do("reorder", "the lanes innermost", loops=order)
+        writing.reorder(order, "the lanes innermost")
         writing.do("unroll", "each register has its name", loop=writing.loops(stage.name)[-2])
         _vectorize(writing, stage.name, extent, lanes, near)
         return
     why = f"{lanes} values are one vector register"
-    _, lane = writing.do("split", why, loop=loop, factors=(None, lanes))
+    _, lane = writing.split(loop, lanes, why)
     loops = writing.loops(stage.name)
     if near + 2 < len(loops):
         order = (*loops[near + 2 :], lane)
-        writing.do("reorder", "the lanes innermost", loops=order)
+        writing.reorder(order, "the lanes innermost")
     _vectorize(writing, stage.name, extent, lanes, near)
 
 
@@ -254,7 +385,7 @@ def _merge(writing: Writing, rows: int) -> None:
     outer: list[At] = []
     # Blocks that share the loop already are one.
     for name in names:
-        loop = At(block=name, loop=rows - 1)
+        loop = At(name, loop=rows - 1)
         stmt = writing.block(loop)
         if not any(stmt.same_as(writing.block(each)) for each in outer):
             outer.append(loop)

@@ -1,13 +1,34 @@
-"""Distribution of parallel work among threads."""
+"""Steps that rules share: one block behind a reduction, and work for threads."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from lowerscope.core.schedules import At, Made
 from lowerscope.core.scheduling.rules.machine import Machine
-from lowerscope.core.scheduling.rules.reading import blocks_of
+from lowerscope.core.scheduling.rules.reading import SPATIAL, blocks_of
 from lowerscope.core.scheduling.rules.writing import Writing
+
+
+def gather(writing: Writing, block: str, after: Sequence[str]) -> str:
+    """Leave one block behind a reduction, by inlining or a cache, and return its name.
+
+    `after`: those that are computed from its result, the last one last.
+    """
+    if not after:
+        writing.do(
+            "cache_write",
+            "what is reduced is kept apart until it is complete",
+            block=At(block),
+            write_buffer_index=0,
+            storage_scope="local",
+        )
+        return writing.blocks()[-1]
+    for each in after[:-1]:
+        writing.inline(each, "what is done with a sum is done at once")
+    return after[-1]
+
 
 WORTH_THREADS = 1 << 15
 """Values that take about as long as waking other threads."""
@@ -16,42 +37,26 @@ SHARES = 8
 """Shares for each thread, so that none waits long for another one."""
 
 
-class SharingRule:
+def threads(writing: Writing, machine: Machine) -> bool:
     """Parallel loops of every other function, distributed among threads."""
-
-    name = "threads"
-
-    def apply(self, writing: Writing, machine: Machine) -> Writing | None:
-        """Apply the steps of the rule, and return the history.
-
-        ``None`` where the rule does not fit.
-
-        Raises
-        ------
-        StepFailed
-            If TVM or a guard rejects one of the steps.
-        """
-        found = blocks_of(writing)
-        names = [each.name for each in found]
-        if machine.threads < 2 or len(set(names)) < len(names):
-            return None
-        for place in found:
-            loops = writing.loops(place.name)
-            spatial = [
-                loop
-                for axis, iter_var in enumerate(place.stmt.iter_vars)
-                if int(iter_var.iter_type) == 0
-                and (loop := writing.inner(place.name, axis, 0)) is not None
-            ]
-            sizes = [writing.extent(each) for each in loops]
-            # Outer loops on which only output elements depend.
-            outer = [loop for loop, own in zip(loops, spatial, strict=False) if loop == own]
-            if len(loops) < 1 or not outer or any(size is None for size in sizes):
-                continue
-            worth = math.prod(size for size in sizes if size is not None) >= WORTH_THREADS
-            if writing.choose(f"threads for {place.name}", (0, 1), int(worth)):
-                share_out(writing, tuple(outer), machine)
-        return writing if writing.primitives else None
+    found = blocks_of(writing)
+    names = [each.name for each in found]
+    if machine.threads < 2 or len(set(names)) < len(names):
+        return False
+    for place in found:
+        loops = writing.loops(place.name)
+        kinds = [int(axis.iter_type) for axis in place.stmt.iter_vars]
+        axes = [axis for axis, kind in enumerate(kinds) if kind == SPATIAL]
+        spatial = writing.inners(place.name, axes, 0)
+        sizes = [writing.extent(each) for each in loops]
+        # Outer loops on which only output elements depend.
+        outer = [loop for loop, own in zip(loops, spatial, strict=False) if loop == own]
+        if len(loops) < 1 or not outer or any(size is None for size in sizes):
+            continue
+        worth = math.prod(size for size in sizes if size is not None) >= WORTH_THREADS
+        if writing.choose(f"threads for {place.name}", (0, 1), int(worth)):
+            share_out(writing, tuple(outer), machine)
+    return bool(writing.primitives)
 
 
 def share_out(writing: Writing, loops: tuple[At, ...], machine: Machine) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from tvm.s_tir import Schedule
 from lowerscope.core.schedules import Argument, At, Made, Primitive, Reference
 from lowerscope.core.scheduling.applying import apply
 from lowerscope.core.scheduling.failures import StepFailed
+from lowerscope.core.scheduling.parameters import known, mentions
 from lowerscope.core.scheduling.references import (
     Output,
     first_outputs,
@@ -25,7 +26,6 @@ from lowerscope.core.scheduling.references import (
     resolve,
 )
 from lowerscope.core.scheduling.rules.costs import can_be_inlined
-from lowerscope.core.scheduling.sizes import known, mentions
 
 _NONE: Mapping[str, int] = MappingProxyType({})
 
@@ -44,20 +44,9 @@ class Choice:
 
 
 class Writing:
-    """Primitives so far, and the function after them.
+    """Primitives so far, the choices behind them, and the function after them.
 
-    Parameters
-    ----------
-    function
-        The function, unscheduled.
-    target
-        The target.
-    decisions
-        Values for the choices of a rule, by their names, in place of the usual ones.
-    Attributes
-    ----------
-    choices
-        The choices of the rule so far.
+    `decisions`: values for the choices of a rule, by their names, in place of the usual ones.
     """
 
     def __init__(
@@ -77,10 +66,8 @@ class Writing:
     def again(self, decisions: Mapping[str, int], deadline: float) -> Writing:
         """Return an empty history, for another rule.
 
-        Parameters
-        ----------
-        deadline
-            Deadline of that rule, by `time.thread_time`: methods raise `OutOfTime` afterwards.
+        `deadline`: deadline of that rule, by `time.thread_time`: methods raise `OutOfTime`
+        afterwards.
         """
         made = copy(self)
         made.sch = self.sch.copy()
@@ -97,10 +84,7 @@ class Writing:
     def choose(self, name: str, offered: Sequence[int], usual: int) -> int:
         """Return the rule's choice among several numbers: the usual one, or as decided.
 
-        Parameters
-        ----------
-        name
-            Of the choice, its own within the function.
+        `name`: of the choice, its own within the function.
         """
         decided = self._decisions.get(name, usual)
         taken = decided if decided in offered else usual
@@ -112,17 +96,9 @@ class Writing:
     ) -> tuple[Made, ...]:
         """Apply a primitive, and return references to its results.
 
-        Parameters
-        ----------
-        why
-            The comment of the step; empty where that of the step before applies.
-        forced
-            Apply it although it is unsafe by itself: a later step makes up for it.
-
-        Raises
-        ------
-        StepFailed
-            If TVM or a guard rejects it.
+        `why`: the comment of the step; empty where that of the step before applies. `forced`: apply
+        it although it is unsafe by itself: a later step makes up for it. Raises `StepFailed` if TVM
+        or a guard rejects it.
         """
         self.check()
         block = arguments.get("block") if name == "compute_inline" else None
@@ -135,6 +111,30 @@ class Writing:
         self._outputs[step] = applied.outputs
         self.primitives.append(primitive)
         return tuple(Made(step=step, output=index) for index in range(len(applied.outputs)))
+
+    def inline(self, block: str, why: str) -> None:
+        """Inline a block into its readers; see `do`."""
+        self.do("compute_inline", why, block=At(block))
+
+    def split(self, loop: Reference, factor: int, why: str) -> tuple[Made, ...]:
+        """Split a loop by an inner extent, and return both loops; see `do`."""
+        return self.do("split", why, loop=loop, factors=(None, factor))
+
+    def reorder(self, loops: Iterable[Reference], why: str) -> None:
+        """Order loops, the outermost first; see `do`."""
+        self.do("reorder", why, loops=tuple(loops))
+
+    def compute_at(self, block: str, last: str, loop: int, why: str) -> None:
+        """Compute a block under a loop of another one; see `do`."""
+        self.do("compute_at", why, block=At(block), loop=At(last, loop=loop))
+
+    def keep_local(self, block: str, why: str) -> None:
+        """Keep the output of a block in registers, or in memory of a thread; see `do`."""
+        self.do("set_scope", why, block=At(block), buffer_index=0, storage_scope="local")
+
+    def begin(self, block: str, loop: int, why: str) -> None:
+        """Set the initial value of a reduction before one of its loops; see `do`."""
+        self.do("decompose_reduction", why, block=At(block), loop=At(block, loop=loop))
 
     def outputs(self, made: Sequence[Made]) -> tuple[Output, ...]:
         """Return the outputs behind references that `do` has returned."""
@@ -157,7 +157,7 @@ class Writing:
     def loops(self, block: str) -> tuple[At, ...]:
         """Return the present loops around a block, the outermost first."""
         count = len(self.sch.get_loops(self.sch.get_sblock(block)))
-        return tuple(At(block=block, loop=place) for place in range(count))
+        return tuple(At(block, loop=place) for place in range(count))
 
     def extent(self, loop: Reference) -> int | None:
         """Return the extent of a loop; ``None`` where it is not known."""
@@ -168,21 +168,19 @@ class Writing:
 
         ``None`` where the axis has only one value there.
         """
-        found = places(function_of(self.sch))
-        place = next(each for each in found if each.is_block and each.name == block)
-        loops = [self.sch.get(each) for each in self.sch.get_loops(self.sch.get_sblock(block))]
-        bound = place.realize.iter_values[axis]
-        for depth in range(len(loops) - 1, below - 1, -1):
-            if mentions(bound, loops[depth].loop_var):
-                return At(block=block, loop=depth)
-        return None
+        depth = max(self.bound(block, axis), default=-1)
+        return At(block, loop=depth) if depth >= below else None
 
-    def outer(self, block: str, axis: int) -> At | None:
-        """Return the outermost loop that an axis of a block is bound to; ``None`` for none."""
+    def inners(self, block: str, axes: Iterable[int], below: int) -> list[At]:
+        """Return the innermost loops of several axes, see `inner`, of those that have one."""
+        loops = (self.inner(block, axis, below) for axis in axes)
+        return [loop for loop in loops if loop is not None]
+
+    def bound(self, block: str, axis: int) -> list[int]:
+        """Return the depths of the loops that an axis of a block is bound to, in order."""
         found = places(function_of(self.sch))
         place = next(each for each in found if each.is_block and each.name == block)
+        loops = self.sch.get_loops(self.sch.get_sblock(block))
+        variables = [self.sch.get(each).loop_var for each in loops]
         bound = place.realize.iter_values[axis]
-        for depth, loop in enumerate(self.sch.get_loops(self.sch.get_sblock(block))):
-            if mentions(bound, self.sch.get(loop).loop_var):
-                return At(block=block, loop=depth)
-        return None
+        return [depth for depth, each in enumerate(variables) if mentions(bound, each)]

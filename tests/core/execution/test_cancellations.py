@@ -24,7 +24,7 @@ from lowerscope.core.passes.transforming import transform
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Step
 from lowerscope.core.rendering.functions import prim_funcs_of
-from lowerscope.core.scheduling.alone import compile_alone
+from lowerscope.core.scheduling.measuring import compile_alone
 
 _MODEL = """
 import torch

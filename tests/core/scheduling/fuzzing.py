@@ -258,7 +258,7 @@ def main(first: int, count: int, share: float, samples: list[str]) -> None:
     from lowerscope.core.scheduling.moves import moves
     from lowerscope.core.scheduling.primitives import PRIMITIVES
     from lowerscope.core.scheduling.references import function_of, places, references
-    from lowerscope.core.scheduling.renewing import can_be_copied, renewed
+    from lowerscope.core.scheduling.replaying import can_be_copied, renewed
     from tests.core.scheduling.running import Runner
 
     all_functions = _functions(samples)

@@ -155,7 +155,7 @@ def _examine(
     from tvm import relax, tirx
 
     from lowerscope.core.passes.vector_math import with_vector_math
-    from lowerscope.core.scheduling.sizes_at_calls import sizes_at_calls
+    from lowerscope.core.scheduling.at_sizes import sizes_at_calls
 
     steps = [getattr(relax.transform, name)() for name in (FUSED if fused else FUSED[:1])]
     with target:

@@ -7,9 +7,9 @@ import pytest
 import tvm
 
 from lowerscope.core.schedules import At, Primitive
+from lowerscope.core.scheduling.applying import call_text
 from lowerscope.core.scheduling.failures import StepFailed
 from lowerscope.core.scheduling.references import references
-from lowerscope.core.scheduling.titles import call_text
 from tests.core.scheduling.functions import (
     TARGET,
     Steps,

@@ -23,7 +23,7 @@ from lowerscope.core.scheduling.checking import (
     compare,
     reference_of,
 )
-from lowerscope.core.scheduling.random_inputs import draw, static_parameters
+from lowerscope.core.scheduling.measuring import draw, static_parameters
 from tests.core.scheduling.ruling import WIDE, legalised, made
 
 TARGET = tvm.target.Target("llvm")

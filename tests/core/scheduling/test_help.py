@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import tvm
 
-from lowerscope.core.scheduling.help_texts import help_texts, page
+from lowerscope.core.scheduling.moves import help_texts, page
 from lowerscope.core.scheduling.primitives import PRIMITIVES
 from lowerscope.core.scheduling.references import function_of
 from tests.core.scheduling.examples import EXAMPLES

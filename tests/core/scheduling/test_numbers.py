@@ -13,10 +13,9 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Silent
 from lowerscope.core.recipe import Dimension, InputSpec, Recipe, Source
 from lowerscope.core.running.node_times import nodes_of, torch_ms
-from lowerscope.core.scheduling.at_sizes import at_sizes
+from lowerscope.core.scheduling.at_sizes import at_sizes, sizes_at_calls
 from lowerscope.core.scheduling.measuring import BUDGET, REPEATS, repeated
 from lowerscope.core.scheduling.peaks import kept_peaks, peaks_key
-from lowerscope.core.scheduling.sizes_at_calls import sizes_at_calls
 
 MODEL = """
 import torch

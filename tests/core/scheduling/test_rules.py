@@ -21,9 +21,9 @@ from lowerscope.core.schedule_files import save_schedules
 from lowerscope.core.schedules import At, Primitive
 from lowerscope.core.schedules import Schedule as Kept
 from lowerscope.core.scheduling.rules.by_rule import by_rule
+from lowerscope.core.scheduling.rules.contraction import tile_of
 from lowerscope.core.scheduling.rules.machine import Machine, machine_of
 from lowerscope.core.scheduling.rules.reading import contraction_of
-from lowerscope.core.scheduling.rules.tiling import tile_of
 from lowerscope.core.scheduling.rules.writing import Writing
 from tests.core.scheduling.ruling import NARROW, WIDE, made
 from tests.core.scheduling.running import Runner

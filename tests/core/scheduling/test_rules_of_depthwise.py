@@ -17,12 +17,12 @@ from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.scheduling.references import function_of
-from lowerscope.core.scheduling.rules.accesses import accesses_of
 from lowerscope.core.scheduling.rules.by_rule import written_by_rule
+from lowerscope.core.scheduling.rules.movement import accesses_of
 from lowerscope.core.scheduling.rules.reading import blocks_of
-from lowerscope.core.scheduling.rules.rows import row_width
+from lowerscope.core.scheduling.rules.windows import row_width
 from lowerscope.core.scheduling.rules.writing import Choice, Writing
-from lowerscope.core.scheduling.structure import structure_of
+from lowerscope.core.tensorir_parts import structure_of
 from tests.core.scheduling.rule_numerics import examine
 from tests.core.scheduling.ruling import NARROW, WIDE, made
 from tests.core.scheduling.running import Runner

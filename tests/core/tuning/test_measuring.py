@@ -9,8 +9,7 @@ import psutil
 import pytest
 import tvm
 
-from lowerscope.core.tuning.measuring import LocalMeasurer
-from lowerscope.core.tuning.messages import Candidate, Sized, Subject
+from lowerscope.core.tuning.measuring import Candidate, LocalMeasurer, Sized, Subject
 
 _FUNCTION = """
 @T.prim_func(s_tir=True)
