@@ -18,7 +18,8 @@ from xdist.workermanage import WorkerController
 
 from lowerscope.core.execution.environment import prepare
 from tests.by_file import ByFile, exit_text
-from tests.longest_first import longest_first
+from tests.diagonal import off_diagonal
+from tests.durations import DurationStore, longest_first, stored_durations
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication, QWidget
@@ -48,8 +49,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    longest_first(items)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    told = "store how long each file takes in tests/durations.json, by which files are ordered"
+    parser.addoption("--store-durations", action="store_true", help=told)
+    told = "run every combination of the parameters of tests that are marked diagonal"
+    parser.addoption("--full-product", action="store_true", help=told)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    is_worker = hasattr(config, "workerinput")
+    if config.getoption("--store-durations") and not is_worker:
+        config.pluginmanager.register(DurationStore())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--full-product"):
+        left_out = set(off_diagonal(items))
+        config.hook.pytest_deselected(items=[*left_out])
+        items[:] = [item for item in items if item not in left_out]
+    longest_first(items, stored_durations())
 
 
 @pytest.hookimpl(optionalhook=True)
