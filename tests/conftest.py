@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
-from xdist.remote import Producer
-from xdist.workermanage import WorkerController
 
 from lowerscope.core.execution.environment import prepare
-from tests.by_file import ByFile, exit_text
+from tests.by_file import pytest_testnodedown, pytest_xdist_make_scheduler
 from tests.diagonal import off_diagonal
 from tests.durations import DurationStore, longest_first, stored_durations
 
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication, QWidget
 
     from lowerscope.app.background import CycleCollector
+
+__all__ = ["pytest_testnodedown", "pytest_xdist_make_scheduler"]
 
 PATIENCE = 60_000
 """Milliseconds to wait at most for what takes milliseconds on a machine that is not busy."""
@@ -70,17 +71,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     longest_first(items, stored_durations())
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
-    return ByFile(config, log)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: WorkerController, error: object) -> None:
-    if error:
-        print(f"\n{node.gateway.id} was lost: {exit_text(node)}", flush=True)
-
-
 @pytest.fixture(scope="session", autouse=True)
 def _own_settings() -> Iterator[None]:
     """Keep the tests away from the settings and caches of whoever runs them."""
@@ -108,10 +98,21 @@ def qapp(qapp: QApplication) -> QApplication:
     from lowerscope.app.background import CycleCollector
 
     _cycles = CycleCollector(qapp)
+    _refuse_file_dialogs()
     return qapp
 
 
 _cycles: CycleCollector | None = None
+
+
+def _refuse_file_dialogs() -> None:
+    """Fail where a file dialog opens that the test does not answer: its event loop never ends."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a file dialog was opened, which the test does not answer")
+
+    for name in ("getOpenFileName", "getOpenFileNames", "getSaveFileName", "getExistingDirectory"):
+        setattr(QFileDialog, name, staticmethod(refuse))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
