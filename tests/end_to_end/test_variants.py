@@ -229,6 +229,7 @@ def test_a_variant_that_cannot_run_is_a_row_that_says_so(
     assert page.functions.sides is None
 
 
+@pytest.mark.x
 def test_runs_of_a_file_as_it_was_say_so(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:
