@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import subprocess
 
+import pytest
+from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
@@ -39,6 +41,17 @@ class ByFile(LoadFileScheduling):
             # One that came later and has a single test waits for what follows it.
             for each in self.nodes:
                 self._reschedule(each)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    return ByFile(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: WorkerController, error: object) -> None:
+    if error:
+        print(f"\n{node.gateway.id} was lost: {exit_text(node)}", flush=True)
 
 
 def exit_text(node: WorkerController) -> str:

@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
-from xdist.remote import Producer
-from xdist.workermanage import WorkerController
 
 from lowerscope.core.execution.environment import prepare
-from tests.by_file import ByFile, exit_text
-from tests.longest_first import longest_first
+from tests.by_file import pytest_testnodedown, pytest_xdist_make_scheduler
+from tests.diagonal import off_diagonal
+from tests.durations import DurationStore, longest_first, stored_durations
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication, QWidget
 
     from lowerscope.app.background import CycleCollector
+
+__all__ = ["pytest_testnodedown", "pytest_xdist_make_scheduler"]
 
 PATIENCE = 60_000
 """Milliseconds to wait at most for what takes milliseconds on a machine that is not busy."""
@@ -48,19 +50,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    longest_first(items)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    told = "store how long each file takes in tests/durations.json, by which files are ordered"
+    parser.addoption("--store-durations", action="store_true", help=told)
+    told = "run every combination of the parameters of tests that are marked diagonal"
+    parser.addoption("--full-product", action="store_true", help=told)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
-    return ByFile(config, log)
+def pytest_configure(config: pytest.Config) -> None:
+    is_worker = hasattr(config, "workerinput")
+    if config.getoption("--store-durations") and not is_worker:
+        config.pluginmanager.register(DurationStore())
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: WorkerController, error: object) -> None:
-    if error:
-        print(f"\n{node.gateway.id} was lost: {exit_text(node)}", flush=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--full-product"):
+        left_out = set(off_diagonal(items))
+        config.hook.pytest_deselected(items=[*left_out])
+        items[:] = [item for item in items if item not in left_out]
+    longest_first(items, stored_durations())
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -90,10 +98,21 @@ def qapp(qapp: QApplication) -> QApplication:
     from lowerscope.app.background import CycleCollector
 
     _cycles = CycleCollector(qapp)
+    _refuse_file_dialogs()
     return qapp
 
 
 _cycles: CycleCollector | None = None
+
+
+def _refuse_file_dialogs() -> None:
+    """Fail where a file dialog opens that the test does not answer: its event loop never ends."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a file dialog was opened, which the test does not answer")
+
+    for name in ("getOpenFileName", "getOpenFileNames", "getSaveFileName", "getExistingDirectory"):
+        setattr(QFileDialog, name, staticmethod(refuse))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

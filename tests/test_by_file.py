@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 CONFTEST = """
-from tests.conftest import pytest_testnodedown, pytest_xdist_make_scheduler
+from tests.by_file import pytest_testnodedown, pytest_xdist_make_scheduler
 """
 
 TESTS = """
@@ -41,11 +41,13 @@ def test_a_lost_process_is_one_failed_test(
         text = TESTS.format(count=count, place=place if number == file else -1, end=end)
         (tmp_path / f"test_{number}.py").write_text(text)
     arguments = ["-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
+    # Nothing that imports Qt, which takes most of the time.
+    arguments += ["-p", "no:cacheprovider", "-p", "no:pytest-qt", "--import-mode=importlib"]
     environment = {
         each: value for each, value in os.environ.items() if not each.startswith("PYTEST_")
     }
     done = subprocess.run(
-        [sys.executable, *arguments, "-p", "no:cacheprovider", "--import-mode=importlib", "."],
+        [sys.executable, *arguments, "."],
         cwd=tmp_path,
         env={**environment, "PYTHONPATH": str(Path(__file__).parents[1])},
         capture_output=True,

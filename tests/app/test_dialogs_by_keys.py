@@ -177,6 +177,7 @@ def letters(dialog: QDialog) -> list[str]:
     return [found[1].lower() for text in said if (found := MNEMONIC.search(text))]
 
 
+@pytest.mark.x
 @pytest.mark.parametrize("name", DIALOGS)
 @pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 def test_a_dialog_by_keys(qtbot: QtBot, window: MainWindow, name: str) -> None:

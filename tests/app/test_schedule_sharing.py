@@ -128,7 +128,7 @@ SAVED = st.lists(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(SAVED, st.lists(INTENTS, max_size=14))
 def test_whatever_is_done_in_whatever_order(saved: list[Schedule], intents: list[Intent]) -> None:
     schedules = named_apart(saved)

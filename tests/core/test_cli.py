@@ -6,7 +6,6 @@ import io
 import json
 import math
 import pickle
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -28,11 +27,6 @@ SAMPLES = (
 )
 
 LOWERINGS = ("high-level", "te", "library")
-
-ONCE = {("depthwise_net", "te")}
-"""Of the large ones, what is run here. ResNet-18 is in the window: see
-``tests/end_to_end/test_sample_verdicts.py``; all else in ``tests/soak/test_samples_at_length.py``.
-"""
 
 NET = """
 import torch
@@ -62,13 +56,13 @@ def test_samples_are_listed_with_a_line_each(capsys: pytest.CaptureFixture[str])
     assert all(len(line.split()) > 4 for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("sample", "lowering"),
-    [each for each in product(SAMPLES, LOWERINGS) if each[0] not in LARGE or each in ONCE],
-)
+@pytest.mark.diagonal
+@pytest.mark.parametrize("lowering", LOWERINGS)
+@pytest.mark.parametrize("sample", [each for each in SAMPLES if each != "resnet18"])
 def test_samples_run_and_match(
     sample: str, lowering: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # ResNet-18 is run in the window: see `tests/end_to_end/test_sample_verdicts.py`.
     check_run(sample, lowering, capsys)
 
 

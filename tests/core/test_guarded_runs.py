@@ -85,6 +85,7 @@ def test_who_writes_beside_its_memory_is_named(
     assert found.failure == ""
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("sample", ["fashion_mlp", "conv_net", "mlp_tvmscript"])
 @pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
 def test_the_calls_of_samples_keep_to_their_memory(

@@ -30,9 +30,9 @@ FOLLOWED = ("course.md", "add-")
 
 ELSEWHERE = {
     *("--output", "--soak", "--models", "--tuned", "--port", "--tracker", "--key"),
-    *("--json", "--version"),
+    *("--json", "--version", "--store-durations"),
 }
-"""Options of other programs that the pages name: benchmarks, and TVM's tracker and servers."""
+"""Options of other programs that the pages name: pytest, benchmarks, TVM's tracker and servers."""
 
 TESTED = ("tune", "compare")
 """Commands that take long, and have tests of their own, as have dynamic shapes."""

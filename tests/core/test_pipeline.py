@@ -78,6 +78,7 @@ def changed_times(record: Snapshot) -> Snapshot:
     return msgspec.structs.replace(record, milliseconds={}, passes=passes)
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("sample", ["fashion_mlp", "conv_net", "transformer_block", "resnet18"])
 @pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
 def test_every_binding_and_every_function_is_linked(sample: str, lowering: str) -> None:

@@ -87,6 +87,7 @@ def write_all(pipeline: Pipeline, recipe: Recipe, path: Path) -> dict[str, str]:
     return written
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("tracer", ["fx", "export"])
 @pytest.mark.parametrize("lowering", ["high-level", "te"])
 def test_rules_for_many_operators_run_as_they_are_written(
@@ -114,6 +115,7 @@ def test_rules_for_many_operators_run_as_they_are_written(
     assert ("te.compute" in text) == (lowering == "te")
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("sample", ["fashion_mlp", "conv_net", "transformer_block"])
 @pytest.mark.parametrize("lowering", ["high-level", "te"])
 def test_rules_for_the_samples(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -21,12 +20,13 @@ def pipeline() -> Pipeline:
     return Pipeline()
 
 
-@pytest.mark.parametrize(("name", "fault"), [*product(SMALL, FAULTS)])
+@pytest.mark.diagonal
+@pytest.mark.parametrize("lowering", LOWERINGS)
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("name", SMALL)
 def test_the_node_where_a_fault_starts_is_named(
-    pipeline: Pipeline, tmp_path: Path, name: str, fault: str
+    pipeline: Pipeline, tmp_path: Path, name: str, fault: str, lowering: str
 ) -> None:
-    # Each fault in both lowerings, by turns: all of them are tried at length.
-    lowering = LOWERINGS[([*SMALL].index(name) + [*FAULTS].index(fault)) % 2]
     options, node = FAULTS[fault](name, tmp_path, lowering)
     record = pipeline.answer(RunQuery(recipe_of_command(("run", *options, *FEW))))
     assert record.verdict == "differ", record.reason

@@ -69,6 +69,7 @@ def test_primitives_mark_lines_where_the_difference_shows_the_function() -> None
     assert compare_steps(pipeline, recipe).found == []
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("inputs", [False, True], ids=["constants", "params-as-inputs"])
 @pytest.mark.parametrize("entry", ["in_place", "several", "same"])
 def test_nodes_and_outputs_of_all_kinds_agree(tmp_path: Path, entry: str, inputs: bool) -> None:

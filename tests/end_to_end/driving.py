@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDropEvent
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QTimer, QUrl
+from PySide6.QtGui import QContextMenuEvent, QDropEvent
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QMenu
 from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
 
 from lowerscope.app.window import MainWindow
 
@@ -60,6 +62,46 @@ def run_and_wait(qtbot: QtBot, window: MainWindow) -> None:
 
     qtbot.waitUntil(ended, timeout=PATIENCE)
     assert workspace.run_record is not None, workspace.problems
+
+
+def choose_from_menu(view: QAbstractScrollArea, place: QPoint, *path: str) -> None:
+    """Open the menu of a place with the mouse, and choose an entry of it, or of one below.
+
+    Entries are named by their first words. The menu may have an event loop of its own: it is closed
+    whatever happens, since a test that fails in that loop would never end.
+    """
+    closed = False
+
+    def choose() -> None:
+        nonlocal closed
+        menu = QApplication.activePopupWidget()
+        assert isinstance(menu, QMenu)
+        try:
+            _choose(menu, path)
+        finally:
+            if isValid(menu):
+                menu.close()
+            closed = True
+
+    QTimer.singleShot(0, view, choose)
+    position = view.viewport().mapToGlobal(place)
+    event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, place, position)
+    QApplication.sendEvent(view.viewport(), event)
+    assert wait_until(lambda: closed)
+
+
+def _choose(menu: QMenu, path: Sequence[str]) -> None:
+    text, *below = path
+    fitting = [each for each in menu.actions() if each.text().startswith(text)]
+    assert fitting, (text, [each.text() for each in menu.actions()])
+    action = min(fitting, key=lambda each: len(each.text()))
+    menu.setActiveAction(action)
+    # By keyboard: what the mouse does in menus depends on the window manager.
+    QTest.keyClick(menu, Qt.Key.Key_Right if below else Qt.Key.Key_Return)
+    if below:
+        inner = action.menu()
+        assert isinstance(inner, QMenu)
+        _choose(inner, below)
 
 
 def drop(window: MainWindow, path: Path) -> None:

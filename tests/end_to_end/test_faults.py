@@ -221,7 +221,8 @@ def test_what_the_worker_starts_is_under_the_limit_that_is_typed(
     go_back(qtbot, worked)
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+# Each of them from the command line: `tests/core/test_seeded_faults.py`.
+@pytest.mark.parametrize("fault", ["partitioned reduction", "half overflow", "not a number"])
 def test_the_node_where_a_fault_starts_is_named(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, fault: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialogButtonBox, QWidget
@@ -13,6 +14,8 @@ from lowerscope.app.views.settings_dialog import SettingsDialog
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.window import MainWindow
 from tests.end_to_end.driving import OpenWindow
+
+pytestmark = pytest.mark.x
 
 
 def takes_focus(widget: QWidget) -> bool:

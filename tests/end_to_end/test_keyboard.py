@@ -17,6 +17,8 @@ from lowerscope.app.window import MainWindow
 from lowerscope.core.records.steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 
+pytestmark = pytest.mark.x
+
 TAB = Qt.FocusPolicy.TabFocus
 INSIDE = 25
 """So many links a text may have that Tab goes through before it leaves it."""

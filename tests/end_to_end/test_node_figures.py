@@ -73,7 +73,7 @@ def test_nodes_have_colours_by_time_and_by_error_once_there_is_a_run(
     assert set(shades(canvas)) == {"fx:linear0", "fx:relu", "fx:linear1"}
     assert shades(canvas)["fx:relu"] == duration_text(times["fx:relu"])
 
-    choose(qtbot, page, "", "Colours", "By error")
+    choose(page, "", "Colours", "By error")
     assert canvas.colouring() == "error"
     (legend,) = canvas.legend.words()
     errors = [each.max_abs_error for each in record.nodes if each.max_abs_error is not None]

@@ -1,4 +1,4 @@
-"""Every sample is opened and run, and matches torch."""
+"""Samples are opened and run, and match torch."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from tests.core.large_samples import LARGE
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 
 
-# From the command line, the small ones are run in every lowering, and the other large one.
+# The others are run from the command line.
 @pytest.mark.parametrize(
     ("sample", "lowering"),
     [
-        ("matmul_relu", "high-level"),
-        ("matmul", "te"),
         ("conv_net", "te"),
         ("resnet18", "high-level"),
-        ("transformer_block", "te"),
         ("mlp_tvmscript", "high-level"),
     ],
 )

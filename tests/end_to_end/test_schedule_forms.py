@@ -80,6 +80,7 @@ def test_factors_are_added_left_open_and_checked(bench: Bench) -> None:
     assert [each.extent for each in bench.record.tree[1:4]] == ["4", "4", "8"]
 
 
+@pytest.mark.x
 def test_loops_and_axes_are_put_in_order(bench: Bench) -> None:
     bench.select("i", "j", "k")
     bench.choose("reorder")

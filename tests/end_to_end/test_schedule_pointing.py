@@ -50,6 +50,7 @@ def choose_with_preview(bench: Bench, menu: ScheduleMenu) -> None:
     assert "T.unroll(" in bench.script
 
 
+@pytest.mark.x
 def test_the_menu_of_the_script_offers_the_moves(bench: Bench) -> None:
     do(bench, "annotate", block_or_loop=LOOP_J, ann_key="note", ann_val="here")
     script = bench.window.panes.tensorir.scheduled
@@ -154,6 +155,7 @@ def drag(bench: Bench, number: int, below: int) -> None:
     QTest.mouseRelease(steps.viewport(), LEFT, pos=drop)
 
 
+@pytest.mark.x
 def test_a_step_is_dragged_to_another_place(bench: Bench) -> None:
     do(bench, "split", loop=LOOP_J, factors=(None, 16))
     do(bench, "unroll", loop=At(block="matmul", loop=3))
@@ -194,6 +196,7 @@ def test_what_is_compiled_is_the_function_at_its_step(bench: Bench) -> None:
     pane.set_current("script")
 
 
+@pytest.mark.x
 def test_a_step_has_a_menu(bench: Bench) -> None:
     do(bench, "split", loop=LOOP_J, factors=(None, 16))
     do(bench, "parallel", loop=At(block="matmul", loop=1))

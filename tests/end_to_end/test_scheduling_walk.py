@@ -22,7 +22,7 @@ from tests import schedule_walk
 from tests.end_to_end.driving import OpenWindow, wait_until
 from tests.end_to_end.scheduling import CONTROL, NONE, Bench
 
-pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+pytestmark = [pytest.mark.x, pytest.mark.qt_log_ignore("This plugin does not support", extend=True)]
 
 ROW = re.compile(r"^\| (`.+?`) \| (\w+)(?:, (\d+))? \| .+ \| `(.+)` \|$", re.MULTILINE)
 MOST_TABS = 120
@@ -168,8 +168,6 @@ def test_the_walk_goes_as_the_page_says(bench: Bench, tmp_path: Path) -> None:
         select_rows(bench, keys, re.findall(r"`(\w+)`", clicked))
         apply(bench, keys, move, number)
         assert script in bench.script, f"after {clicked} {move}:\n{bench.script}"
-        # The table of times has the same steps.
-        assert f"| {clicked} → {move}{number and f', {number}'} |" in text
         keys.tab_to(called("Loop tree"), "Shift+Tab")
     keys.press("Ctrl+Z")
     bench.steps(7)

@@ -16,6 +16,8 @@ from lowerscope.core.passes.presets import PRESETS
 from lowerscope.core.records.steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 
+pytestmark = pytest.mark.x
+
 FUSE = next(each.steps for each in PRESETS if each.name == "fuse")
 NAME, DESCRIPTION = QAccessible.Text.Name, QAccessible.Text.Description
 FUSED = "fused_dense_add_te_relu"

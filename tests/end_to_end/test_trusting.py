@@ -39,6 +39,7 @@ def asks(window: MainWindow) -> bool:
     return any(each.isVisible() for each in window.findChildren(RunCodeDialog))
 
 
+@pytest.mark.x
 def test_a_file_runs_when_it_was_read_and_allowed(
     qtbot: QtBot, open_window: OpenWindow, writable: Path
 ) -> None:

@@ -140,6 +140,7 @@ def test_four_variants_run_in_a_row_and_can_be_gone_back_to_and_compared(
     assert {row.key for row in difference.page.functions.rows()} == {"matmul", "matmul1"}
 
 
+@pytest.mark.x
 def test_a_row_is_renamed_and_deleted_and_goes_with_its_source(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
@@ -228,6 +229,7 @@ def test_a_variant_that_cannot_run_is_a_row_that_says_so(
     assert page.functions.sides is None
 
 
+@pytest.mark.x
 def test_runs_of_a_file_as_it_was_say_so(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:

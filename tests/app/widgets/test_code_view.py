@@ -180,6 +180,7 @@ def test_same_text_keeps_its_place(qtbot: QtBot, make: MakeView) -> None:
     assert not view.reveal("far")
 
 
+@pytest.mark.x
 def test_find_walks_and_counts(qtbot: QtBot, make: MakeView) -> None:
     view = make("lv = x\nLV1 = lv\nend", "text")
     qtbot.keyClick(view.editor, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
@@ -261,6 +262,7 @@ def test_empty_state_instead_of_no_text(qtbot: QtBot, make: MakeView) -> None:
     assert view.editor.isVisible()
 
 
+@pytest.mark.x
 def test_menu_can_be_added_to(qtbot: QtBot, make: MakeView) -> None:
     view = make(lines(10), "text")
     view.set_spans([Span("lv", 3, 3)])

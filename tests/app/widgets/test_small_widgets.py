@@ -128,6 +128,7 @@ def test_banner_says_offers_and_goes(qtbot: QtBot) -> None:
     assert banner.message() == ""
 
 
+@pytest.mark.x
 def test_field_says_its_words_and_opens_its_menu(qtbot: QtBot) -> None:
     field = Field("Target")
     qtbot.addWidget(field)

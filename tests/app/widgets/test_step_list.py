@@ -1,5 +1,6 @@
 """The list of steps, when it changes under the mouse."""
 
+import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
@@ -16,6 +17,7 @@ def rows(count: int) -> list[StepRow]:
     ]
 
 
+@pytest.mark.x
 def test_rows_that_go_while_one_is_dragged(qtbot: QtBot) -> None:
     steps, moved = StepList("Steps", ("", "step", "changed", "time")), []
     qtbot.addWidget(steps)

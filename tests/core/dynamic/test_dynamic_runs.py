@@ -63,6 +63,7 @@ def check(record: RunRecord, runs: int = 3) -> None:
     assert [each for each in nodes if each.matches]
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", ["high-level", "te"])
 @pytest.mark.parametrize("entry", CASES)
 def test_one_build_matches_torch_at_every_size(
@@ -74,6 +75,7 @@ def test_one_build_matches_torch_at_every_size(
     check(run(recipe_of(entry, *CASES[entry]), strategy, **overrides))
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("preset", ["default-build", "cpu", "optimise-cpu"])
 @pytest.mark.parametrize("entry", ["Cnn", "Two", "Slices", "Outputs"])
 def test_one_build_matches_torch_after_the_pipelines(

@@ -140,6 +140,7 @@ def check_code(pipeline: Pipeline, recipe: Recipe) -> None:
                 assert plain(shown) == plain(library[begin + 1 : next(ends)]), symbol
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("target", ["llvm", "native"])
 @pytest.mark.parametrize("name", ["fashion_mlp", "conv_net", "transformer_block"])
 def test_labels_that_carry_a_name_lie_in_the_lines_of_a_loop_of_that_name(

@@ -68,6 +68,7 @@ def check(graph: GraphRecord, name: str) -> Any:
     return found[0]
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize(("expanded", "fits"), [(None, WHOLE), ((), FITS)])
 @pytest.mark.parametrize("name", ["fx", "relax"])
 @pytest.mark.parametrize("sample", ["conv_net", "transformer_block"])

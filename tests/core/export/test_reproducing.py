@@ -243,6 +243,7 @@ def check(pipeline: Pipeline, recipe: Recipe, folder: Path) -> str:
     return program.read_text(encoding="utf-8")
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
 @pytest.mark.parametrize("sample", ["matmul_relu", "fashion_mlp", "conv_net", "mlp_tvmscript"])
 def test_a_sample_is_reproduced_in_each_lowering(

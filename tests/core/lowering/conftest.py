@@ -126,6 +126,11 @@ class Way:
     inputs: tuple[torch.Tensor, ...]
     tracer: str
     strategy: str
+    overrides: tuple[Override, ...] = ()
+
+
+def _lower(way: Way) -> tuple[TracedModel, LoweredModel]:
+    return lower_model(way.model, way.inputs, way.tracer, way.strategy, way.overrides)
 
 
 def run_together(ways: Sequence[Way]) -> list[Outcome]:
@@ -135,7 +140,7 @@ def run_together(ways: Sequence[Way]) -> list[Outcome]:
     takes the time: of equal functions it is made once. Library functions have the same names in
     each module, and are registered by them, so a model that calls torch is compiled alone.
     """
-    all_lowered = [lower_model(way.model, way.inputs, way.tracer, way.strategy) for way in ways]
+    all_lowered = [_lower(way) for way in ways]
     modules = {
         f"way{index}": lowered.module
         for index, (_, lowered) in enumerate(all_lowered)
@@ -156,7 +161,7 @@ def run_by_preset(preset: str, ways: Sequence[Way]) -> list[Outcome]:
     """Take models all the way by the steps of a preset, each by itself."""
     outcomes = []
     for way in ways:
-        traced, lowered = lower_model(way.model, way.inputs, way.tracer, way.strategy)
+        traced, lowered = _lower(way)
         register_library(lowered.library)
         machine = built_by_preset(lowered.module, preset)
         outcomes.append(_outcome(way.model, way.inputs, traced, lowered, machine, "main"))

@@ -84,6 +84,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.diagonal("function", "strategy")
 @pytest.mark.parametrize("strategy", ["high-level", "te", "library"])
 @pytest.mark.parametrize("tracer", ["fx", "export"])
 @pytest.mark.parametrize("function", CHANGES, ids=lambda function: function.__name__)
@@ -133,6 +134,7 @@ def test_a_view_that_is_read_later_is_an_error_of_the_fx_tracer(
     assert caught.value.problem.code == "try-export"
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", ["high-level", "te", "library"])
 @pytest.mark.parametrize("function", [change_under_a_view, change_through_a_view, write_into])
 def test_and_works_with_the_export_tracer(

@@ -74,6 +74,7 @@ FALLBACKS: list[tuple[Callable[..., Any], torch.Tensor, str, str]] = [
 ]
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", ["high-level", "te"])
 @pytest.mark.parametrize(("function", "x", "node", "reason"), FALLBACKS)
 def test_what_nothing_else_covers_runs_in_torch_with_its_reason(
@@ -95,6 +96,7 @@ def test_what_nothing_else_covers_runs_in_torch_with_its_reason(
     assert notes[0].where.startswith(__file__)
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("function", [each[0] for each in FALLBACKS if each[2] != "where"])
 @pytest.mark.parametrize("strategy", ["high-level", "library"])
 def test_and_by_the_export_tracer(bench: Any, function: Callable[..., Any], strategy: str) -> None:
@@ -143,6 +145,7 @@ MODULES: dict[str, tuple[nn.Module, tuple[torch.Tensor, ...]]] = {
 }
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", ["high-level", "library"])
 @pytest.mark.parametrize("name", MODULES)
 def test_modules_that_fx_keeps_whole(bench: Any, name: str, strategy: str) -> None:

@@ -30,6 +30,7 @@ def places(x: torch.Tensor) -> Any:
     return x[rows, columns], rows[:1]
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", ["high-level", "te", "library"])
 @pytest.mark.parametrize("function", [masked, counted])
 def test_shapes_that_depend_on_data(

@@ -285,6 +285,7 @@ for _model, _, _ in MODELS.values():
     randomised(_model)
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", ["high-level", "te", "library"])
 @pytest.mark.parametrize(
     ("name", "tracer"), [(name, each) for name, entry in MODELS.items() for each in entry[2]]
@@ -312,6 +313,7 @@ def test_strategies_mix_in_one_model(bench: Any, name: str) -> None:
     assert len(strategies - {""}) > 1 or name in ("gru with its state", "attention")
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", ["high-level", "te", "library"])
 @pytest.mark.parametrize(
     ("name", "tracer"), [(name, each) for name, entry in MODELS.items() for each in entry[2]]

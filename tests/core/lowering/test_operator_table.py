@@ -1,33 +1,59 @@
-"""Every operator in every strategy that it has, against torch: the table of `operator_table`."""
+"""Every form of every operator once, against torch: the table of `operator_table`.
+
+Strategies, tracers and dtypes are spread over the forms. `tests/soak` has the full product.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from tests.core.lowering.conftest import Bench
-from tests.core.lowering.operator_table.checking import Case, batches, check_entry
+from tests.core.lowering.operator_table.checking import (
+    STRATEGIES,
+    Case,
+    batches,
+    check_entry,
+    check_forms_once,
+    spread,
+)
+from tests.core.lowering.operator_table.entries import is_tensor
 from tests.core.lowering.operator_table.table import ENTRIES
 from tests.operator_page import PAGE, page
 
 EXAMPLES = 2
-"""Of each entry, in one model; `tests/soak` runs many more."""
+"""Of each entry; `tests/soak` runs many more."""
 
 UNDER_PRESET = (*tuple(ENTRIES)[::25], "sinh", "searchsorted")
 """Entries that run by the preset for the CPU too; all of them: `tests/soak`."""
 
 
-@pytest.mark.parametrize("name", ENTRIES)
-def test_operator_gives_what_torch_does(bench: Any, name: str) -> None:
+@pytest.mark.parametrize(("offset", "name"), list(enumerate(ENTRIES)), ids=list(ENTRIES))
+def test_operator_gives_what_torch_does(bench: Any, offset: int, name: str) -> None:
     entry = ENTRIES[name]
     (examples,) = batches(entry, EXAMPLES, EXAMPLES)
-    cases = []
-    if "fx" in entry.tracers:
-        cases.append(Case(examples, "fx"))
-    if "export" in entry.tracers:
-        cases.append(Case(examples[-1:], "export", ("te",)))
-    check_entry(bench, entry, cases)
+    check_forms_once(bench, entry, examples, offset)
+
+
+def test_every_strategy_and_tracer_is_met_about_as_often() -> None:
+    counts: Counter[tuple[str, str]] = Counter()
+    for offset, entry in enumerate(ENTRIES.values()):
+        _, tracer, strategies = spread(entry, [{}], offset)
+        counts.update((tracer, strategy) for strategy in strategies)
+    assert len(counts) == 2 * len(STRATEGIES)
+    assert min(counts.values()) > 200, counts
+
+
+def test_every_dtype_is_met() -> None:
+    missing = {dtype for entry in ENTRIES.values() for dtype in entry.dtypes()}
+    for offset, entry in enumerate(ENTRIES.values()):
+        if missing:
+            (examples,) = batches(entry, EXAMPLES, EXAMPLES)
+            example, _, _ = spread(entry, examples, offset)
+            missing -= {str(each.dtype)[6:] for each in example.values() if is_tensor(each)}
+    assert not missing
 
 
 @pytest.mark.parametrize("name", UNDER_PRESET)

@@ -125,6 +125,7 @@ def test_parameters_keep_their_dtype(bench: Any, dtype: torch.dtype) -> None:
         assert "float32" not in model.script()
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
 @pytest.mark.parametrize("strategy", ["high-level", "te", "library"])
 def test_models_of_other_dtypes_give_what_torch_does(

@@ -48,6 +48,7 @@ RANDOM: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("tracer", ["fx", "export"])
 @pytest.mark.parametrize("name", RANDOM)
 def test_random_operators_are_marked(bench: Any, name: str, tracer: str) -> None:
@@ -73,6 +74,7 @@ NOT_RANDOM: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 }
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", ["high-level", "library"])
 @pytest.mark.parametrize("name", NOT_RANDOM)
 def test_what_draws_nothing_is_compared(bench: Any, name: str, strategy: str) -> None:

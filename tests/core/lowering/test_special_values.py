@@ -117,6 +117,7 @@ EXTREMES = torch.tensor([MOST, -MOST, 1, -1, 1 << 30, -(1 << 30), 12345, 65536])
 EXTREMES_64 = torch.tensor([2**63 - 1, -(2**63) + 1, 1, -1, 1 << 62, -(1 << 62), 12345, 1 << 32])
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("preset", ["cpu", "default-build"])
 @pytest.mark.parametrize("tracer", ["fx", "export"])
 @pytest.mark.parametrize(

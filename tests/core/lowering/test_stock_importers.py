@@ -113,6 +113,7 @@ def test_the_module_is_that_of_from_exported_program(
     assert tvm_ffi.structural_equal(stages.module["main"], stock["main"], map_free_vars=True)
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("lowering", ["high-level", "te"])
 @pytest.mark.parametrize("translator", ["tvm-fx", "tvm-export"])
 def test_every_binding_is_a_nodes(

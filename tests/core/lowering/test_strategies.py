@@ -85,6 +85,7 @@ MIXES: dict[str, tuple[Strategy, tuple[Override, ...]]] = {
 }
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("mix", MIXES)
 @pytest.mark.parametrize("tracer", ["fx", "export"])
 @pytest.mark.parametrize("name", MODELS)

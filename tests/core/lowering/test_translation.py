@@ -54,6 +54,7 @@ def bindings_of(module: tvm.IRModule) -> list[str]:
     return [f"relax:main/{each.var.name}" for block in blocks for each in block.bindings]
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_records_have_every_binding_and_function_once_in_order(
@@ -71,6 +72,7 @@ def test_records_have_every_binding_and_function_once_in_order(
     assert len(set(added)) == len(added)
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("inputs", [False, True], ids=["constants", "params-as-inputs"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("sample", SAMPLES)
@@ -109,6 +111,7 @@ class _Values(fx.Interpreter):
         return value
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("sample", ["matmul_relu", "fashion_mlp", "conv_net", "transformer_block"])
 def test_what_the_module_computes_at_a_moment_is_what_torch_has_there(
@@ -228,6 +231,7 @@ def test_te_is_recorded_for_all_that_it_made() -> None:
         assert calls == set(lowered.te_calls)
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_every_node_has_the_source_of_its_rule_and_the_steps_of_emit_te(

@@ -158,6 +158,7 @@ def test_a_rule_has_the_module_the_keywords_and_the_shape(
     assert named == {"linear": "by_hand", "sub": "minus", "split": "halves", "add": "plus"}
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize(
     ("body", "line", "reason"),
     [

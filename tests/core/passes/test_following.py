@@ -217,6 +217,7 @@ def test_a_renaming_pass_is_followed_by_what_is_computed() -> None:
     }
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("sample", ["fashion_mlp", "conv_net", "transformer_block"])
 @pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
 def test_every_function_after_fusion_is_linked_with_its_nodes(

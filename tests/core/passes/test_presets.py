@@ -1,4 +1,4 @@
-"""Every preset runs on every sample, and what is built from it matches torch."""
+"""Presets run on the samples, and modules built after them match torch."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def check_preset(pipeline: Pipeline, name: str, preset: Preset) -> None:
     torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4, msg=preset.name)
 
 
+@pytest.mark.diagonal
+@pytest.mark.parametrize("preset", PRESETS, ids=[each.name for each in PRESETS])
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in LARGE])
-def test_every_preset_matches_torch(name: str) -> None:
-    pipeline = Pipeline()
-    for preset in PRESETS:
-        check_preset(pipeline, name, preset)
+def test_every_preset_matches_torch(name: str, preset: Preset) -> None:
+    check_preset(Pipeline(), name, preset)
 
 
 def test_the_longest_preset_matches_torch_on_a_large_sample() -> None:
@@ -45,6 +45,7 @@ def test_the_longest_preset_matches_torch_on_a_large_sample() -> None:
     check_preset(Pipeline(), "resnet18", find_pipeline("optimise-cpu"))
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("lowering", ["te", "library"])
 @pytest.mark.parametrize("preset", ["fuse", "cpu", "optimise-cpu"])
 def test_presets_match_torch_for_other_lowerings(lowering: Strategy, preset: str) -> None:

@@ -72,6 +72,7 @@ def lowered(pipeline: Pipeline, sample: str, strategy: Strategy) -> tvm.IRModule
     return pipeline.stages(recipe).module
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", ["high-level", "te"])
 @pytest.mark.parametrize("sample", SMALL)
 def test_samples_are_rebuilt_at_every_step(

@@ -103,11 +103,9 @@ def sample(folder: Path, name: str, **fields: Any) -> Recipe:
     return Recipe(source=Source(spec=str(folder / f"{spec}.py"), entry=entry), **fields)
 
 
-CASES = [(name, strategy) for name in SMALLER for strategy in STRATEGIES]
-CASES += [(name, "high-level") for name in COURSE]
-
-
-@pytest.mark.parametrize(("name", "strategy"), CASES)
+@pytest.mark.diagonal
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("name", [*SMALLER, *COURSE])
 def test_numpy_gives_the_numbers_and_te_the_function(
     pipeline: Pipeline, folder: Path, name: str, strategy: Strategy
 ) -> None:

@@ -11,7 +11,8 @@ import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from torch import nn
 
-from tests.core.lowering.conftest import Way
+from lowerscope.core.recipe import Override, Strategy
+from tests.core.lowering.conftest import Outcome, Way
 from tests.core.lowering.operator_table.entries import (
     Drawn,
     Entry,
@@ -20,7 +21,7 @@ from tests.core.lowering.operator_table.entries import (
     is_tensor,
 )
 
-STRATEGIES = ("high-level", "te", "library")
+STRATEGIES: tuple[Strategy, ...] = ("high-level", "te", "library")
 
 
 class Batch(nn.Module):
@@ -40,6 +41,14 @@ class Batch(nn.Module):
             for text in entry.all_forms:
                 form = compile_form(text, names, drawn)
                 self.calls.append(FormCall(form, drawn, first))
+        self.eval()
+        for call in self.calls:
+            if "trained(" in call.form.text and call.module is not None:
+                call.module.train()
+
+    def arguments(self) -> tuple[torch.Tensor, ...]:
+        """Return the inputs that the model is traced and run with."""
+        return tuple(self.inputs)
 
     def forward(self, *inputs: torch.Tensor) -> list[Any]:
         return [call(*inputs) for call in self.calls]
@@ -126,14 +135,42 @@ def check_entry(bench: Any, entry: Entry, cases: Sequence[Case]) -> None:
     """Assert that every form gives what torch does, by each strategy that is asked for."""
     ways = []
     for case in cases:
-        model = Batch(entry, case.examples).eval()
-        for call in model.calls:
-            if "trained(" in call.form.text and call.module is not None:
-                call.module.train()
-        inputs = tuple(model.inputs)
-        ways += [Way(model, inputs, case.tracer, strategy) for strategy in case.strategies]
+        model = Batch(entry, case.examples)
+        ways += [Way(model, model.arguments(), case.tracer, each) for each in case.strategies]
+    for way, outcome in zip(ways, _run(bench, entry, ways), strict=True):
+        _check(entry, way, outcome, [way.strategy] * len(way.model.calls))
+
+
+def check_forms_once(bench: Any, entry: Entry, examples: Sequence[Drawn], offset: int) -> None:
+    """Assert that every form gives what torch does, each by one strategy.
+
+    Neighbouring forms have different strategies. The tracer, the example and the strategy of the
+    first form differ from one offset to the next.
+    """
+    example, tracer, strategies = spread(entry, examples, offset)
+    model = Batch(entry, [example])
+    overrides = tuple(
+        Override(pattern=f"calls.{place}", strategy=strategy)
+        for place, strategy in enumerate(strategies)
+    )
+    way = Way(model, model.arguments(), tracer, STRATEGIES[0], overrides)
+    (outcome,) = _run(bench, entry, [way])
+    _check(entry, way, outcome, strategies)
+
+
+def spread(
+    entry: Entry, examples: Sequence[Drawn], offset: int
+) -> tuple[Drawn, str, list[Strategy]]:
+    """Return the example and the tracer for an entry, and a strategy for each of its forms."""
+    example = examples[offset // 2 % len(examples)]
+    tracer = entry.tracers[offset % len(entry.tracers)]
+    places = range(offset, offset + len(entry.all_forms))
+    return example, tracer, [STRATEGIES[place % len(STRATEGIES)] for place in places]
+
+
+def _run(bench: Any, entry: Entry, ways: Sequence[Way]) -> list[Outcome]:
     try:
-        outcomes = bench.run_together(ways)
+        outcomes: list[Outcome] = bench.run_together(ways)
     except Exception as error:
         told = "; ".join(
             f"{way.tracer}, {way.strategy}: "
@@ -141,22 +178,23 @@ def check_entry(bench: Any, entry: Entry, cases: Sequence[Case]) -> None:
             for way in ways
         )
         raise AssertionError(f"{entry.name} ({told}): {type(error).__name__}: {error}") from error
-    for way, outcome in zip(ways, outcomes, strict=True):
-        _check(entry, way.model, outcome, way.tracer, way.strategy)
+    return outcomes
 
 
-def _check(entry: Entry, model: Batch, outcome: Any, tracer: str, strategy: str) -> None:
+def _check(entry: Entry, way: Way, outcome: Outcome, strategies: Sequence[str]) -> None:
     start = 0
-    for call, count in zip(model.calls, outcome.counts, strict=True):
+    calls = list(zip(way.model.calls, strategies, strict=True))
+    for (call, strategy), count in zip(calls, outcome.counts, strict=True):
         for index in range(start, start + count):
             actual, expected = outcome.actual[index], outcome.expected[index]
             problem = difference(actual, expected, entry)
             if problem:
-                pytest.fail(f"{entry.name} ({tracer}, {strategy}): {call.describe()}: {problem}")
+                where = f"{entry.name} ({way.tracer}, {strategy})"
+                pytest.fail(f"{where}: {call.describe()}: {problem}")
         start += count
-    assert start == len(outcome.actual), f"{entry.name} ({tracer}, {strategy})"
-    for number, call in enumerate(model.calls):
-        check_strategy(entry, call, f"calls.{number}", outcome, tracer, strategy)
+    assert start == len(outcome.actual), f"{entry.name} ({way.tracer}, {way.strategy})"
+    for number, (call, strategy) in enumerate(calls):
+        check_strategy(entry, call, f"calls.{number}", outcome, way.tracer, strategy)
 
 
 def check_strategy(
