@@ -21,12 +21,12 @@ from lowerscope.core.model.formatting import (
 from lowerscope.core.model.queries import SnapshotQuery, TextQuery, TranslationQuery, ValuesQuery
 from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.outside import notes_of
+from lowerscope.core.passes.bindings import prim_funcs_of
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.run import NOT_THERE, Prediction, RunRecord, SizeRecord, best_of
 from lowerscope.core.records.snapshot import View
 from lowerscope.core.relax_bindings import relax_functions
-from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.script import function_text, module_text
 from lowerscope.core.rendering.time_text import claims_text, times_text
 from lowerscope.core.rendering.translation_text import (

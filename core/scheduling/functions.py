@@ -10,7 +10,7 @@ import tvm
 from tvm import tirx
 
 from lowerscope.core.errors import LowerscopeError, listed
-from lowerscope.core.rendering.functions import prim_funcs_of
+from lowerscope.core.passes.bindings import prim_funcs_of
 from lowerscope.core.schedules import Primitive, Schedule, schedule_for
 from lowerscope.core.scheduling.replaying import Replayed, Replays
 from lowerscope.core.scheduling.structure import structure_of

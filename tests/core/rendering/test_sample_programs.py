@@ -14,6 +14,7 @@ import tvm_ffi
 from tvm import relax
 
 from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.passes.bindings import prim_funcs_of
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import (
     Recipe,
@@ -23,7 +24,6 @@ from lowerscope.core.recipe import (
     with_params_as_inputs,
 )
 from lowerscope.core.relax_bindings import binding_ids
-from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.programs.builder_text import CONSTANTS_FILE
 from lowerscope.core.rendering.programs.numpy_text import numpy_text
 from lowerscope.core.rendering.programs.te_text import te_text
