@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import tvm
 from tvm import s_tir, tirx
 
 _CHILDREN = {
@@ -151,3 +152,12 @@ def blocks_in(statement: Any) -> Iterator[Any]:
     found: dict[Any, int] = {}
     _collect(statement, -1, found, [])
     return (part for part in found if isinstance(part, s_tir.SBlock))
+
+
+def prim_funcs_of(module: tvm.IRModule) -> dict[str, tirx.PrimFunc]:
+    """Return the TensorIR functions of a module by name."""
+    return {
+        str(variable.name_hint): function
+        for variable, function in module.functions_items()
+        if isinstance(function, tirx.PrimFunc)
+    }

@@ -21,7 +21,6 @@ from lowerscope.core.model.formatting import (
 from lowerscope.core.model.queries import SnapshotQuery, TextQuery, TranslationQuery, ValuesQuery
 from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.outside import notes_of
-from lowerscope.core.passes.bindings import prim_funcs_of
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.run import NOT_THERE, Prediction, RunRecord, SizeRecord, best_of
@@ -39,6 +38,7 @@ from lowerscope.core.rendering.translation_text import (
 )
 from lowerscope.core.scheduling.whole_model import SCHEDULE_NOTE
 from lowerscope.core.snapshot import fx_nodes_of
+from lowerscope.core.tensorir_parts import prim_funcs_of
 
 
 def note_lines(pipeline: Pipeline, recipe: Recipe) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.execution.running import to_numpy
 from lowerscope.core.export.files import File, arrays_file, file_name, file_names, text_file
 from lowerscope.core.lowering.parameters import constants_of
-from lowerscope.core.passes.bindings import prim_funcs_of
 from lowerscope.core.passes.recording import pass_labels
 from lowerscope.core.python_text import is_identifier
 from lowerscope.core.recipe import Recipe
@@ -28,6 +27,7 @@ from lowerscope.core.rendering.metadata import constant_bytes
 from lowerscope.core.rendering.programs.builder_text import CONSTANTS_FILE
 from lowerscope.core.rendering.script import function_text, module_text
 from lowerscope.core.stages import Stages
+from lowerscope.core.tensorir_parts import prim_funcs_of
 from lowerscope.core.texts import builder_of
 
 MOST_INSIDE = 10_000_000

@@ -14,10 +14,11 @@ from typing import Any
 
 import tvm
 import tvm_ffi
-from tvm import IRModule, ir, relax, tirx
+from tvm import IRModule, ir, relax
 
 from lowerscope.core.relax_bindings import Bindings, Bound, bound_in, callee_of, relax_functions
 from lowerscope.core.relax_constants import elements_of
+from lowerscope.core.tensorir_parts import prim_funcs_of
 
 _CALL_TIR = "relax.call_tir"
 
@@ -276,15 +277,6 @@ def fused_groups(before: tvm.IRModule, after: tvm.IRModule) -> frozenset[str]:
         for name, function in old.items()
         if name in prim_funcs or (name not in kept and is_group(function))
     )
-
-
-def prim_funcs_of(module: tvm.IRModule) -> dict[str, tirx.PrimFunc]:
-    """Return the TensorIR functions of a module by name."""
-    return {
-        str(variable.name_hint): function
-        for variable, function in module.functions_items()
-        if isinstance(function, tirx.PrimFunc)
-    }
 
 
 def is_group(function: Any) -> bool:

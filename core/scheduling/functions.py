@@ -10,10 +10,10 @@ import tvm
 from tvm import tirx
 
 from lowerscope.core.errors import LowerscopeError, listed
-from lowerscope.core.passes.bindings import prim_funcs_of
 from lowerscope.core.schedules import Primitive, Schedule, schedule_for
 from lowerscope.core.scheduling.replaying import Replayed, Replays
 from lowerscope.core.scheduling.structure import structure_of
+from lowerscope.core.tensorir_parts import prim_funcs_of
 
 Begins = Callable[[Schedule, Primitive | None], None]
 """Callback for the step of a schedule that is applied next; ``None`` at the end."""

@@ -20,11 +20,11 @@ from lowerscope.core.compiled_functions import compiled
 from lowerscope.core.execution.building import compile_function
 from lowerscope.core.execution.llvm_text import functions_of, piece_of, shape_of
 from lowerscope.core.model.queries import RunQuery
-from lowerscope.core.passes.bindings import prim_funcs_of
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Step
 from lowerscope.core.scheduling.alone import compile_alone
+from lowerscope.core.tensorir_parts import prim_funcs_of
 
 _MODEL = """
 import torch

@@ -14,7 +14,6 @@ import tvm_ffi
 from tvm import relax
 
 from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.passes.bindings import prim_funcs_of
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import (
     Recipe,
@@ -27,6 +26,7 @@ from lowerscope.core.relax_bindings import binding_ids
 from lowerscope.core.rendering.programs.builder_text import CONSTANTS_FILE
 from lowerscope.core.rendering.programs.numpy_text import numpy_text
 from lowerscope.core.rendering.programs.te_text import te_text
+from lowerscope.core.tensorir_parts import prim_funcs_of
 from lowerscope.core.texts import builder_of, write_text
 from lowerscope.resources import HELP, SAMPLES
 from tests.core.programs import module_of
