@@ -16,8 +16,8 @@ from lowerscope.core.execution.building import compile_function
 from lowerscope.core.execution.twin import Twin, make_twin
 from lowerscope.core.memo import key_of
 from lowerscope.core.records.steps import Moment
-from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.stages import Stages
+from lowerscope.core.tensorir_parts import prim_funcs_of
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from lowerscope.core.memo import key_of
 from lowerscope.core.model.graph import GraphName, GraphRecord
 from lowerscope.core.model.queries import GraphQuery, answers
 from lowerscope.core.model.text_metrics import TextMetrics
-from lowerscope.core.passes.bindings import Matches
+from lowerscope.core.passes.bindings import Matches, is_group
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
 from lowerscope.core.records.steps import Moment
@@ -20,12 +20,7 @@ from lowerscope.core.relax_bindings import relax_functions
 from lowerscope.core.rendering.fx_nodes import fx_nodes
 from lowerscope.core.rendering.graphs.fx_graph import fx_graph
 from lowerscope.core.rendering.graphs.hierarchy import Opening
-from lowerscope.core.rendering.graphs.relax_graph import (
-    FusedGroup,
-    groups_in,
-    is_group,
-    relax_graph,
-)
+from lowerscope.core.rendering.graphs.relax_graph import FusedGroup, groups_in, relax_graph
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.stages import Stages
 from lowerscope.core.tracing.tracing import TracedModel

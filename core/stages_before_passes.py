@@ -31,7 +31,8 @@ from lowerscope.core.recipe import (
 from lowerscope.core.recipe_parts import override_text
 from lowerscope.core.sources.loading import open_model, with_inputs
 from lowerscope.core.sources.opened_model import LoadedModel, OpenedModel, form_of
-from lowerscope.core.tracing.tracing import NamedInputs, TracedModel, trace
+from lowerscope.core.tracing.named_inputs import NamedInputs
+from lowerscope.core.tracing.tracing import TracedModel, trace
 
 T = TypeVar("T")
 

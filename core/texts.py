@@ -15,7 +15,7 @@ from lowerscope.core.memo import key_of
 from lowerscope.core.model.queries import TextQuery, answers
 from lowerscope.core.native_texts import assembly_text, bytecode_text, llvm_text, loops_at
 from lowerscope.core.nesting import identifier
-from lowerscope.core.passes.bindings import Matches
+from lowerscope.core.passes.bindings import Matches, prim_funcs_of
 from lowerscope.core.passes.following import inverse
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
@@ -24,7 +24,6 @@ from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import relax_functions
 from lowerscope.core.relax_constants import elements_of
 from lowerscope.core.rendering.function_source import source_text
-from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.fx_nodes import fx_code
 from lowerscope.core.rendering.metadata import metadata_text
 from lowerscope.core.rendering.programs.builder_text import BuilderText, builder_text

@@ -24,7 +24,6 @@ from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.run import NOT_THERE, Prediction, RunRecord, SizeRecord, best_of
 from lowerscope.core.records.snapshot import View
 from lowerscope.core.relax_bindings import relax_functions
-from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.script import function_text, module_text
 from lowerscope.core.rendering.time_text import claims_text, times_text
 from lowerscope.core.rendering.translation_text import (
@@ -37,6 +36,7 @@ from lowerscope.core.rendering.translation_text import (
 )
 from lowerscope.core.scheduling.whole_model import SCHEDULE_NOTE
 from lowerscope.core.snapshot import fx_nodes_of
+from lowerscope.core.tensorir_parts import prim_funcs_of
 
 
 def note_lines(pipeline: Pipeline, recipe: Recipe) -> tuple[str, ...]:

@@ -32,7 +32,6 @@ from lowerscope.core.records.difference import Side
 from lowerscope.core.records.steps import Moment
 from lowerscope.core.relax_bindings import relax_functions
 from lowerscope.core.rendering.difference import unified_text
-from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.metadata import constant_bytes
 from lowerscope.core.rendering.programs.builder_text import CONSTANTS_FILE
 from lowerscope.core.rendering.script import function_text, module_text
@@ -41,6 +40,7 @@ from lowerscope.core.schedules import Applied, Schedule
 from lowerscope.core.scheduling.code import Code, program
 from lowerscope.core.scheduling.code import program_by_name
 from lowerscope.core.stages import Stages
+from lowerscope.core.tensorir_parts import prim_funcs_of
 from lowerscope.core.texts import builder_of
 from lowerscope.resources import PROGRAMS
 

@@ -21,7 +21,14 @@ from lowerscope.core.lowering.builder import NodeBuilder, functions_of
 from lowerscope.core.lowering.library_nodes import LibraryNodes, hinders_rules
 from lowerscope.core.lowering.lowered import NodeLowering, PartLowering, Traced, UsedRule
 from lowerscope.core.lowering.parts import NUMBERS_ONLY, Parts, as_traced, check_members
-from lowerscope.core.lowering.relax_values import SIZE_FUNCTIONS, Dimensions, Held, Value, is_size
+from lowerscope.core.lowering.relax_values import (
+    SIZE_FUNCTIONS,
+    Dimensions,
+    Held,
+    Value,
+    is_size,
+    leaves,
+)
 from lowerscope.core.lowering.rule_table import RULES, Missing, Refused, Rule, find_rule
 from lowerscope.core.lowering.torch_traits import is_random, operator_name
 from lowerscope.core.lowering.user_rules import UserRule
@@ -38,11 +45,7 @@ def attribute(root: Any, path: str) -> Any:
 
 def has_tensor(value: Any) -> bool:
     """Return whether a nest of values contains a tensor."""
-    if isinstance(value, (tuple, list)):
-        return any(has_tensor(each) for each in value)
-    if isinstance(value, dict):
-        return any(has_tensor(each) for each in value.values())
-    return isinstance(value, ir.Expr | Held) and not is_size(value)
+    return any(isinstance(each, ir.Expr | Held) and not is_size(each) for each in leaves(value))
 
 
 def reads_member(node: fx.Node, args: tuple[Any, ...]) -> bool:
@@ -166,16 +169,18 @@ class Uncovered:
         return f"{self.operator} (node {self.node}{place}): {self.reason}"
 
 
-def uncovered_error(uncovered: Sequence[Uncovered], tracer: str) -> LowerscopeError:
+def uncovered_error(
+    uncovered: Sequence[Uncovered], translator: str, todo: str, code: str
+) -> LowerscopeError:
     """Return one error that names every one of `uncovered`."""
     shown = "; ".join(each.text() for each in uncovered[:_SHOWN])
     more = f"; and {len(uncovered) - _SHOWN} more" if len(uncovered) > _SHOWN else ""
     line = next((each.line for each in uncovered if each.line), None)
     return LowerscopeError(
-        f"no lowering for {shown}{more}",
+        f"{translator} {shown}{more}",
         where=f"{line.file}:{line.line}" if line else "",
-        todo=_todo(uncovered, tracer),
-        code="try-export" if tracer == "fx" else "",
+        todo=todo,
+        code=code,
         details="\n".join(each.text() for each in uncovered),
     )
 
@@ -183,7 +188,8 @@ def uncovered_error(uncovered: Sequence[Uncovered], tracer: str) -> LowerscopeEr
 _SHOWN = 5
 
 
-def _todo(uncovered: Sequence[Uncovered], tracer: str) -> str:
+def advice_on(uncovered: Sequence[Uncovered], tracer: str) -> str:
+    """Return what can be done about nodes without a lowering."""
     of_data = all(each.reason.endswith(ONLY_TENSORS) for each in uncovered)
     other = ", or try --tracer export" if tracer == "fx" else ""
     if of_data:

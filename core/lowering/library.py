@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 import tvm
 from torch.utils.dlpack import from_dlpack
 
-from lowerscope.core.lowering.relax_values import held_as, held_from
+from lowerscope.core.lowering.relax_values import held_as, held_from, leaves
 from lowerscope.core.model.formatting import shape_text
 
 Call = Callable[..., Any]
@@ -86,7 +86,11 @@ class LibraryFunction:
             if self.copies:
                 inputs = [each.clone() for each in inputs]
             sizes = tuple(map(int, tensors[self.inputs])) if self.sized else ()
-            results = [held_from(each) for each in _tensors(self._run(inputs, sizes))]
+            results = [
+                held_from(each)
+                for each in leaves(self._run(inputs, sizes))
+                if isinstance(each, torch.Tensor)
+            ]
             if self.returns:
                 values = [_to_tvm(each, inputs) for each in results]
                 return values[0] if len(values) == 1 else values
@@ -206,14 +210,6 @@ def _filled(value: Any, inputs: list[torch.Tensor], sizes: tuple[int, ...]) -> A
         parts = (value.start, value.stop, value.step)
         return slice(*(_filled(each, inputs, sizes) for each in parts))
     return value
-
-
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for each in value:
-            yield from _tensors(each)
 
 
 def _to_tvm(result: torch.Tensor, inputs: list[torch.Tensor]) -> tvm.runtime.Tensor:

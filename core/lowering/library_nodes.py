@@ -24,6 +24,7 @@ from lowerscope.core.lowering.relax_values import (
     is_dtype,
     is_size,
     is_tensor,
+    leaves,
 )
 from lowerscope.core.lowering.rule_table import Missing, Refused
 from lowerscope.core.lowering.torch_traits import has_shape_from_data, is_random, operator_name
@@ -101,9 +102,8 @@ _NONE = "none"
 
 def gives_tensors(info: Info) -> bool:
     """Return whether a node's value is a tensor, or a tuple of tensors and ``None``."""
-    leaves = list(_leaves(info))
-    return any(leaf.shape is not None for leaf in leaves) and all(
-        leaf.shape is not None or leaf.text == _NONE for leaf in leaves
+    return has_tensors(info) and all(
+        leaf.shape is not None or leaf.text == _NONE for leaf in _leaves(info)
     )
 
 
@@ -114,7 +114,7 @@ def has_tensors(info: Info) -> bool:
 
 def hinders_rules(args: Any, kwargs: Any, dimensions: Dimensions) -> str:
     """Return why only torch can take these values; empty if rules can."""
-    for value in _values([args, kwargs]):
+    for value in leaves([args, kwargs], slices=True):
         if isinstance(value, Held):
             return f"TVM has no {value.dtype}"
         if isinstance(value, Missing):
@@ -129,7 +129,7 @@ def unknown_among(node: fx.Node, args: Any, kwargs: Any, dimensions: Dimensions)
 
     Reading it is an error, except in a check; ``None`` if the number is known.
     """
-    for value in _values([args, kwargs]):
+    for value in leaves([args, kwargs], slices=True):
         if isinstance(value, Missing):
             return value
         if is_tensor(value) and not dimensions.are_known(value):
@@ -192,9 +192,9 @@ class LibraryNodes:
 
         Raises `Refused` if an argument or a result has an unsupported type.
         """
-        leaves = [leaf for leaf in _leaves(info) if leaf.shape is not None]
+        tensors = [leaf for leaf in _leaves(info) if leaf.shape is not None]
         from_data = self._has_shape_from_data(node, args, kwargs) or any(
-            self._builder.dimensions.shape(leaf.shape or ()) is None for leaf in leaves
+            self._builder.dimensions.shape(leaf.shape or ()) is None for leaf in tensors
         )
         bound = self.bind(node, args, kwargs)
         # Equal calls may share a function; random ones must not.
@@ -212,7 +212,7 @@ class LibraryNodes:
         )
         call = self._call_for_data if from_data else self._call_into
         sizes = [relax.ShapeExpr(bound.sizes)] if bound.sizes else []
-        results = iter(call(node, name, [*bound.tensors, *sizes], leaves))
+        results = iter(call(node, name, [*bound.tensors, *sizes], tensors))
         return _nest(info, results), name
 
     def bind(self, node: fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> BoundCall:
@@ -259,7 +259,7 @@ class LibraryNodes:
             return True
         return any(
             is_tensor(value) and not self._builder.dimensions.are_known(value)
-            for value in _values([args, kwargs])
+            for value in leaves([args, kwargs], slices=True)
         )
 
     def _bind(self, value: Any, tensors: list[Value], sizes: list[Any]) -> Any:
@@ -339,19 +339,6 @@ class MethodCall:
 def _argument(tensors: list[Value], value: Value, dtype: str = "") -> Argument:
     tensors.append(value)
     return Argument(len(tensors) - 1, dtype)
-
-
-def _values(value: Any) -> Iterator[Any]:
-    if isinstance(value, (tuple, list)):
-        for each in value:
-            yield from _values(each)
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from _values(each)
-    elif isinstance(value, slice):
-        yield from _values([value.start, value.stop, value.step])
-    else:
-        yield value
 
 
 def _leaves(info: Info) -> Iterator[Info]:

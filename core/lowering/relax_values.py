@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -361,10 +361,19 @@ def _evaluated(node: ast.expr, variables: Mapping[str, Any]) -> Any:
     raise KeyError(ast.dump(node))
 
 
+def leaves(value: Any, *, slices: bool = False) -> Iterator[Any]:
+    """Yield the leaves of a nest of tuples, lists and dicts, in order; `slices` are nests too."""
+    if isinstance(value, (tuple, list)):
+        for each in value:
+            yield from leaves(each, slices=slices)
+    elif isinstance(value, dict):
+        yield from leaves(list(value.values()), slices=slices)
+    elif slices and isinstance(value, slice):
+        yield from leaves([value.start, value.stop, value.step], slices=True)
+    else:
+        yield value
+
+
 def holds_size(value: Any) -> bool:
     """Return whether a nest contains a size that has several values."""
-    if isinstance(value, (tuple, list)):
-        return any(holds_size(each) for each in value)
-    if isinstance(value, dict):
-        return any(holds_size(each) for each in value.values())
-    return is_size(value)
+    return any(map(is_size, leaves(value)))

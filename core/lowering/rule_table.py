@@ -7,7 +7,7 @@ and keyword arguments, and an unknown argument is rejected instead of ignored.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -18,7 +18,7 @@ from tvm import ir, relax
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import HALF, Value, dtype_of, is_float, is_tensor
+from lowerscope.core.lowering.relax_values import HALF, Value, dtype_of, is_float, is_tensor, leaves
 
 Lower = Callable[..., Value]
 Found = TypeVar("Found")
@@ -96,7 +96,7 @@ class Rule:
 
 def _half_dtype(value: Any) -> str:
     """Return the half-precision dtype of all floating-point arguments; else empty."""
-    dtypes = {dtype for dtype in map(dtype_of, _tensors(value)) if is_float(dtype)}
+    dtypes = {dtype for dtype in map(dtype_of, filter(is_tensor, leaves(value))) if is_float(dtype)}
     only = dtypes.pop() if len(dtypes) == 1 else ""
     return only if only in HALF else ""
 
@@ -121,16 +121,6 @@ def _rounded(builder: NodeBuilder, value: Value, half: str) -> Value:
     if is_tensor(value) and dtype_of(value) == "float32":
         return builder.emit(op.astype(value, half))
     return value
-
-
-def _tensors(value: Any) -> Iterator[Value]:
-    if isinstance(value, (tuple, list)):
-        for each in value:
-            yield from _tensors(each)
-    elif isinstance(value, dict):
-        yield from _tensors(list(value.values()))
-    elif is_tensor(value):
-        yield value
 
 
 @dataclass(frozen=True)

@@ -20,18 +20,24 @@ from tvm.relax.frontend.torch.fx_translator import TorchFXImporter
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError
 from lowerscope.core.lowering.builder import NodeBuilder, without_unused
-from lowerscope.core.lowering.built_in import Current, Notes, Uncovered, attribute, reason_of
-from lowerscope.core.lowering.library_nodes import has_tensors
+from lowerscope.core.lowering.built_in import (
+    Current,
+    Notes,
+    Uncovered,
+    attribute,
+    reason_of,
+    uncovered_error,
+)
 from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, Traced
 from lowerscope.core.lowering.parameters import with_constants
 from lowerscope.core.lowering.relax_values import Dimensions, Value
 from lowerscope.core.lowering.rule_table import Refused
-from lowerscope.core.lowering.torch_traits import is_random, qualified_name, random_outputs
+from lowerscope.core.lowering.torch_traits import is_random, qualified_name
 from lowerscope.core.lowering.translator import (
     InputSpec,
-    count_outputs,
     input_variable,
     output_value,
+    random_in_outputs,
 )
 from lowerscope.core.recipe import Recipe, TracerName, Translator, overrides_on
 from lowerscope.core.records.snapshot import Note
@@ -43,10 +49,6 @@ IMPORTERS: dict[Translator, tuple[str, TracerName]] = {
 """TVM's name of each importer, and the tracer whose graphs it takes."""
 
 _OWN = "choose Lowerscope's own translator (--importer lowerscope)"
-
-
-_SHOWN = 4
-"""Most uncovered nodes that are named."""
 
 
 def tracer_of(recipe: Recipe, *, exported: bool) -> TracerName:
@@ -190,7 +192,7 @@ class _Import:
             module,
             nodes,
             notes,
-            random=self._random_outputs(),
+            random=random_in_outputs(self._traced, self._importer.env),
             constants=tuple(kept),
             te_calls=builder.te_calls_of(bindings),
         )
@@ -263,16 +265,6 @@ class _Import:
         made = now.provenance(node, bound, emitted, value, (), is_random=random)
         return replace(made, random=random)
 
-    def _random_outputs(self) -> tuple[tuple[str, ...], ...]:
-        graph, env = self._graph_module.graph, self._importer.env
-        return random_outputs(
-            self._graph_module,
-            next(node for node in graph.nodes if node.op == "output"),
-            lambda node: count_outputs(env[node]),
-            lambda node: has_tensors(self._traced.values[node.name]),
-            self._traced.mutations,
-        )
-
     def _uncovered(self, node: fx.Node, reason: str) -> Uncovered:
         line = self._traced.lines.get(node.name)
         called = node.op.startswith("call_")
@@ -280,16 +272,8 @@ class _Import:
         return Uncovered(name, node.name, line, reason)
 
     def _refusal(self, uncovered: Sequence[Uncovered]) -> LowerscopeError:
-        first = uncovered[0]
-        shown = "; ".join(each.text() for each in uncovered[:_SHOWN])
-        more = f"; and {len(uncovered) - _SHOWN} more" if len(uncovered) > _SHOWN else ""
-        return LowerscopeError(
-            f"TVM's {self._name} does not translate {shown}{more}",
-            where=f"{first.line.file}:{first.line.line}" if first.line else "",
-            todo=_OWN,
-            code="own-translator",
-            details="\n".join(each.text() for each in uncovered),
-        )
+        what = f"TVM's {self._name} does not translate"
+        return uncovered_error(uncovered, what, _OWN, "own-translator")
 
 
 def _reason(error: Exception) -> str:

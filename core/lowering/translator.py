@@ -21,6 +21,7 @@ from lowerscope.core.lowering.built_in import (
     Current,
     Notes,
     Uncovered,
+    advice_on,
     attribute,
     check_read_members,
     compute,
@@ -39,7 +40,14 @@ from lowerscope.core.lowering.library_nodes import (
     unknown_among,
 )
 from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, Traced
-from lowerscope.core.lowering.relax_values import Dimensions, Held, Value, is_dtype, is_tensor
+from lowerscope.core.lowering.relax_values import (
+    Dimensions,
+    Held,
+    Value,
+    is_dtype,
+    is_tensor,
+    leaves,
+)
 from lowerscope.core.lowering.rule_table import RULES, Missing, Refused
 from lowerscope.core.lowering.torch_traits import (
     bare_name,
@@ -135,21 +143,18 @@ def output_value(builder: NodeBuilder, graph_module: fx.GraphModule, value: Any)
     Nested tuples, lists and dicts are flattened in order; ``None`` is left out, and numbers become
     tensors of rank 0.
     """
-    leaves = [_tensor(builder, leaf) for leaf in _leaves(builder, value) if leaf is not None]
-    if _returns_one(graph_module, value):
-        return leaves[0]
-    return relax.Tuple(leaves)
+    tensors = [_tensor(builder, leaf) for leaf in _outputs(builder, value) if leaf is not None]
+    return tensors[0] if _returns_one(graph_module, value) else relax.Tuple(tensors)
 
 
 def count_outputs(value: Any) -> int:
     """Return the number of outputs in a node's value."""
-    if isinstance(value, (tuple, list)):
-        return sum(count_outputs(each) for each in value)
-    if isinstance(value, dict):
-        return sum(count_outputs(each) for each in value.values())
-    if isinstance(value, ir.Expr) and isinstance(value.ty, relax.TupleType):
-        return len(value.ty.fields)
-    return int(value is not None)
+    return sum(
+        len(each.ty.fields)
+        if isinstance(each, ir.Expr) and isinstance(each.ty, relax.TupleType)
+        else int(each is not None)
+        for each in leaves(value)
+    )
 
 
 def _returns_one(graph_module: fx.GraphModule, value: Any) -> bool:
@@ -163,18 +168,12 @@ def _returns_one(graph_module: fx.GraphModule, value: Any) -> bool:
     return not isinstance(value, (tuple, list, dict))
 
 
-def _leaves(builder: NodeBuilder, value: Any) -> Iterator[Any]:
-    if isinstance(value, (tuple, list)):
-        for item in value:
-            yield from _leaves(builder, item)
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _leaves(builder, item)
-    elif isinstance(value, ir.Expr) and isinstance(value.ty, relax.TupleType):
-        for index in range(len(value.ty.fields)):
-            yield builder.emit(value[index])
-    else:
-        yield value
+def _outputs(builder: NodeBuilder, value: Any) -> Iterator[Any]:
+    for each in leaves(value):
+        if isinstance(each, ir.Expr) and isinstance(each.ty, relax.TupleType):
+            yield from (builder.emit(each[index]) for index in range(len(each.ty.fields)))
+        else:
+            yield each
 
 
 def _tensor(builder: NodeBuilder, leaf: Any) -> Value:
@@ -247,6 +246,19 @@ def input_variable(
     return relax.Var(name, relax.TensorType(dimensions.shape(shape), dtype))
 
 
+def random_in_outputs(
+    traced: Traced, values: Mapping[fx.Node, Value]
+) -> tuple[tuple[str, ...], ...]:
+    """Return for each output the random operators that it depends on, given the nodes' values."""
+    return random_outputs(
+        traced.graph_module,
+        next(node for node in traced.graph_module.graph.nodes if node.op == "output"),
+        lambda node: count_outputs(values[node]),
+        lambda node: has_tensors(traced.values[node.name]),
+        traced.mutations,
+    )
+
+
 class _Translation:
     """One run of the translator: the node map, and the bindings so far."""
 
@@ -309,7 +321,9 @@ class _Translation:
                 nodes[node.name] = self._provenance(node, bound, emitted)
             if self._uncovered:
                 builder.abandon()
-                raise uncovered_error(self._uncovered, self._traced.tracer)
+                tracer = self._traced.tracer
+                todo, code = advice_on(self._uncovered, tracer), "try-export" * (tracer == "fx")
+                raise uncovered_error(self._uncovered, "no lowering for", todo, code)
             builder.finish(bindings, output)
         self._begins(None)
         module = without_unused(builder.get())
@@ -318,7 +332,7 @@ class _Translation:
         self._notes.unused_rules(self._user_rules.without_node([self._callee(c) for c in calls]))
         notes = self._notes.all(builder.not_legalised, self._choices.without_match(calls))
         library = self._library.functions.by_name
-        random = self._random_outputs()
+        random = random_in_outputs(self._traced, self._env)
         made, te_calls = builder.constants.made, builder.te_calls_of(bindings)
         return LoweredModel(module, nodes, notes, library, random, made, te_calls=te_calls)
 
@@ -459,16 +473,6 @@ class _Translation:
         except Refused as refusal:
             return self._refuse(node, str(refusal))
         return self._builder.emit_output(value)
-
-    def _random_outputs(self) -> tuple[tuple[str, ...], ...]:
-        graph_module = self._traced.graph_module
-        return random_outputs(
-            graph_module,
-            next(node for node in self._named.values() if node.op == "output"),
-            lambda node: count_outputs(self._env[node]),
-            lambda node: has_tensors(self._traced.values[node.name]),
-            self._traced.mutations,
-        )
 
     def _provenance(
         self, node: fx.Node, bindings: list[Any], emitted: tuple[str, ...]

@@ -16,7 +16,14 @@ from tvm import ir, relax
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.lowered import Info
-from lowerscope.core.lowering.relax_values import Held, Value, dtype_of, held_type, is_tensor
+from lowerscope.core.lowering.relax_values import (
+    Held,
+    Value,
+    dtype_of,
+    held_type,
+    is_tensor,
+    leaves,
+)
 from lowerscope.core.lowering.rule_table import Missing, Refused, find_in
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.recipe import Strategy
@@ -347,17 +354,10 @@ def _foreign(builder: NodeBuilder, node: RuleNode, value: Any) -> str:
 
 
 def _variables(value: Any) -> Iterator[Any]:
-    if isinstance(value, (tuple, list)):
-        for each in value:
-            yield from _variables(each)
-    elif isinstance(value, dict):
-        yield from _variables(list(value.values()))
-    elif isinstance(value, Held):
-        yield from _variables(value.value)
-    elif isinstance(value, slice):
-        yield from _variables([value.start, value.stop, value.step])
-    elif isinstance(value, ir.Expr):
-        yield from _free(value)
+    for each in leaves(value, slices=True):
+        tensor = each.value if isinstance(each, Held) else each
+        if isinstance(tensor, ir.Expr):
+            yield from _free(tensor)
 
 
 def _free(value: Any) -> list[Any]:

@@ -14,10 +14,11 @@ from typing import Any
 
 import tvm
 import tvm_ffi
-from tvm import IRModule, ir, relax, tirx
+from tvm import IRModule, ir, relax
 
 from lowerscope.core.relax_bindings import Bindings, Bound, bound_in, callee_of, relax_functions
 from lowerscope.core.relax_constants import elements_of
+from lowerscope.core.tensorir_parts import prim_funcs_of
 
 _CALL_TIR = "relax.call_tir"
 
@@ -270,20 +271,18 @@ def fused_groups(before: tvm.IRModule, after: tvm.IRModule) -> frozenset[str]:
     old, kept = dict(relax_functions(before)), {name for name, _ in relax_functions(after)}
     if old.keys() <= kept:
         return frozenset()
-    prim_funcs = {
-        str(variable.name_hint)
-        for variable, function in after.functions_items()
-        if isinstance(function, tirx.PrimFunc)
-    }
+    prim_funcs = prim_funcs_of(after)
     return frozenset(
         name
         for name, function in old.items()
-        if name in prim_funcs or (name not in kept and _is_group(function))
+        if name in prim_funcs or (name not in kept and is_group(function))
     )
 
 
-def _is_group(function: Any) -> bool:
-    return function.attrs is not None and bool(function.attrs.get("Primitive"))
+def is_group(function: Any) -> bool:
+    """Return whether a Relax function is one that ``FuseOps`` made."""
+    is_relax = isinstance(function, relax.Function) and function.attrs is not None
+    return is_relax and bool(function.attrs.get("Primitive"))
 
 
 def _members(module: tvm.IRModule, name: str) -> tuple[str, ...]:

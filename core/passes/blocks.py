@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import tvm_ffi
-from tvm import IRModule, ir, relax, tirx
+from tvm import IRModule, ir, relax
 
 from lowerscope.core.passes.bindings import Matches, fused_groups
 from lowerscope.core.relax_bindings import Bound, bound_in, callee_of, relax_functions
-from lowerscope.core.tensorir_parts import parts_of
+from lowerscope.core.tensorir_parts import parts_of, prim_funcs_of
 
 Owner = tuple[str, ...] | None
 """Ids of the bindings, before the first pass, that a block computes; ``None`` if unknown."""
@@ -82,7 +82,7 @@ class _Pass:
         groups: frozenset[str],
         name: str,
     ) -> None:
-        self._old, self._new = _prim_funcs(before), _prim_funcs(after)
+        self._old, self._new = prim_funcs_of(before), prim_funcs_of(after)
         self._relax = dict(relax_functions(before))
         self._origins = origins
         self._known = known
@@ -308,11 +308,3 @@ def _both(one: Owner, other: Owner) -> Owner:
 def _callee(bound: Bound) -> str:
     callee = callee_of(getattr(bound.binding, "value", None))
     return str(callee.name_hint) if isinstance(callee, ir.GlobalVar) else ""
-
-
-def _prim_funcs(module: IRModule) -> dict[str, Any]:
-    return {
-        str(variable.name_hint): function
-        for variable, function in module.functions_items()
-        if isinstance(function, tirx.PrimFunc)
-    }

@@ -113,12 +113,3 @@ def _all_of(owners: Iterable[Owner]) -> Owner:
             return None
         found.update(dict.fromkeys(owner))
     return tuple(found)
-
-
-def prim_funcs_of(module: IRModule) -> dict[str, tirx.PrimFunc]:
-    """Return the TensorIR functions of a module by name."""
-    return {
-        str(variable.name_hint): function
-        for variable, function in module.functions_items()
-        if isinstance(function, tirx.PrimFunc)
-    }

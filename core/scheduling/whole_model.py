@@ -13,7 +13,7 @@ from tvm import tirx
 from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.records.schedule import RULE_SECONDS
 from lowerscope.core.records.snapshot import Note
-from lowerscope.core.rendering.functions import prim_funcs_of
+from lowerscope.core.tensorir_parts import prim_funcs_of
 from lowerscope.core.schedules import Applied, Primitive, Schedule, fits, schedule_for
 from lowerscope.core.scheduling.replaying import Replayed, Replays
 from lowerscope.core.tensorir_parts import structure_of

@@ -25,8 +25,8 @@ from lowerscope.core.tracing.failures import (
     line_of_traceback,
     where_of,
 )
+from lowerscope.core.tracing.named_inputs import NamedInputs, fixed_dimension
 from lowerscope.core.tracing.running_once import NodeInfo, describe, is_static, writes_statistics
-from lowerscope.core.tracing.symbols import NamedInputs, fixed_dimension
 
 
 def export(

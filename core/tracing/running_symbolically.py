@@ -23,8 +23,9 @@ from lowerscope.core.tracing.failures import (
     source_line,
     where_of,
 )
+from lowerscope.core.tracing.named_inputs import NamedInputs, fixed_dimension
 from lowerscope.core.tracing.running_once import NodeInfo, describe
-from lowerscope.core.tracing.symbols import NamedInputs, Symbols, fixed_dimension, named_text
+from lowerscope.core.tracing.symbols import Symbols, named_text
 
 
 class SymbolicSizes(TorchFunctionMode):

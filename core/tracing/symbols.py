@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import sympy
@@ -27,53 +26,7 @@ from torch.fx.experimental.symbolic_shapes import (  # type: ignore[attr-defined
 )
 from torch.utils._sympy.value_ranges import ValueRanges
 
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.records.snapshot import SourceLine
-from lowerscope.core.tracing.failures import where_of
-
-CONSTRAINT = "fixed-dimension"
-"""Problem code of a model that does not take all sizes of a dimension."""
-
-Range = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class NamedInputs:
-    """The shapes of a model's inputs, with names for some extents.
-
-    Attributes
-    ----------
-    ranges
-        Smallest and largest size of each name.
-    """
-
-    shapes: tuple[tuple[int | str, ...], ...]
-    ranges: Mapping[str, Range]
-
-
-def fixed_dimension(
-    demand: str, named: NamedInputs, line: SourceLine | None, at: str = ""
-) -> LowerscopeError:
-    """Return the error for a model that does not take all sizes of a dimension.
-
-    Parameters
-    ----------
-    demand
-        Torch's constraint: ``batch == 7``.
-    at
-        The node that has it.
-    """
-    names = [name for name in named.ranges if name in demand] or list(named.ranges)
-    name = names[0]
-    low, high = named.ranges[name]
-    place = f" at node {at}" if at else ""
-    return LowerscopeError(
-        f"{name} cannot be any size from {low} to {high}: torch needs {demand}{place}",
-        where=where_of(line),
-        todo=f"narrow --dim {name}, write a number in place of {name}, or change the model",
-        code=CONSTRAINT,
-    )
-
+from lowerscope.core.tracing.named_inputs import NamedInputs, Range
 
 _MOST = 4096
 """Most combinations of sizes that a condition is tested with."""

@@ -36,8 +36,8 @@ from lowerscope.core.tracing.fidelity import (
     observe,
     unchanged,
 )
+from lowerscope.core.tracing.named_inputs import CONSTRAINT, NamedInputs
 from lowerscope.core.tracing.running_once import NodeInfo, outputs_of, run_eagerly, run_once
-from lowerscope.core.tracing.symbols import CONSTRAINT, NamedInputs
 
 
 def positional_call(model: torch.nn.Module, count: int) -> Calling:

@@ -213,8 +213,9 @@ def _addmm_call(name: str, node: Node, values: Values) -> Label:
 
 
 def _between(name: str, weight: Sequence[int | str] | None) -> Label:
-    is_matrix = weight is not None and len(weight) == 2
-    return Label(name, f"{weight[0]} → {weight[1]}" if is_matrix else "")
+    if weight is None or len(weight) != 2:
+        return Label(name)
+    return Label(name, f"{weight[0]} → {weight[1]}")
 
 
 def _batch_norm_call(name: str, node: Node, values: Values) -> Label:

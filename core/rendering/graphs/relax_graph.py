@@ -13,7 +13,7 @@ from tvm import IRModule, ir, relax, tirx
 
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.text_metrics import TextMetrics
-from lowerscope.core.passes.bindings import Matches
+from lowerscope.core.passes.bindings import Matches, is_group
 from lowerscope.core.relax_bindings import Bound, bound_in, callee_of, entity_of, relax_functions
 from lowerscope.core.rendering.graphs.boxes import graph_record
 from lowerscope.core.rendering.graphs.difference import FunctionGraph
@@ -94,15 +94,6 @@ def given_to(group: FusedGroup, value: Any) -> Mapping[Any, Any] | None:
         is_tuple = isinstance(param.ty, relax.TupleType)
         given[param] = relax.Tuple(taken) if is_tuple else taken[0]
     return None if fields else given
-
-
-def is_group(function: Any) -> bool:
-    """Return whether a function is one that ``FuseOps`` made."""
-    return (
-        isinstance(function, relax.Function)
-        and function.attrs is not None
-        and bool(function.attrs.get("Primitive"))
-    )
 
 
 _INT_LITERAL = re.compile(r"T\.int(?:32|64)\((-?\d+)\)")

@@ -17,14 +17,14 @@ from tvm import relax, te, tirx
 from lowerscope.core.cancellations import with_cancellations
 from lowerscope.core.cli import recipe_of_command
 from lowerscope.core.compiled_functions import compiled
-from lowerscope.core.execution.assembly import functions_of, piece_of, shape_of
 from lowerscope.core.execution.building import compile_function
+from lowerscope.core.execution.assembly import functions_of, piece_of, shape_of
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.recipe import Step
-from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.scheduling.measuring import compile_alone
+from lowerscope.core.tensorir_parts import prim_funcs_of
 
 _MODEL = """
 import torch
@@ -62,7 +62,6 @@ def main(A: T.Buffer((4,), "DTYPE"), C: T.Buffer((4,), "DTYPE")):
 """
 
 
-@pytest.mark.diagonal
 @pytest.mark.parametrize("preset", ["fuse", "cpu", "optimise-cpu"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_floats_do_not_cancel(tmp_path: Path, preset: str, dtype: str) -> None:

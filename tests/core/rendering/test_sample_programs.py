@@ -23,10 +23,10 @@ from lowerscope.core.recipe import (
     with_params_as_inputs,
 )
 from lowerscope.core.relax_bindings import binding_ids
-from lowerscope.core.rendering.functions import prim_funcs_of
 from lowerscope.core.rendering.programs.builder_text import CONSTANTS_FILE
 from lowerscope.core.rendering.programs.numpy_text import numpy_text
 from lowerscope.core.rendering.programs.te_text import te_text
+from lowerscope.core.tensorir_parts import prim_funcs_of
 from lowerscope.core.texts import builder_of, write_text
 from lowerscope.resources import HELP, SAMPLES
 from tests.core.programs import module_of

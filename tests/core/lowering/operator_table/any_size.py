@@ -26,7 +26,7 @@ from lowerscope.core.passes.transforming import transform
 from lowerscope.core.recipe import TracerName
 from lowerscope.core.scheduling.replaying import Replays
 from lowerscope.core.scheduling.whole_model import WholeModel
-from lowerscope.core.tracing.symbols import NamedInputs
+from lowerscope.core.tracing.named_inputs import NamedInputs
 from lowerscope.core.tracing.tracing import trace
 from tests.core.lowering.operator_table.checking import FormCall, batches, difference
 from tests.core.lowering.operator_table.entries import Drawn, Entry, compile_form, is_tensor
