@@ -1,14 +1,20 @@
-"""The blocks and loops of a TensorIR function, with their ids."""
+"""Blocks and loops of a TensorIR function, with their ids, and its structural hash."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import tvm
+import tvm_ffi
 from tvm import s_tir, tirx
+
+LAYOUT_FREE = "layout_free_buffers"
+"""Attribute with the numbers of the arguments that are constants, whose layout may change when the
+model is built: see ``AttachAttrLayoutFreeBuffers``."""
 
 _CHILDREN = {
     s_tir.SBlockRealize: ("block",),
@@ -152,6 +158,18 @@ def blocks_in(statement: Any) -> Iterator[Any]:
     found: dict[Any, int] = {}
     _collect(statement, -1, found, [])
     return (part for part in found if isinstance(part, s_tir.SBlock))
+
+
+def structure_of(function: Any) -> str:
+    """Return a hash of a TensorIR function, without its name and attributes.
+
+    The names of its blocks are part of the hash: primitives name blocks by these. Names of loops
+    and buffers are not.
+    """
+    bare = tirx.PrimFunc(function.params, function.body, function.ret_type)
+    blocks = "/".join(block.name_hint for block in blocks_in(function.body))
+    whole = f"{tvm_ffi.structural_hash(bare) & (1 << 64) - 1:016x}/{blocks}"
+    return blake2b(whole.encode(), digest_size=8).hexdigest()
 
 
 def prim_funcs_of(module: tvm.IRModule) -> dict[str, tirx.PrimFunc]:

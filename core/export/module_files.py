@@ -37,8 +37,7 @@ from lowerscope.core.rendering.programs.builder_text import CONSTANTS_FILE
 from lowerscope.core.rendering.script import function_text, module_text
 from lowerscope.core.schedule_files import schedules_text
 from lowerscope.core.schedules import Applied, Schedule
-from lowerscope.core.scheduling.code import Code, program
-from lowerscope.core.scheduling.code import program_by_name
+from lowerscope.core.scheduling.code import Code, program, program_by_name
 from lowerscope.core.stages import Stages
 from lowerscope.core.tensorir_parts import prim_funcs_of
 from lowerscope.core.texts import builder_of

@@ -1,23 +1,22 @@
-"""Measurement of candidates that are compiled here and run on another machine."""
+"""Measurement of tuning candidates, here or on another machine."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import tvm
 from tvm import tirx
 
 from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, Problem, last_line
 from lowerscope.core.execution.building import compile_function
-from lowerscope.core.progress import SILENT
+from lowerscope.core.progress import SILENT, Progress
 from lowerscope.core.records.remote import Remote
-from lowerscope.core.remote.session import sent_to
 from lowerscope.core.remote.machine import check_runs_there, machine_of_server, use_threads_there
-from lowerscope.core.remote.session import LOST, Session
-from lowerscope.core.remote.session import ship_function
-from lowerscope.core.remote.tracker import WAIT
-from lowerscope.core.tuning.measuring import Message, Outcome, Subject
+from lowerscope.core.remote.session import LOST, Session, sent_to, ship_function
+from lowerscope.core.remote.tracker import WAIT, Tracker
+from lowerscope.core.tuning.measuring import PATIENCE, LocalMeasurer, Message, Outcome, Subject
 from lowerscope.core.tuning.measuring_process import Bench
 
 _ENTRY = "alone"
@@ -27,11 +26,6 @@ class RemoteBench(Bench):
     """Bench with a session on a server; a lost server is replaced by another one.
 
     A candidate may have killed the server that was lost with it: it is not retried.
-
-    Parameters
-    ----------
-    threads
-        For the server to use; 0 for all that it has.
     """
 
     is_here = False
@@ -82,10 +76,7 @@ class RemoteBench(Bench):
     def compiled(self, function: tirx.PrimFunc, target: tvm.target.Target) -> Any:
         """Compile here, and upload the result.
 
-        Raises
-        ------
-        LowerscopeError
-            If TVM cannot compile it.
+        Raises a `LowerscopeError` if TVM cannot compile it.
         """
         assert self._session is not None, "it connects before it is asked to measure"
         try:
@@ -138,3 +129,22 @@ class _There:
             return float(evaluator(*sent).mean)
 
         return self._session.call("measuring a function", measure)
+
+
+CANDIDATE = 20.0
+"""Time limit of one answer about a candidate, in seconds: it is one of many."""
+
+
+def measurer_of(remote: Remote | None, threads: int, progress: Progress) -> LocalMeasurer:
+    """Return the measurer for this machine, or for another one.
+
+    Raises a `LowerscopeError` if there is no tracker, or no server with the key.
+    """
+    if remote is None:
+        return LocalMeasurer(progress.check)
+    with Tracker(remote) as tracker:
+        tracker.check_known(progress)
+    limited = msgspec.structs.replace(remote, timeout=min(remote.timeout, CANDIDATE))
+    words = (msgspec.json.encode(limited).decode(), str(threads))
+    # A slow candidate is stopped on the server before the process here is killed.
+    return LocalMeasurer(progress.check, PATIENCE + 3 * limited.timeout, words)

@@ -13,10 +13,9 @@ from tvm import tirx
 from lowerscope.core.errors import LowerscopeError, listed
 from lowerscope.core.records.schedule import RULE_SECONDS
 from lowerscope.core.records.snapshot import Note
-from lowerscope.core.tensorir_parts import prim_funcs_of
 from lowerscope.core.schedules import Applied, Primitive, Schedule, fits, schedule_for
 from lowerscope.core.scheduling.replaying import Replayed, Replays
-from lowerscope.core.tensorir_parts import structure_of
+from lowerscope.core.tensorir_parts import prim_funcs_of, structure_of
 
 Begins = Callable[[Schedule, Primitive | None], None]
 """Callback for the step of a schedule that is applied next; ``None`` at the end."""

@@ -17,8 +17,8 @@ from tvm import relax, te, tirx
 from lowerscope.core.cancellations import with_cancellations
 from lowerscope.core.cli import recipe_of_command
 from lowerscope.core.compiled_functions import compiled
-from lowerscope.core.execution.building import compile_function
 from lowerscope.core.execution.assembly import functions_of, piece_of, shape_of
+from lowerscope.core.execution.building import compile_function
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.pipeline import Pipeline
