@@ -15,7 +15,7 @@ from lowerscope.core.memo import key_of
 from lowerscope.core.model.queries import TextQuery, answers
 from lowerscope.core.native_texts import assembly_text, bytecode_text, llvm_text, loops_at
 from lowerscope.core.nesting import identifier
-from lowerscope.core.passes.bindings import Matches, prim_funcs_of
+from lowerscope.core.passes.bindings import Matches
 from lowerscope.core.passes.following import inverse
 from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import Progress
@@ -31,6 +31,7 @@ from lowerscope.core.rendering.programs.numpy_text import numpy_graph_text, nump
 from lowerscope.core.rendering.programs.te_text import te_text
 from lowerscope.core.rendering.script import function_text, relax_text
 from lowerscope.core.stages import Stages
+from lowerscope.core.tensorir_parts import prim_funcs_of
 
 _NATIVE: Mapping[str, Callable[[Stages, str, Moment | None], TextRecord]] = {
     "llvm": llvm_text,
