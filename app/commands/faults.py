@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 def fault_commands(window: MainWindow) -> tuple[Command, ...]:
     """Return the commands, for the menu Run."""
-    tr, workspace = window.tr, window.workspace
-    faults, menu = workspace.faults, tr("&Run")
+    tr, document = window.tr, window.document
+    faults, menu = window.features.faults, tr("&Run")
     return (
         Command(
             "go-back",
@@ -28,6 +28,6 @@ def fault_commands(window: MainWindow) -> tuple[Command, ...]:
             menu,
             tr("Run with &guarded memory"),
             faults.look,
-            enabled=lambda: workspace.snapshot is not None and not workspace.running,
+            enabled=lambda: document.snapshot is not None and not document.running,
         ),
     )

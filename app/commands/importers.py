@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def importing(window: MainWindow) -> tuple[Command, ...]:
     """Return the choices of a translator, for the menu Lowering."""
-    tr, workspace = window.tr, window.workspace
+    tr, document = window.tr, window.document
     titles = {
         "lowerscope": tr("Translate with Lowerscope's r&ules"),
         "tvm-fx": tr("Translate with TVM's fro&m_fx"),
@@ -22,7 +22,7 @@ def importing(window: MainWindow) -> tuple[Command, ...]:
     }
 
     def chosen(translator: str) -> bool:
-        return workspace.wanted is not None and workspace.wanted.translator == translator
+        return document.wanted is not None and document.wanted.translator == translator
 
     return tuple(
         Command(
@@ -30,7 +30,7 @@ def importing(window: MainWindow) -> tuple[Command, ...]:
             tr("&Lowering"),
             titles[translator],
             partial(window.change, translator=translator),
-            enabled=workspace.has_torch,
+            enabled=document.has_torch,
             checked=partial(chosen, translator),
             group="translator",
             separated=translator == TRANSLATORS[0],

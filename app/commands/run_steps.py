@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 def run_step_commands(window: MainWindow) -> tuple[Command, ...]:
     """Return the commands, for the menu Run."""
-    tr, workspace = window.tr, window.workspace
-    steps, stepping, menu = workspace.run_steps, workspace.stepping, tr("&Run")
+    tr, document = window.tr, window.document
+    steps, stepping, menu = window.features.run_steps, window.features.stepping, tr("&Run")
 
     def has_calls() -> bool:
         return bool(steps.calls)
@@ -26,7 +26,7 @@ def run_step_commands(window: MainWindow) -> tuple[Command, ...]:
             tr("Toggle breakpoint at the selection"),
             steps.toggle_selected,
             "Ctrl+B",
-            enabled=lambda: bool(workspace.selection.chosen),
+            enabled=lambda: bool(document.selection.chosen),
             separated=True,
             key_there="B",
         ),

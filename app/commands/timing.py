@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 def timing_commands(window: MainWindow) -> tuple[Command, ...]:
     """Return the commands, for the menu Run."""
-    tr, workspace = window.tr, window.workspace
+    tr, document = window.tr, window.document
     menu = tr("&Run")
 
     def idle() -> bool:
-        return workspace.wanted is not None and not workspace.running
+        return document.wanted is not None and not document.running
 
     def times_compile() -> bool:
-        recipe = workspace.wanted
+        recipe = document.wanted
         return recipe is not None and recipe.measuring.torch_compile
 
     return (
@@ -30,23 +30,23 @@ def timing_commands(window: MainWindow) -> tuple[Command, ...]:
             "measure-again",
             menu,
             tr("Measure again"),
-            workspace.runs.measure_again,
+            window.features.runs.measure_again,
             "Shift+F6",
-            enabled=lambda: workspace.run_record is not None and not workspace.running,
+            enabled=lambda: document.run_record is not None and not document.running,
             separated=True,
         ),
         Command(
             "measuring",
             menu,
             tr("&Threads and repeats…"),
-            partial(edit_measuring, workspace, window),
+            partial(edit_measuring, document, window.features.runs, window),
             enabled=idle,
         ),
         Command(
             "torch-compile",
             menu,
             tr("Time torch.compile as &well"),
-            workspace.runs.toggle_torch_compile,
+            window.features.runs.toggle_torch_compile,
             enabled=idle,
             checked=times_compile,
         ),
@@ -54,7 +54,7 @@ def timing_commands(window: MainWindow) -> tuple[Command, ...]:
             "tolerances",
             menu,
             tr("T&olerances…"),
-            partial(edit_tolerances, workspace, window),
-            enabled=lambda: workspace.wanted is not None,
+            partial(edit_tolerances, document, window),
+            enabled=lambda: document.wanted is not None,
         ),
     )

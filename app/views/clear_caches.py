@@ -45,7 +45,7 @@ class ClearCaches(QObject):
         """Show the dialog, if there is something to clear."""
         tr, size = self._window.tr, cache_size()
         if not size:
-            self._window.workspace.announced.emit(tr("The caches are empty"), "info")
+            self._window.document.notify(tr("The caches are empty"), "info")
             return
         question = Question(
             tr("Clear caches"),
@@ -61,13 +61,13 @@ class ClearCaches(QObject):
         question.open()
 
     def _clear(self) -> None:
-        announced = self._window.workspace.announced
+        notify = self._window.document.notify
         try:
             cleared = clear_cache()
         except OSError as error:
-            announced.emit(str(error), "wrong")
+            notify(str(error), "wrong")
             return
-        announced.emit(cleared_text(self._window, cleared), "info")
+        notify(cleared_text(self._window, cleared), "info")
         self.cleared.emit()
 
 

@@ -246,7 +246,7 @@ class SettingsDialog(Dialog):
     def _edit_measuring(self) -> None:
         from lowerscope.app.views.measuring_dialog import edit_measuring
 
-        edit_measuring(self._window.workspace, self)
+        edit_measuring(self._window.document, self._window.features.runs, self)
 
     # Construction
 
