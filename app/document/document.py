@@ -431,6 +431,7 @@ class _Follower(QObject):
         document: Document,
     ) -> None:
         owner = document if isinstance(slot, SignalInstance) else slot.__self__
+        assert isinstance(owner, QObject)
         super().__init__(owner)
         self._names = names
         # A weak reference: the object owns this, and would never be freed otherwise.

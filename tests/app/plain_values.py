@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from PySide6.QtCore import QObject, Signal
@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, Signal
 from lowerscope.app.document.document import Document
 from lowerscope.app.history import Version
 from lowerscope.core.errors import Problem
-from lowerscope.core.model.queries import Query
+from lowerscope.core.model.queries import Query, Role
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.model import ModelRecord
 from lowerscope.core.records.snapshot import FunctionRecord, FxNode, Snapshot, TextRecord
@@ -42,9 +42,17 @@ class Sent:
     """A query that a client was given."""
 
     query: Query[Any]
-    answer: Callable[[Any], None]
-    refuse: Callable[[Problem], None]
+    on_answer: Callable[[Any], None]
+    on_problem: Callable[[Problem], None]
     fate: str = ""
+
+    def answer(self, answer: Any) -> None:
+        self.fate = self.fate or "answered"
+        self.on_answer(answer)
+
+    def refuse(self, problem: Problem) -> None:
+        self.fate = self.fate or "refused"
+        self.on_problem(problem)
 
 
 def document_of(recipe: Recipe, *nodes: str) -> Document:
@@ -70,8 +78,8 @@ class Client(QObject):
     printed = Signal(bytes)
     unseen = Signal(object)
 
-    def __init__(self, role: Literal["engine", "worker"]) -> None:
-        super().__init__()
+    def __init__(self, role: Role, *, parent: QObject | None = None) -> None:
+        super().__init__(parent)
         self.role = role
         self.state = "ready"
         self.received_bytes = 1000
@@ -95,6 +103,9 @@ class Client(QObject):
 
     def cancel(self, id: int, _grace_ms: int) -> None:
         self.sent[id].fate = "cancelled"
+
+    def under_way(self) -> dict[int, Query[Any]]:
+        return {number: each.query for number, each in enumerate(self.sent) if not each.fate}
 
     def last(self) -> Sent:
         """Return the query that was sent last."""

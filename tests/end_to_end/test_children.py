@@ -13,8 +13,6 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.children import hanging
-from lowerscope.app.views.entry_dialog import EntryDialog
-from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Extension, Step
 from tests.end_to_end.children import hold
 from tests.end_to_end.driving import (
@@ -176,48 +174,6 @@ def test_a_file_that_kills_the_engine_again_and_again_is_given_up(
     window.commands.action("reload").trigger()
     wait_for_records(qtbot, window)
     assert document.problems == ()
-
-
-def test_what_is_derived_anew_is_no_problem_any_more(qtbot: QtBot, open_window: OpenWindow) -> None:
-    document = open_window("sample:matmul_relu").document
-    document.reject_shown(Problem(what="The engine does not start", code="crashed"))
-    open_window("sample:matmul_relu").features.recovering.replay()
-    qtbot.waitUntil(lambda: not document.problems, timeout=PATIENCE)
-
-
-def test_cancelling_keeps_the_problem_with_its_own_recipe(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
-) -> None:
-    window = open_window()
-    document = window.document
-    two = NET.format(name="First") + NET.format(name="Second") + EXAMPLES
-    first = write(tmp_path / "two.py", two)
-    window.open_source(first)
-    wait_for_problem(qtbot, window)
-    for dialog in window.findChildren(EntryDialog):
-        dialog.reject()
-    window.open_source(write(tmp_path / "hangs.py", HANGS))
-    qtbot.waitUntil(lambda: window.features.processes.engine.state == "busy", timeout=PATIENCE)
-    window.commands.action("stop").trigger()
-    qtbot.waitUntil(lambda: document.wanted is None, timeout=PATIENCE)
-    assert document.problems[0].code == "choose-entry"
-    assert document.rejected is not None
-    assert document.rejected.source.spec == first
-
-
-def test_a_run_that_is_stopped_leaves_the_verdict_of_before(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:matmul_relu")
-    run_and_wait(qtbot, window)
-    document = window.document
-    before = document.run_record
-    window.commands.action("run").trigger()
-    assert document.running
-    window.commands.action("stop").trigger()
-    qtbot.waitUntil(lambda: not document.running, timeout=PATIENCE)
-    assert document.run_record == before
-    assert window.tool_bar.verdict.role() == "right"
 
 
 def test_after_a_cancel_by_force_the_session_is_replayed(

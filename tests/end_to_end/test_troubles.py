@@ -158,23 +158,6 @@ def test_the_same_question_is_asked_again(
             dialog.reject()
 
 
-def test_undo_while_a_change_is_on_its_way_takes_that_back(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:matmul_relu")
-    document = window.document
-    shown = document.recipe
-    window.commands.action("te").trigger()
-    window.commands.action("undo").trigger()
-    assert document.wanted == shown
-    assert not document.can_undo
-    window.commands.action("te").trigger()
-    window.commands.action("high-level").trigger()
-    wait_for_records(qtbot, window)
-    assert document.recipe == shown
-    assert not document.can_undo
-
-
 def test_a_verdict_goes_with_the_code_that_it_was_about(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:
@@ -251,19 +234,6 @@ def test_a_target_that_tvm_does_not_know_is_refused_when_it_is_chosen(
     chosen = window.commands.action("target-llvm")
     chosen.trigger()
     assert chosen.isChecked(), "what is chosen once more stays marked"
-
-
-def test_undo_brings_the_verdict_back(qtbot: QtBot, open_window: OpenWindow) -> None:
-    window = open_window("sample:matmul_relu")
-    run_and_wait(qtbot, window)
-    record = window.document.run_record
-    window.commands.action("te").trigger()
-    wait_for_records(qtbot, window)
-    assert window.document.run_record is None
-    window.commands.action("undo").trigger()
-    wait_for_records(qtbot, window)
-    assert window.document.run_record is record
-    assert window.tool_bar.verdict.isVisible()
 
 
 def test_missing_arguments_are_asked_for(

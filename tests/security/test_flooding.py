@@ -327,10 +327,11 @@ def test_answers_to_all_queries_have_bounds(query: type[Query[Any]]) -> None:
 def test_a_snapshot_that_is_too_large_is_a_problem(
     qtbot: QtBot, flooded_window: Callable[[str], MainWindow], flood: str
 ) -> None:
-    document = flooded_window(flood).document
+    window = flooded_window(flood)
+    document = window.document
     qtbot.waitUntil(lambda: bool(document.problems), timeout=PATIENCE)
     assert "larger than the window can show" in document.problems[0].what
-    assert flooded_window(flood).features.processes.engine.state == "ready"
+    assert window.features.processes.engine.state == "ready"
 
 
 @pytest.mark.parametrize("flood", flooding_child.SNAPSHOTS)
