@@ -55,9 +55,9 @@ class Inputs(QObject):
         self._settling.setInterval(SETTLE_MS)
         self._settling.timeout.connect(self._run)
         self._source: Source | None = None
-        document.on(("recipe", "snapshot", "pending"), self._note_source)
+        document.on(("recipe", "pending"), self._note_source)
         # Later: a change made in the middle of another one would be mixed up with it.
-        document.on(("recipe", "snapshot", "pending"), self._go_on_soon)
+        document.on(("recipe", "pending"), self._go_on_soon)
         document.on(("problems",), self._note_problem)
 
     @property

@@ -36,7 +36,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
     document, features, tr = window.document, window.features, window.tr
     file, edit, view = tr("&File"), tr("&Edit"), tr("&View")
     lowering, run = tr("&Lowering"), tr("&Run")
-    nodes = NodeCommands(window)
+    nodes = NodeCommands(document)
 
     def is_wanted(field: str, value: str) -> bool:
         return document.wanted is not None and getattr(document.wanted, field) == value
@@ -45,7 +45,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         return window.settings.scheme() == scheme
 
     def change(**fields: object) -> Callable[[], None]:
-        return partial(window.change, **fields)
+        return partial(document.change_fields, **fields)
 
     def has_rule_to_write() -> bool:
         node = window.extensions.selected()
@@ -207,7 +207,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
                 ("export", tr("Trace with torch.&export")),
             )
         ),
-        *importing(window),
+        *importing(document),
         *loading_parameters(window),
         *binding(window),
         Command(
@@ -242,13 +242,13 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "Shift+F5",
             enabled=lambda: bool(document.activity.text) or document.running,
         ),
-        *fault_commands(window),
+        *fault_commands(document, features.faults),
         *limiting(window),
-        clearing(window),
+        clearing(document, window),
         Command("restart", run, tr("Restart &engine and worker"), features.restart),
         *finding_differences(window),
-        *run_step_commands(window),
-        *timing_commands(window),
+        *run_step_commands(document, features.stepping, features.run_steps),
+        *timing_commands(document, features.runs, window),
         *window.targets.commands(),
         *window.pane_commands.commands(),
         *helping(window),

@@ -145,7 +145,7 @@ class Panes(QMainWindow):
         features.document.on(("snapshot",), self._show_problems)
         features.document.on(("run", "running"), self._show_result)
         features.pins.wanted.connect(self.show_difference)
-        features.document.on(("recipe", "snapshot", "pending"), self._show_busy)
+        features.document.on(("recipe", "pending"), self._show_busy)
         # Problems from before the panes existed are shown as well.
         self._show_problems()
 

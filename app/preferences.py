@@ -125,4 +125,4 @@ def _limit_caches(window: MainWindow, limit: int) -> str:
     except OSError as error:
         return window.tr("The caches cannot be limited: {0}").format(error)
     said = window.tr("The caches may have {0}").format(bytes_text(limit))
-    return f"{said}. {cleared_text(window, cleared)}" if cleared.freed else said
+    return f"{said}. {cleared_text(window.tr, cleared)}" if cleared.freed else said

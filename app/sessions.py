@@ -107,7 +107,7 @@ class Sessions(QObject):
         self._retry.setSingleShot(True)
         self._retry.timeout.connect(self._save)
         document.on(("snapshot",), self._follow)
-        document.on(("recipe", "snapshot", "pending"), self._follow_wish)
+        document.on(("recipe", "pending"), self._follow_wish)
         document.on(("selection", "snapshot"), self.note)
         trusting.declined.connect(self._forget_coming)
 

@@ -328,14 +328,6 @@ class MainWindow(QMainWindow):
         if path:
             self.open_source(path)
 
-    def change(self, **fields: object) -> None:
-        """Change fields of the recipe, as one undo step."""
-        import msgspec
-
-        recipe = self.document.wanted
-        if recipe is not None:
-            self.document.change(msgspec.structs.replace(recipe, **fields))
-
     def set_scheme(self, scheme: str) -> None:
         """Set the colour scheme: the system's, light or dark."""
         theme.set_scheme(scheme)

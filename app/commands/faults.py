@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from lowerscope.app.actions import Command
 
 if TYPE_CHECKING:
-    from lowerscope.app.window import MainWindow
+    from lowerscope.app.document.document import Document
+    from lowerscope.app.runs.faults import Faults
 
 
-def fault_commands(window: MainWindow) -> tuple[Command, ...]:
+def fault_commands(document: Document, faults: Faults) -> tuple[Command, ...]:
     """Return the commands, for the menu Run."""
-    tr, document = window.tr, window.document
-    faults, menu = window.features.faults, tr("&Run")
+    tr, menu = faults.tr, faults.tr("&Run")
     return (
         Command(
             "go-back",

@@ -10,26 +10,20 @@ from PySide6.QtCore import QObject
 from lowerscope.app.actions import Command
 
 if TYPE_CHECKING:
-    from lowerscope.app.window import MainWindow
+    from lowerscope.app.document.document import Document
     from lowerscope.core.recipe import Strategy
 
 
 class NodeCommands(QObject):
-    """Commands on nodes.
+    """Commands on nodes."""
 
-    Parameters
-    ----------
-    window
-        The window.
-    """
-
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._document = window, window.document
+    def __init__(self, document: Document) -> None:
+        super().__init__(document)
+        self._document = document
 
     def walking(self) -> tuple[Command, ...]:
         """Return the commands that step through the nodes, for the menu Edit."""
-        tr = self._window.tr
+        tr = self.tr
         menu, go, document = tr("&Edit"), self._select, self._document
 
         return (
@@ -54,7 +48,7 @@ class NodeCommands(QObject):
 
     def lowering(self) -> tuple[Command, ...]:
         """Return the commands that lower the selection, for the menu Lowering."""
-        tr = self._window.tr
+        tr = self.tr
         menu, lower = tr("&Lowering"), self._lower
 
         def selected() -> bool:

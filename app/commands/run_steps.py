@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 from lowerscope.app.actions import Command
 
 if TYPE_CHECKING:
-    from lowerscope.app.window import MainWindow
+    from lowerscope.app.document.document import Document
+    from lowerscope.app.runs.steps import RunSteps
+    from lowerscope.app.stepping import Stepping
 
 
-def run_step_commands(window: MainWindow) -> tuple[Command, ...]:
+def run_step_commands(
+    document: Document, stepping: Stepping, steps: RunSteps
+) -> tuple[Command, ...]:
     """Return the commands, for the menu Run."""
-    tr, document = window.tr, window.document
-    steps, stepping, menu = window.features.run_steps, window.features.stepping, tr("&Run")
+    tr, menu = steps.tr, steps.tr("&Run")
 
     def has_calls() -> bool:
         return bool(steps.calls)

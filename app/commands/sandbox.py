@@ -44,7 +44,7 @@ class SandboxCommands(QObject):
         self.sandboxing.changed.connect(self._note_network)
         self.sandboxing.held.connect(self._ask_without)
         self.sandboxing.network_wanted.connect(self._ask)
-        self._document.on(("recipe", "snapshot", "pending"), self._look_at_recipe)
+        self._document.on(("recipe", "pending"), self._look_at_recipe)
         window.features.changes.opening.connect(self._share_folder_of)
         self._document.on(("snapshot",), self._share_folder)
 

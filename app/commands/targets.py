@@ -25,7 +25,8 @@ class TargetCommands:
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands, for the menu."""
-        tr, change, document = self._window.tr, self._window.change, self._document
+        tr, document = self._window.tr, self._document
+        change = document.change_fields
         menu = tr("&Run")
 
         def compiled_for(target: str) -> bool:

@@ -10,13 +10,15 @@ from lowerscope.app.views.measuring_dialog import edit_measuring
 from lowerscope.app.views.tolerances_dialog import edit_tolerances
 
 if TYPE_CHECKING:
-    from lowerscope.app.window import MainWindow
+    from PySide6.QtWidgets import QWidget
+
+    from lowerscope.app.document.document import Document
+    from lowerscope.app.runs.running import Runs
 
 
-def timing_commands(window: MainWindow) -> tuple[Command, ...]:
+def timing_commands(document: Document, runs: Runs, parent: QWidget) -> tuple[Command, ...]:
     """Return the commands, for the menu Run."""
-    tr, document = window.tr, window.document
-    menu = tr("&Run")
+    tr, menu = runs.tr, runs.tr("&Run")
 
     def idle() -> bool:
         return document.wanted is not None and not document.running
@@ -30,7 +32,7 @@ def timing_commands(window: MainWindow) -> tuple[Command, ...]:
             "measure-again",
             menu,
             tr("Measure again"),
-            window.features.runs.measure_again,
+            runs.measure_again,
             "Shift+F6",
             enabled=lambda: document.run_record is not None and not document.running,
             separated=True,
@@ -39,14 +41,14 @@ def timing_commands(window: MainWindow) -> tuple[Command, ...]:
             "measuring",
             menu,
             tr("&Threads and repeats…"),
-            partial(edit_measuring, document, window.features.runs, window),
+            partial(edit_measuring, document, runs, parent),
             enabled=idle,
         ),
         Command(
             "torch-compile",
             menu,
             tr("Time torch.compile as &well"),
-            window.features.runs.toggle_torch_compile,
+            runs.toggle_torch_compile,
             enabled=idle,
             checked=times_compile,
         ),
@@ -54,7 +56,7 @@ def timing_commands(window: MainWindow) -> tuple[Command, ...]:
             "tolerances",
             menu,
             tr("T&olerances…"),
-            partial(edit_tolerances, document, window),
+            partial(edit_tolerances, document, parent),
             enabled=lambda: document.wanted is not None,
         ),
     )

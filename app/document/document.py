@@ -13,6 +13,7 @@ from types import MethodType
 from typing import Any
 from weakref import WeakMethod
 
+import msgspec
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
 from lowerscope.app.activity import Activities, Activity, Of
@@ -266,6 +267,11 @@ class Document(QObject):
             self.withdraw()
         elif recipe != self.wanted:
             self._go(recipe, history_after(state.recipe, state.history, state.pending))
+
+    def change_fields(self, **values: Any) -> None:
+        """Request other values of fields of the recipe, as one undo step."""
+        if self.wanted is not None:
+            self.change(msgspec.structs.replace(self.wanted, **values))
 
     def amend(self, recipe: Recipe) -> None:
         """Request a recipe in place of the wanted one, without an undo step of its own."""

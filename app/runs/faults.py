@@ -46,7 +46,7 @@ class Faults(QObject):
         self._slot = Slot(queries)
         document.on(("run", "running"), self._note_run)
         document.on(("snapshot",), self.forget)
-        document.on(("recipe", "snapshot", "pending"), self.changed)
+        document.on(("recipe", "pending"), self.changed)
         worker.crashed.connect(self._note_ending)
 
     @property

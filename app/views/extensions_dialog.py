@@ -96,7 +96,7 @@ class ExtensionsDialog(Dialog):
         self.resize(720, 300)
         self.list.itemChanged.connect(self._switch)
         self.list.currentItemChanged.connect(self._enable)
-        document.on(("recipe", "snapshot", "pending"), self._show_recipe)
+        document.on(("recipe", "pending"), self._show_recipe)
         document.on(("snapshot",), self._show_recipe)
         self._show_recipe()
         offer_help(self, "add-operator-rule")

@@ -64,7 +64,7 @@ class FxView(Pane):
         self.table.row_clicked.connect(self._select)
         self.page_changed.connect(self._show_page)
         document.on(("snapshot",), self._show_snapshot)
-        document.on(("recipe", "snapshot", "pending"), self._show_wanted)
+        document.on(("recipe", "pending"), self._show_wanted)
         document.on(("selection", "snapshot"), self._show_selection)
         self._show_snapshot()
 

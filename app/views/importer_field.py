@@ -34,7 +34,7 @@ class ImporterField(Field):
         self.setToolTip(
             self.tr("TVM's own importer translates the graph, not Lowerscope's rules: as it is")
         )
-        document.on(("recipe", "snapshot", "pending"), self._show_recipe)
+        document.on(("recipe", "pending"), self._show_recipe)
         self._show_recipe()
 
     def _show_recipe(self) -> None:

@@ -33,7 +33,7 @@ class LibraryPage(QWidget):
         column.addWidget(self.table)
         self.table.row_clicked.connect(self._select)
         document.on(("snapshot",), self._show_snapshot)
-        document.on(("recipe", "snapshot", "pending"), self._show_wanted)
+        document.on(("recipe", "pending"), self._show_wanted)
         document.on(("selection", "snapshot"), self._show_selection)
         self._show_snapshot()
 

@@ -92,7 +92,7 @@ class PipelineView(Pane):
         self.list.folded.connect(self._fold, queued)
         self.list.menu_wanted.connect(self._open_menu)
         self.list.currentItemChanged.connect(self._note_selected)
-        document.on(("recipe", "snapshot", "pending"), self._show_rows)
+        document.on(("recipe", "pending"), self._show_rows)
         build.changed.connect(self._show_rows)
         pins.changed.connect(self._show_rows)
         self._stepping.list_changed.connect(self._show_rows)

@@ -81,7 +81,7 @@ class RelaxView(Pane):
         self.set_current("script")
         self.page_changed.connect(self._show_selection)
         document.on(("snapshot",), self._show_snapshot)
-        document.on(("recipe", "snapshot", "pending"), self._show_wanted)
+        document.on(("recipe", "pending"), self._show_wanted)
         document.on(("selection", "snapshot"), self._show_context)
         stepping.moment_changed.connect(self._show_moment)
         run_steps.call_changed.connect(self._show_call)

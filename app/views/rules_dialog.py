@@ -87,7 +87,7 @@ class RulesDialog(Dialog):
         self.table.row_activated.connect(self._open)
         self._rules.changed.connect(self._show)
         document.on(("snapshot",), self._follow)
-        document.on(("recipe", "snapshot", "pending"), self._show_model)
+        document.on(("recipe", "pending"), self._show_model)
         document.on(("run", "running"), self._show_model)
         self._show()
         offer_help(self, "schedule-rules")

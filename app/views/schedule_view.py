@@ -117,7 +117,7 @@ class ScheduleView(Pane):
         self._scheduling.changed.connect(self._show)
         self._scheduling.busy_changed.connect(self._show_busy)
         self._scheduling.trying.draft_changed.connect(self._show_draft)
-        document.on(("recipe", "snapshot", "pending"), self._show)
+        document.on(("recipe", "pending"), self._show)
         document.on(("run", "running"), self._show)
         variants.left_over.changed.connect(self._show_left_over)
         self._show()

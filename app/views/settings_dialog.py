@@ -214,7 +214,7 @@ class SettingsDialog(Dialog):
     # Slots
 
     def _ask_to_clear(self) -> None:
-        ask_to_clear(self._window, self).cleared.connect(self._show_cached)
+        ask_to_clear(self._window.document, self).cleared.connect(self._show_cached)
 
     def _show_cached(self) -> None:
         size = cache_size()

@@ -52,7 +52,7 @@ class SourcePage(QWidget):
         column.addWidget(self.files)
         column.addWidget(self.text, 1)
         document.on(("snapshot",), self._show_snapshot)
-        document.on(("recipe", "snapshot", "pending"), self._show_wanted)
+        document.on(("recipe", "pending"), self._show_wanted)
         document.on(("selection", "snapshot"), self._show_selection)
         self._show_snapshot()
 

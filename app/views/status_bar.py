@@ -93,7 +93,7 @@ class StatusBar(QStatusBar):
         self._fix_size(self.worker, self.tr("worker"))
         children.changed.connect(self._show_children)
         sandboxing.changed.connect(self._show_sandbox)
-        document.on(("recipe", "snapshot", "pending"), self._show_remote)
+        document.on(("recipe", "pending"), self._show_remote)
         document.on(("snapshot",), self._show_remote)
         document.on(("activities",), self._note_activity)
         document.on(("selection", "snapshot"), self._show_selection)

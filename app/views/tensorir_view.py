@@ -163,7 +163,7 @@ class TensorIRView(Pane):
         self._move_strip("script")
         self.page_changed.connect(self._move_strip)
         document.on(("snapshot",), self._show_snapshot)
-        document.on(("recipe", "snapshot", "pending"), self._show_wanted)
+        document.on(("recipe", "pending"), self._show_wanted)
         document.on(("selection", "snapshot"), self._show_selection)
         stepping.moment_changed.connect(self._show_moment)
         self._show_snapshot()

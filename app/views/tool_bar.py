@@ -104,7 +104,7 @@ class ToolBar(QWidget):
         row.addStretch(1)
         for outcome in (self.verdict, self.times, self.run):
             row.addWidget(outcome)
-        document.on(("recipe", "snapshot", "pending"), self._show_recipe)
+        document.on(("recipe", "pending"), self._show_recipe)
         document.on(("snapshot",), self._show_recipe)
         document.on(("run", "running"), self._show_run)
         faults.changed.connect(self._show_run)

@@ -116,7 +116,7 @@ class TunePage(QWidget):
         self.table.row_clicked.connect(self._choose)
         self.table.row_activated.connect(self.workbench_wanted)
         self._tuning.changed.connect(self._show_if_seen)
-        document.on(("recipe", "snapshot", "pending"), self._show_if_seen)
+        document.on(("recipe", "pending"), self._show_if_seen)
         self._show()
 
     def _lay_out(self) -> None:

@@ -102,7 +102,7 @@ class VariantsPage(QWidget):
         self.functions.text_wanted.connect(self._want_text)
         self._variants.changed.connect(self._show_if_seen)
         document.on(("run", "running"), self._show_if_seen)
-        document.on(("recipe", "snapshot", "pending"), self._show_if_seen)
+        document.on(("recipe", "pending"), self._show_if_seen)
         self._show()
 
     def _lay_out(self) -> None:

@@ -43,7 +43,7 @@ class LeftOver(QObject):
         self._add_variant = add_variant
         self.all: tuple[Schedule, ...] = ()
         document.on(("snapshot",), self._follow)
-        document.on(("recipe", "snapshot", "pending"), self._follow)
+        document.on(("recipe", "pending"), self._follow)
 
     def _follow(self) -> None:
         recipe, snapshot = self._document.recipe, self._document.snapshot

@@ -95,7 +95,7 @@ class Scheduling(QObject):
         self._slow.setInterval(SLOW_MS)
         self._slow.timeout.connect(self._note_slow)
         document.changed.connect(self._renew)
-        document.on(("recipe", "snapshot", "pending"), self._follow)
+        document.on(("recipe", "pending"), self._follow)
         recovering.replayed.connect(self._ask_again)
         self._stepping.list_changed.connect(self._follow)
         self._stepping.schedule_moved.connect(self._follow_step)

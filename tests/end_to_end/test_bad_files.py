@@ -45,7 +45,7 @@ class Opening:
         elif suffix == ".pkl":
             recipe = window.document.wanted
             assert recipe is not None
-            window.change(source=Source(spec=recipe.source.spec, params=str(path)))
+            window.document.change_fields(source=Source(spec=recipe.source.spec, params=str(path)))
         else:
             window.open_source(str(path))
         self._answer_no()

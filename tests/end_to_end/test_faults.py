@@ -43,7 +43,7 @@ def worked(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
 
 def run_faulty(qtbot: QtBot, window: MainWindow, folder: Path, body: str) -> None:
     """Let a function of a library stand in for ReLU, and run."""
-    window.change(extensions=faulty_relu(folder, body))
+    window.document.change_fields(extensions=faulty_relu(folder, body))
     wait_for_records(qtbot, window)
     window.commands.action("run").trigger()
 
@@ -104,7 +104,7 @@ def test_an_inconclusive_run_is_nothing_to_go_back_to(
     run_and_wait(qtbot, window)
     assert window.tool_bar.verdict.role() == "right"
     worked = window.document.recipe
-    window.change(inputs=(InputSpec(name="x", shape=(2, 4), dtype="float32"),))
+    window.document.change_fields(inputs=(InputSpec(name="x", shape=(2, 4), dtype="float32"),))
     wait_for_records(qtbot, window)
     run_and_wait(qtbot, window)
     assert window.tool_bar.verdict.role() == "unsure"

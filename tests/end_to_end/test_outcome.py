@@ -39,7 +39,7 @@ def test_a_problem_takes_the_colours_of_another_scheme(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp")
-    window.change(target="nonsense")
+    window.document.change_fields(target="nonsense")
     qtbot.waitUntil(lambda: bool(window.document.problems), timeout=PATIENCE)
 
     def headline() -> str:

@@ -133,7 +133,7 @@ def test_the_values_of_another_run_are_those_of_the_last(
     window = opened(qtbot, open_window, SPEC)
     document, page = window.document, window.panes.details.call
     step_to(qtbot, window, 3)
-    window.change(lowering="high-level")
+    window.document.change_fields(lowering="high-level")
     wait_for_records(qtbot, window)
     assert not page.table.rows()
     run_and_wait(qtbot, window)

@@ -227,7 +227,7 @@ def test_a_target_that_tvm_does_not_know_is_refused_when_it_is_chosen(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:matmul_relu")
-    window.change(target="gpu9000")
+    window.document.change_fields(target="gpu9000")
     assert "gpu9000" in wait_for_problem(qtbot, window)
     assert window.document.recipe is not None
     assert window.document.recipe.target == "llvm"

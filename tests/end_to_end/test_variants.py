@@ -147,7 +147,7 @@ def test_a_row_is_renamed_and_deleted_and_goes_with_its_source(
     page = window.panes.variants
     assert page.table.empty.accessibleName() == "No run yet"
     run_and_wait(qtbot, window)
-    window.change(lowering="te")
+    window.document.change_fields(lowering="te")
     wait_for_records(qtbot, window)
     run_and_wait(qtbot, window)
     window.panes.show_page("variants")
@@ -186,7 +186,7 @@ def test_what_differs_is_marked_and_never_the_best_and_a_row_of_runs_can_be_stop
     )
     document, page = window.document, window.panes.variants
     run_and_wait(qtbot, window)
-    window.change(extensions=())
+    window.document.change_fields(extensions=())
     wait_for_records(qtbot, window)
     run_and_wait(qtbot, window)
     window.panes.show_page("variants")

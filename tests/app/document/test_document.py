@@ -227,6 +227,14 @@ def test_a_failure_of_what_is_shown_ends_when_it_is_derived_again(document: Docu
     assert document.problems == (WRONG,)
 
 
+def test_fields_of_the_wanted_recipe_are_changed_as_one_step(document: Document) -> None:
+    document.change_fields(lowering="te")
+    document.change_fields(params_as_inputs=True)
+    assert document.wanted == BOUND
+    settle(document)
+    assert document.before == FIRST
+
+
 def test_nodes_are_lowered_as_one_step(document: Document) -> None:
     document.lower_nodes(["fx:dense", "fx:relu", "tir:dense"], "te")
     assert document.wanted is not None
