@@ -18,17 +18,23 @@ from lowerscope.core.model.queries import (
     AgreementQuery,
     BuildStepsQuery,
     GuardQuery,
+    MeasureQuery,
+    MovesQuery,
     Query,
     RunQuery,
     ScheduleQuery,
     SnapshotQuery,
 )
-from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.recipe import Drawing, Recipe, Source
 from lowerscope.core.records.agreement import AgreementRecord
 from lowerscope.core.records.fault import GuardedRun
+from lowerscope.core.records.model import InputRecord, Picture
 from lowerscope.core.records.run import CallRun, RunRecord
+from lowerscope.core.records.schedule import ScheduleRecord, ScheduleStep
+from lowerscope.core.records.snapshot import Snapshot, TextRecord
 from lowerscope.core.records.steps import Moment, PassRecord
 from lowerscope.core.running.running_call import RunningCall
+from lowerscope.core.schedules import Primitive
 from tests.app.plain_values import Client, Sent, snapshot
 
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"))
@@ -391,3 +397,140 @@ def test_a_function_is_scheduled_while_its_timeline_is_shown(bench: Bench) -> No
     bench.document.reload()
     bench.derive(key="2")
     assert bench.count(ScheduleQuery) == 2
+
+
+def scheduled(count: int) -> ScheduleRecord:
+    """Return the record of a function after some steps."""
+    return ScheduleRecord(
+        function="dense",
+        structure="s",
+        index=count,
+        script=TextRecord(text=f"after {count}", language="python"),
+        steps=tuple(
+            ScheduleStep(id=f"s{each}", title="unroll", code="") for each in range(1, count + 1)
+        ),
+    )
+
+
+def test_a_primitive_is_one_step_of_undo_whose_record_is_cached(bench: Bench) -> None:
+    bench.open(RECIPE)
+    scheduling, stepping = bench.features.scheduling, bench.features.stepping
+    scheduling.look("dense")
+    stepping.set_clock("schedule")
+    bench.sent(ScheduleQuery).answer(scheduled(0))
+    assert scheduling.record == scheduled(0)
+    assert bench.sent(MovesQuery).query == MovesQuery(RECIPE, "dense", None, ())
+    scheduling.editing.apply(Primitive(id="", name="unroll"))
+    # The model is the same: there is nothing else to derive.
+    assert bench.document.pending is None
+    assert len(scheduling.primitives) == 1
+    bench.sent(ScheduleQuery).answer(scheduled(1))
+    assert [each.title for each in stepping.lines("schedule")] == ["unroll"]
+    asked = bench.count(ScheduleQuery)
+    bench.document.undo()
+    assert (scheduling.record, bench.document.recipe) == (scheduled(0), RECIPE)
+    bench.document.redo()
+    assert scheduling.record == scheduled(1)
+    assert bench.count(ScheduleQuery) == asked
+
+
+def test_a_query_of_the_schedule_is_repeated_once_after_a_crash(bench: Bench) -> None:
+    bench.open(RECIPE)
+    scheduling = bench.features.scheduling
+    scheduling.look("dense")
+    bench.features.stepping.set_clock("schedule")
+    for _ in range(2):
+        lost = bench.sent(ScheduleQuery)
+        crash(bench, bench.engine)
+        lost.refuse(CRASHED)
+    assert scheduling.problem is not None
+    # What is shown is replayed in the next engine; then it is asked once more.
+    bench.derive()
+    bench.sent(ScheduleQuery).answer(scheduled(0))
+    assert scheduling.problem is None
+
+
+def test_the_function_is_measured_unless_a_run_has_the_worker(bench: Bench, qtbot: QtBot) -> None:
+    bench.open(RECIPE)
+    bench.features.scheduling.look("dense")
+    bench.features.stepping.set_clock("schedule")
+    bench.sent(ScheduleQuery).answer(scheduled(0))
+    measurements = bench.features.measurements
+    measurements.measure()
+    measuring = bench.sent(MeasureQuery)
+    bench.features.runs.run()
+    assert measuring.fate == "cancelled"
+    measuring.refuse(CANCELLED)
+    measurements.measure()
+    assert bench.count(MeasureQuery) == 1
+    bench.sent(RunQuery).answer(RECORD)
+    qtbot.waitUntil(lambda: bench.count(MeasureQuery) == 2)
+
+
+# Inputs
+
+
+def drawable() -> Snapshot:
+    """Return records of a model whose input can be drawn."""
+    picture = Picture(width=1, height=2, channels=1, pixels=bytes(2))
+    drawn = InputRecord(name="x", shape=(1, 2), dtype="float32", origin="", picture=picture)
+    records = snapshot("dense")
+    model = msgspec.structs.replace(records.model, inputs=(drawn,))
+    return msgspec.structs.replace(records, model=model, key="1")
+
+
+def test_strokes_become_changes_one_by_one_and_run_once(bench: Bench, qtbot: QtBot) -> None:
+    records = drawable()
+    bench.document.open(RECIPE)
+    bench.sent(SnapshotQuery).answer(records)
+    inputs = bench.features.inputs
+    for pixels in (b"ab", b"cd"):
+        inputs.draw(pixels)
+    for pixels in (b"ab", b"cd"):
+        assert inputs.waits
+        wanted = bench.document.wanted
+        assert wanted is not None
+        assert wanted.inputs[0].drawing == Drawing(width=1, height=2, pixels=pixels)
+        before = bench.count(SnapshotQuery)
+        bench.sent(SnapshotQuery).answer(records)
+        if pixels == b"ab":
+            qtbot.waitUntil(lambda before=before: bench.count(SnapshotQuery) > before)  # type: ignore[misc]
+    assert not inputs.waits
+    qtbot.waitUntil(lambda: bench.count(RunQuery) == 1)
+    query = bench.sent(RunQuery).query
+    assert isinstance(query, RunQuery)
+    assert query.quick
+    bench.document.undo()
+    assert bench.document.wanted is not None
+    assert bench.document.wanted.inputs[0].drawing == Drawing(width=1, height=2, pixels=b"ab")
+
+
+def test_another_source_discards_strokes(bench: Bench) -> None:
+    bench.document.open(RECIPE)
+    bench.sent(SnapshotQuery).answer(drawable())
+    inputs = bench.features.inputs
+    for pixels in (b"ab", b"cd"):
+        inputs.draw(pixels)
+    assert inputs.waits
+    bench.open(OTHER)
+    assert not inputs.waits
+    assert bench.document.recipe == OTHER
+
+
+# Variants
+
+
+def test_a_batch_runs_each_recipe_and_keeps_its_outcome(bench: Bench) -> None:
+    bench.open(RECIPE)
+    variants = bench.features.runs.variants
+    variants.run((RECIPE, TE))
+    assert bench.document.running
+    bench.sent(RunQuery).answer(RECORD)
+    assert bench.document.run_record == RECORD
+    bench.sent(RunQuery).refuse(WRONG)
+    assert [each.problem for each in variants.kept] == [None, WRONG]
+    assert not bench.document.running
+    variants.go_back(variants.kept[1].id)
+    assert bench.document.wanted == TE
+    bench.open(OTHER)
+    assert variants.kept == ()
