@@ -31,7 +31,6 @@ from lowerscope.core.user_paths import user_path
 if TYPE_CHECKING:
     from lowerscope.app.document.document import Document
     from lowerscope.app.document.queries import Queries
-    from lowerscope.app.engine_client import EngineClient
 
 LEVELS: dict[str, tuple[tuple[str, ...] | None, tuple[float, float]]] = {
     "fit": (None, FITS),
@@ -88,13 +87,12 @@ class Exporting(QObject):
         self,
         document: Document,
         queries: Queries,
-        worker: EngineClient,
         layout: Callable[[], Layout],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._document = document
-        self._worker = worker
+        self._queries = queries
         self._layout = layout
         self._slot = Slot(queries)
         self._order: Order | None = None
@@ -129,7 +127,7 @@ class Exporting(QObject):
                 self._next_graph()
             return
         folder = order.folder
-        if self._worker.hands_over:
+        if self._queries.client("worker").hands_over:
             try:
                 takes = announced(
                     written, texts, [user_path(each.path) for each in recipe.extensions]

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from lowerscope.app.children.handing_over import ask_for_file
 from lowerscope.app.document.document import Document
-from lowerscope.app.engine_client import EngineClient
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.trusting import Trusting
 from lowerscope.app.views.descriptions import find_node, line_text
 from lowerscope.app.views.extensions_dialog import ExtensionsDialog
@@ -43,11 +43,11 @@ class Extensions(QObject):
     """Commands about rule and library files."""
 
     def __init__(
-        self, document: Document, engine: EngineClient, trusting: Trusting, window: QWidget
+        self, document: Document, queries: Queries, trusting: Trusting, window: QWidget
     ) -> None:
         super().__init__(window)
         self._document = document
-        self._engine = engine
+        self._queries = queries
         self._trusting = trusting
         self._window = window
         self._folder = ""
@@ -130,7 +130,8 @@ class Extensions(QObject):
             document = self._document
             assert document.recipe is not None
             query = WriteRuleQuery(document.recipe, node.id, path)
-            ask_for_file(self._engine, query, taken, document.report)
+            client = self._queries.client(query.child)
+            ask_for_file(client, query, taken, document.report)
 
     def open_rule(self) -> None:
         """Open the file of the rule that lowered the last selected node."""

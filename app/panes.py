@@ -86,7 +86,6 @@ class Panes(QMainWindow):
         self.details = DetailsView(
             features.document,
             features.queries,
-            features.processes.engine,
             features.stepping,
             features.run_steps,
         )
@@ -154,7 +153,6 @@ class Panes(QMainWindow):
         self.compare = ComparePage(
             features.document,
             features.queries,
-            features.processes.worker,
             features.stepping,
             self.outcome.set_busy,
         )
@@ -163,9 +161,7 @@ class Panes(QMainWindow):
         self.variants = VariantsPage(
             features.document, features.queries, features.runs, self.outcome.set_busy
         )
-        self.inputs = InputsPage(
-            features.document, features.queries, features.processes.engine, features.inputs
-        )
+        self.inputs = InputsPage(features.document, features.queries, features.inputs)
         self.translation = TranslationPage(
             features.document, features.queries, self.outcome.set_busy
         )

@@ -15,7 +15,6 @@ from lowerscope.core.records.target import TargetRecord
 
 if TYPE_CHECKING:
     from lowerscope.app.document.queries import Queries
-    from lowerscope.app.engine_client import EngineClient
 
 
 class Targets(QObject):
@@ -40,10 +39,9 @@ class Targets(QObject):
 
     changed = Signal()
 
-    def __init__(self, queries: Queries, worker: EngineClient, parent: QObject) -> None:
+    def __init__(self, queries: Queries, parent: QObject) -> None:
         super().__init__(parent)
         self._queries = queries
-        self._worker = worker
         self._text = ""
         self._slot = Slot(queries)
         self.catalogue: tuple[TargetRecord, ...] = ()
@@ -82,7 +80,7 @@ class Targets(QObject):
 
     def attempt(self, remote: Remote) -> None:
         """Query a remote machine, as soon as the worker may reach it."""
-        sandbox = self._worker.sandbox
+        sandbox = self._queries.client("worker").sandbox
         if sandbox is None:
             self._attempt(remote)
         else:

@@ -193,9 +193,7 @@ class MainWindow(QMainWindow):
         self.source_watch = SourceWatch(self.document, self.features.runs, self.settings)
         self.source_watch.saved.connect(self.trusting.take_saved)
         self.dropping = Dropping(self)
-        self.extensions = Extensions(
-            self.document, self.features.processes.engine, self.trusting, self
-        )
+        self.extensions = Extensions(self.document, self.features.queries, self.trusting, self)
         self.pipeline = PipelineEditing(self.document, self.features.stepping, self.trusting, self)
         self.schedules = ScheduleCommands(self)
         self.tune = TuneCommands(self)

@@ -44,7 +44,6 @@ class ExportCommands(QObject):
         self._exporting = Exporting(
             window.document,
             window.features.queries,
-            window.features.processes.worker,
             self._layout,
             self,
         )
@@ -124,7 +123,6 @@ class ExportCommands(QObject):
         self.dialog = choose_exports(
             window.document,
             window.features.queries,
-            window.features.processes.worker,
             self._folder(),
             self._layout,
             window,

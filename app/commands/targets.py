@@ -21,7 +21,7 @@ class TargetCommands:
     def __init__(self, window: MainWindow) -> None:
         self._window = window
         self._document = window.document
-        self.targets = Targets(window.features.queries, window.features.processes.worker, window)
+        self.targets = Targets(window.features.queries, window)
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands, for the menu."""

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.compare_menu import open_menu
 from lowerscope.app.views.compare_table import CompareTable
@@ -52,7 +51,6 @@ class ComparePage(QWidget):
         self,
         document: Document,
         queries: Queries,
-        worker: EngineClient,
         stepping: Stepping,
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
@@ -61,7 +59,7 @@ class ComparePage(QWidget):
         self.document = document
         self.stepping = stepping
         self.nodes = CompareTable(document)
-        self.tensor = TensorPage(document, queries, worker, set_busy)
+        self.tensor = TensorPage(document, queries, set_busy)
         self.first_difference = FirstDifferenceLine(document)
         self.parts = SegmentedSwitch(
             self.tr("Part of the comparison"),

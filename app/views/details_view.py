@@ -7,7 +7,6 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.runs.steps import RunSteps
 from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.descriptions import facts_of, find_node, tensor_of
@@ -34,7 +33,6 @@ class DetailsView(Pane):
         self,
         document: Document,
         queries: Queries,
-        engine: EngineClient,
         stepping: Stepping,
         run_steps: RunSteps,
         parent: QWidget | None = None,
@@ -52,7 +50,7 @@ class DetailsView(Pane):
             self.tr("Nothing selected"), self.tr("Click a node, a line or a function.")
         )
         self.table.row_activated.connect(self._activate)
-        self.values = ValuesPanel(document, queries, engine, self._add_facts, self.set_busy)
+        self.values = ValuesPanel(document, queries, self._add_facts, self.set_busy)
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)

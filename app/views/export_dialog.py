@@ -22,7 +22,6 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.exporting import Exporting, Order
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.banner import Banner
@@ -57,14 +56,13 @@ class ExportDialog(Dialog):
         self,
         document: Document,
         queries: Queries,
-        worker: EngineClient,
         folder: str,
         layout: Callable[[], Layout],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._document = document
-        self._exporting = Exporting(document, queries, worker, layout, self)
+        self._exporting = Exporting(document, queries, layout, self)
         self._order = Order(wanted=(), folder=folder)
         self.setWindowTitle(self.tr("Export"))
         self.boxes: dict[str, QCheckBox] = {}
@@ -309,7 +307,6 @@ class ExportDialog(Dialog):
 def choose_exports(
     document: Document,
     queries: Queries,
-    worker: EngineClient,
     folder: str,
     layout: Callable[[], Layout],
     parent: QWidget,
@@ -317,7 +314,7 @@ def choose_exports(
     """Open the dialog, if there is something to export."""
     if document.snapshot is None:
         return None
-    dialog = ExportDialog(document, queries, worker, folder, layout, parent)
+    dialog = ExportDialog(document, queries, folder, layout, parent)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
     return dialog

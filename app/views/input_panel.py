@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.inputs import Inputs
 from lowerscope.app.views.inputs_dialog import FILES
 from lowerscope.app.views.prediction_rows import show_prediction
@@ -54,7 +53,6 @@ class InputPanel(QWidget):
         self,
         document: Document,
         queries: Queries,
-        engine: EngineClient,
         inputs: Inputs,
         parent: QWidget | None = None,
     ) -> None:
@@ -65,7 +63,7 @@ class InputPanel(QWidget):
         self.pad = DrawingPad(self.tr("Drawing"))
         self.picture = PictureView(self.tr("Input picture"))
         self.facts = FactLines()
-        self.values = ValuesPanel(document, queries, engine, self._show_facts, self._set_busy)
+        self.values = ValuesPanel(document, queries, self._show_facts, self._set_busy)
         self.values.save.hide()
         self.bars = Bars(self.tr("The best classes of both sides"), whole=1.0)
         self.tool = SegmentedSwitch(

@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.inputs import Inputs
 from lowerscope.app.views.input_panel import InputPanel
 from lowerscope.app.views.set_panel import SetPanel
@@ -41,7 +40,6 @@ class InputsPage(QWidget):
         self,
         document: Document,
         queries: Queries,
-        engine: EngineClient,
         inputs: Inputs,
         parent: QWidget | None = None,
     ) -> None:
@@ -66,7 +64,7 @@ class InputsPage(QWidget):
         self.error = Label()
         self.error.setProperty("role", "wrong")
         self.error.setWordWrap(True)
-        self.one = InputPanel(document, queries, engine, inputs)
+        self.one = InputPanel(document, queries, inputs)
         self.sets = SetPanel(inputs)
         self._stack = QStackedWidget()
         # In a narrow pane its parts are stacked.

@@ -22,7 +22,6 @@ from PySide6.QtWidgets import (
 from lowerscope.app.children.handing_over import ask_for_file
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.views.tensor_matrix import TensorMatrix
 from lowerscope.app.views.tensor_sides import SIDES
 from lowerscope.app.views.tensor_words import about_text, fact_rows, places_of
@@ -64,13 +63,12 @@ class TensorPage(QWidget):
         self,
         document: Document,
         queries: Queries,
-        worker: EngineClient,
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._document = document
-        self._worker = worker
+        self._queries = queries
         self._entity = ""
         self._record: Comparison | None = None
         self._runs: dict[str, NodeRun] = {}
@@ -161,7 +159,8 @@ class TensorPage(QWidget):
         document = self._document
         assert document.recipe is not None
         query = SaveRunValuesQuery(document.recipe, place, file, side)
-        ask_for_file(self._worker, query, self._note_saved, document.report)
+        client = self._queries.client(query.child)
+        ask_for_file(client, query, self._note_saved, document.report)
 
     def _open_saving(self) -> None:
         menu = QMenu(self)

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPushButton, QWidget
 from lowerscope.app.children.handing_over import ask_for_file
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.widgets.charts.histogram import Histogram
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.queries import SaveValuesQuery, ValuesQuery
@@ -35,14 +34,13 @@ class ValuesPanel(QWidget):
         self,
         document: Document,
         queries: Queries,
-        engine: EngineClient,
         show_facts: Callable[[Facts], None],
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._document = document
-        self._engine = engine
+        self._queries = queries
         self._show_facts = show_facts
         self._entity = ""
         self.histogram = Histogram(self.tr("Histogram"))
@@ -76,7 +74,8 @@ class ValuesPanel(QWidget):
         document = self._document
         assert document.recipe is not None
         query = SaveValuesQuery(document.recipe, self._entity, file)
-        ask_for_file(self._engine, query, self._note_saved, document.report)
+        client = self._queries.client(query.child)
+        ask_for_file(client, query, self._note_saved, document.report)
 
     def _note_saved(self, path: str) -> None:
         self._document.notify(self.tr("Saved as {0}.").format(path), "info")

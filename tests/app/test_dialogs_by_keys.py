@@ -65,7 +65,6 @@ DIALOGS: dict[str, Make] = {
     "export": lambda window: ExportDialog(
         window.document,
         window.features.queries,
-        window.features.processes.worker,
         "",
         Layout,
         window,
