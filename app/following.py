@@ -5,22 +5,18 @@ from __future__ import annotations
 from PySide6.QtCore import QObject
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.stepping import Stepping
 
 
 class Following(QObject):
     """Selects the node of each translation step, so that all panes mark its results."""
 
-    def __init__(
-        self, document: Document, stepping: Stepping, parent: QObject | None = None
-    ) -> None:
+    def __init__(self, document: Document, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._document = document
-        self._stepping = stepping
-        stepping.moment_changed.connect(self._follow)
+        document.on(("moment",), self._follow)
 
     def _follow(self) -> None:
-        snapshot, moment = self._document.snapshot, self._stepping.moment
+        snapshot, moment = self._document.snapshot, self._document.moment
         if snapshot is None or moment is None or moment.clock != "translate":
             return
         if 0 < moment.index <= len(snapshot.translation):

@@ -60,7 +60,6 @@ class Panes(QMainWindow):
         self.fx = FxView(
             features.document,
             features.queries,
-            features.stepping,
             features.run_steps,
             features.colouring,
         )
@@ -165,7 +164,7 @@ class Panes(QMainWindow):
         self.translation = TranslationPage(
             features.document, features.queries, self.outcome.set_busy
         )
-        self.node_map = NodeMap(features.document, features.stepping)
+        self.node_map = NodeMap(features.document)
         self.difference = DifferenceView(
             features.document, features.queries, features.pins, self.outcome.set_busy
         )

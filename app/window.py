@@ -197,7 +197,7 @@ class MainWindow(QMainWindow):
         self.pipeline = PipelineEditing(self.document, self.features.stepping, self.trusting, self)
         self.schedules = ScheduleCommands(self)
         self.tune = TuneCommands(self)
-        Following(self.document, self.features.stepping, self)
+        Following(self.document, self)
         self.graphs = Graphs(self)
         self.code_commands = CodeCommands(self)
         self.pane_commands = PaneCommands(self)

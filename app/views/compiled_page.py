@@ -11,7 +11,6 @@ from lowerscope.app.build_steps import BuildSteps
 from lowerscope.app.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.snapshot import TextRecord, View
@@ -32,7 +31,6 @@ class CompiledPage(FetchedPage):
         self,
         document: Document,
         queries: Queries,
-        stepping: Stepping,
         colouring: Colouring,
         build: BuildSteps,
         view: View,
@@ -40,9 +38,7 @@ class CompiledPage(FetchedPage):
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(
-            document, queries, stepping, colouring, view, name, self._note_busy, parent
-        )
+        super().__init__(document, queries, colouring, view, name, self._note_busy, parent)
         self._build = build
         self._set_busy = set_busy
         empty = self.script.code.empty

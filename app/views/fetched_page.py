@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from lowerscope.app.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.script_page import ScriptPage
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.queries import TextQuery
@@ -36,7 +35,6 @@ class FetchedPage(QWidget):
         self,
         document: Document,
         queries: Queries,
-        stepping: Stepping,
         colouring: Colouring,
         view: View,
         name: str,
@@ -60,7 +58,7 @@ class FetchedPage(QWidget):
             set_busy,
             self._note_progress,
         )
-        self.script = ScriptPage(document, stepping, colouring, name)
+        self.script = ScriptPage(document, colouring, name)
         self.column = QVBoxLayout(self)
         self.column.setContentsMargins(0, 0, 0, 0)
         self.column.setSpacing(0)

@@ -9,7 +9,6 @@ from lowerscope.app.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.runs.steps import RunSteps
-from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.descriptions import RANDOM
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.graph_page import EXTENDING, GraphPage
@@ -29,7 +28,6 @@ class FxView(Pane):
         self,
         document: Document,
         queries: Queries,
-        stepping: Stepping,
         run_steps: RunSteps,
         colouring: Colouring,
         parent: QWidget | None = None,
@@ -56,10 +54,10 @@ class FxView(Pane):
         self.add_page("graph", self.tr("Graph"), self.graph)
         self.add_page("table", self.tr("Table"), self.table)
         self.code = FetchedPage(
-            document, queries, stepping, colouring, "code", self.tr("FX code"), self.set_busy
+            document, queries, colouring, "code", self.tr("FX code"), self.set_busy
         )
         self.add_page("code", self.tr("Code"), self.code)
-        self.source = SourcePage(document, queries, stepping, colouring, self.set_busy)
+        self.source = SourcePage(document, queries, colouring, self.set_busy)
         self.add_page("source", self.tr("Source"), self.source)
         self.table.row_clicked.connect(self._select)
         self.page_changed.connect(self._show_page)

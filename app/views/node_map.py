@@ -9,7 +9,6 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.plain_text import Label
@@ -34,12 +33,9 @@ class NodeMap(QWidget):
 
     node_wanted = Signal()
 
-    def __init__(
-        self, document: Document, stepping: Stepping, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._document = document
-        self._stepping = stepping
         self._filled: tuple[Row, ...] = ()
         self._later: tuple[Row, ...] = ()
         self._unmade = True
@@ -94,7 +90,7 @@ class NodeMap(QWidget):
         self.table.row_activated.connect(self._open)
         document.on(("snapshot",), self._show_snapshot)
         document.on(("selection", "snapshot"), self._show_selection)
-        stepping.moment_changed.connect(self._show_moment)
+        document.on(("moment",), self._show_moment)
         self._show_snapshot()
 
     def _show_snapshot(self) -> None:
@@ -143,12 +139,12 @@ class NodeMap(QWidget):
         return nodes if count else ""
 
     def _is_stepped(self) -> bool:
-        moment = self._stepping.moment
+        moment = self._document.moment
         return moment is not None and moment.clock == "translate"
 
     def _done(self) -> int:
         """Return the number of nodes translated at the current step."""
-        moment = self._stepping.moment
+        moment = self._document.moment
         if moment is None or moment.clock != "translate":
             return len(self._filled)
         return moment.index

@@ -52,11 +52,10 @@ class RelaxScript(QWidget):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self.plain = ScriptPage(document, stepping, colouring, self.tr("Relax script"))
+        self.plain = ScriptPage(document, colouring, self.tr("Relax script"))
         self.whole = FetchedPage(
             document,
             queries,
-            stepping,
             colouring,
             "metadata",
             self.tr("Relax script with metadata"),
@@ -65,7 +64,6 @@ class RelaxScript(QWidget):
         self.stepped = FetchedPage(
             document,
             queries,
-            stepping,
             colouring,
             "script",
             self.tr("Relax script at the step"),

@@ -48,7 +48,6 @@ class RelaxView(Pane):
         self.builder = FetchedPage(
             document,
             queries,
-            stepping,
             colouring,
             "builder",
             self.tr("Builder program"),
@@ -59,7 +58,6 @@ class RelaxView(Pane):
         self.numpy = FetchedPage(
             document,
             queries,
-            stepping,
             colouring,
             "numpy",
             self.tr("NumPy of main"),
@@ -70,7 +68,6 @@ class RelaxView(Pane):
         self.bytecode = CompiledPage(
             document,
             queries,
-            stepping,
             colouring,
             build,
             "bytecode",

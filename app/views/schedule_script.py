@@ -45,9 +45,7 @@ class ScheduleScript(QWidget):
         self.line = ElidedLabel()
         self.line.setContentsMargins(10, 4, 10, 4)
         self.line.setMinimumHeight(26)
-        self.script = ScriptPage(
-            document, stepping, colouring, self.tr("Scheduled TensorIR script")
-        )
+        self.script = ScriptPage(document, colouring, self.tr("Scheduled TensorIR script"))
         self.preview = DiffView(self.tr("Difference that the move would make"), changed_words)
         self.preview.set_unified(True)
         self.failed = CodeView(self.tr("Where the step failed"))

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from lowerscope.app.colouring import Colouring
 from lowerscope.app.document.document import Document
-from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.code.editor import NamedPlace
@@ -34,14 +33,12 @@ class ScriptPage(QWidget):
     def __init__(
         self,
         document: Document,
-        stepping: Stepping,
         colouring: Colouring,
         name: str,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._document = document
-        self._stepping = stepping
         self._whole = ""
         self._record: TextRecord | None = None
         self._hide: Hide | None = None
@@ -134,9 +131,9 @@ class ScriptPage(QWidget):
         same_thing = before is not None and (
             [span.entity for span in before.spans[:1]] == [span.entity for span in record.spans[:1]]
         )
-        if self._stepping.moment is not None and record.changed is not None:
+        if self._document.moment is not None and record.changed is not None:
             self._changed = list(record.changed)
-        elif self._stepping.moment is None or before is None or not same_thing:
+        elif self._document.moment is None or before is None or not same_thing:
             self._changed = []
         elif before is not record:
             self._changed = _changed(before.text, record.text)

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QComboBox, QVBoxLayout, QWidget
 from lowerscope.app.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.nothing_shown import nothing_words
 
@@ -24,7 +23,6 @@ class SourcePage(QWidget):
         self,
         document: Document,
         queries: Queries,
-        stepping: Stepping,
         colouring: Colouring,
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
@@ -39,7 +37,6 @@ class SourcePage(QWidget):
         self.text = FetchedPage(
             document,
             queries,
-            stepping,
             colouring,
             "source",
             self.tr("Source of the model"),

@@ -75,7 +75,6 @@ class TensorIRView(Pane):
             "script": FetchedPage(
                 document,
                 queries,
-                stepping,
                 colouring,
                 "script",
                 self.tr("TensorIR script"),
@@ -84,7 +83,6 @@ class TensorIRView(Pane):
             "numpy": FetchedPage(
                 document,
                 queries,
-                stepping,
                 colouring,
                 "numpy",
                 self.tr("NumPy loops"),
@@ -93,7 +91,6 @@ class TensorIRView(Pane):
             "te": FetchedPage(
                 document,
                 queries,
-                stepping,
                 colouring,
                 "te",
                 self.tr("Tensor expressions"),
@@ -102,7 +99,6 @@ class TensorIRView(Pane):
             "llvm": CompiledPage(
                 document,
                 queries,
-                stepping,
                 colouring,
                 build,
                 "llvm",
@@ -112,7 +108,6 @@ class TensorIRView(Pane):
             "asm": CompiledPage(
                 document,
                 queries,
-                stepping,
                 colouring,
                 build,
                 "asm",
