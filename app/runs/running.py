@@ -197,6 +197,8 @@ class Runs(QObject):
         """Drop the run of a recipe that could not be opened."""
         self._waits = None
         self._forget()
+        # The engine became idle before it was known that nothing is pending any more.
+        self.run_if_waiting()
 
     def _forget(self) -> None:
         """Show the state before the run that was cancelled."""

@@ -534,3 +534,13 @@ def test_a_batch_runs_each_recipe_and_keeps_its_outcome(bench: Bench) -> None:
     assert bench.document.wanted == TE
     bench.open(OTHER)
     assert variants.kept == ()
+
+
+def test_a_batch_goes_on_after_a_reload_that_fails(bench: Bench) -> None:
+    bench.open(RECIPE)
+    bench.features.runs.variants.run((RECIPE, TE))
+    bench.document.reload()
+    bench.sent(RunQuery).answer(RECORD)
+    assert bench.count(RunQuery) == 1
+    bench.sent(SnapshotQuery).refuse(WRONG)
+    assert bench.count(RunQuery) == 2
