@@ -17,19 +17,18 @@ class Activity:
     fraction: float | None = None
 
 
+@dataclass(frozen=True)
 class Activities:
-    """All activities in progress."""
+    """All activities in progress by owner, the one reported last at the end."""
 
-    def __init__(self) -> None:
-        self._said: dict[Of, Activity] = {}
+    all: tuple[tuple[Of, Activity], ...] = ()
 
     @property
     def shown(self) -> Activity:
         """The most recently reported activity that is still in progress."""
-        return next(reversed(self._said.values()), Activity())
+        return self.all[-1][1] if self.all else Activity()
 
-    def say(self, of: Of, activity: Activity) -> None:
-        """Set the activity of an owner; an empty text ends it."""
-        self._said.pop(of, None)
-        if activity.text:
-            self._said[of] = activity
+    def after(self, of: Of, activity: Activity) -> Activities:
+        """Return the activities once an owner has reported one; an empty text ends its own."""
+        others = tuple(each for each in self.all if each[0] != of)
+        return Activities((*others, (of, activity)) if activity.text else others)

@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.background import in_thread, when_done
-from lowerscope.app.workspace import Workspace
+from lowerscope.app.document.document import Document
 from lowerscope.core.errors import Cancelled, LowerscopeError
 from lowerscope.core.session_archives import (
     Archive,
@@ -42,9 +42,9 @@ class Archives(QObject):
 
     unpacked = Signal(str)
 
-    def __init__(self, workspace: Workspace, window: QWidget) -> None:
+    def __init__(self, document: Document, window: QWidget) -> None:
         super().__init__(window)
-        self._workspace = workspace
+        self._document = document
         self._window = window
         self._archive: Archive | None = None
         self._stopped = Event()
@@ -62,7 +62,7 @@ class Archives(QObject):
             archive = read_archive(Path(path).absolute())
             folder = folder_for(archive)
         except LowerscopeError as error:
-            self._workspace.report(error.problem)
+            self._document.report(error.problem)
             return
         if folder.exists():
             # Unpacked unchanged.

@@ -88,8 +88,8 @@ def _settings(window: MainWindow) -> Iterator[str]:
 
 
 def _state(window: MainWindow) -> Iterator[str]:
-    workspace, recipe = window.workspace, window.workspace.wanted
-    yield f"{_child(workspace.engine)}, {_child(workspace.worker)}"
+    recipe = window.document.wanted
+    yield f"{_child(window.features.processes.engine)}, {_child(window.features.processes.worker)}"
     if recipe is None:
         yield "nothing open"
         return
@@ -109,9 +109,9 @@ def _child(client: EngineClient) -> str:
 
 
 def _problems(window: MainWindow) -> Iterator[str]:
-    workspace = window.workspace
-    failures = (workspace.engine.failure, workspace.worker.failure)
-    for problem in (*workspace.problems, *(each for each in failures if each is not None)):
+    document = window.document
+    failures = (window.features.processes.engine.failure, window.features.processes.worker.failure)
+    for problem in (*document.problems, *(each for each in failures if each is not None)):
         yield without_paths(problem.line())
         for line in problem.details.splitlines()[-MOST_DETAILS:]:
             yield without_paths(f"  {line}")

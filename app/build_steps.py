@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from PySide6.QtCore import QObject, Signal
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.stepping import Stepping
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.queries import BuildStepsQuery
-from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.steps import PassRecord
 
 
@@ -21,8 +19,6 @@ class BuildSteps(QObject):
     ----------
     queries
         Sends the query.
-    shown
-        Returns the recipe shown, if any.
 
     Signals
     -------
@@ -32,21 +28,16 @@ class BuildSteps(QObject):
 
     changed = Signal()
 
-    def __init__(
-        self,
-        queries: Queries,
-        shown: Callable[[], Recipe | None],
-        stepping: Stepping,
-        parent: QObject | None = None,
-    ) -> None:
-        super().__init__(parent)
-        self._shown = shown
+    def __init__(self, document: Document, queries: Queries, stepping: Stepping) -> None:
+        super().__init__(document)
+        self._document = document
         self._stepping = stepping
         self._looked_at = False
         self._is_built = False
         self._slot = Slot(queries)
         self._problem: Problem | None = None
         stepping.list_changed.connect(self._note_clock)
+        document.on(("snapshot",), self._take)
 
     @property
     def busy(self) -> bool:
@@ -68,7 +59,7 @@ class BuildSteps(QObject):
         self._is_built = True
         self._ask()
 
-    def take(self) -> None:
+    def _take(self) -> None:
         """Reset after the recipe changed: its build is another one."""
         self._is_built = False
         self._slot.drop()
@@ -80,7 +71,7 @@ class BuildSteps(QObject):
         self._ask()
 
     def _ask(self) -> None:
-        recipe = self._shown()
+        recipe = self._document.recipe
         looked_at = self._looked_at or self._is_built or self._stepping.clock == "build"
         there = self.busy or self._problem is not None or self._stepping.lines("build")
         if recipe is None or not looked_at or there:

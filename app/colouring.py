@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.selection import Links
+from lowerscope.app.document.document import Document
 from lowerscope.core.records.snapshot import FxNode, Snapshot
 
 
@@ -21,16 +19,10 @@ class Colouring(QObject):
 
     changed = Signal()
 
-    def __init__(
-        self,
-        snapshot: Callable[[], Snapshot | None],
-        links: Callable[[], Links],
-        parent: QObject | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document) -> None:
+        super().__init__(document)
+        self._document = document
         self.on = False
-        self._snapshot = snapshot
-        self._links = links
         self._numbered: Snapshot | None = None
         self._nodes: dict[str, tuple[int, FxNode]] = {}
 
@@ -55,11 +47,11 @@ class Colouring(QObject):
         return None if found is None else found[1]
 
     def _found(self, entity: str) -> tuple[int, FxNode] | None:
-        snapshot = self._snapshot()
+        snapshot = self._document.snapshot
         if snapshot is not self._numbered:
             self._numbered = snapshot
             self._nodes = {} if snapshot is None else _numbered(snapshot)
-        return self._nodes.get(self._links().owner_of(entity))
+        return self._nodes.get(self._document.links.owner_of(entity))
 
 
 def _numbered(snapshot: Snapshot) -> dict[str, tuple[int, FxNode]]:

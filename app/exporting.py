@@ -29,7 +29,8 @@ from lowerscope.core.session_files import Layout
 from lowerscope.core.user_paths import user_path
 
 if TYPE_CHECKING:
-    from lowerscope.app.workspace import Workspace
+    from lowerscope.app.document.document import Document
+    from lowerscope.app.document.queries import Queries
 
 LEVELS: dict[str, tuple[tuple[str, ...] | None, tuple[float, float]]] = {
     "fit": (None, FITS),
@@ -63,7 +64,7 @@ class Exporting(QObject):
 
     Parameters
     ----------
-    workspace
+    document
         The document to export.
     layout
         Returns the window's layout, for a session.
@@ -83,12 +84,17 @@ class Exporting(QObject):
     refused = Signal(object)
 
     def __init__(
-        self, workspace: Workspace, layout: Callable[[], Layout], parent: QObject | None = None
+        self,
+        document: Document,
+        queries: Queries,
+        layout: Callable[[], Layout],
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
+        self._queries = queries
         self._layout = layout
-        self._slot = Slot(workspace.queries)
+        self._slot = Slot(queries)
         self._order: Order | None = None
         self._recipe: Recipe | None = None
         self._graphs: list[str] = []
@@ -103,7 +109,7 @@ class Exporting(QObject):
 
     def begin(self, order: Order) -> None:
         """Start an export; the result is a signal."""
-        recipe = self._workspace.recipe
+        recipe = self._document.recipe
         if recipe is None or self.is_busy:
             return
         self._order, self._recipe = order, recipe
@@ -121,7 +127,7 @@ class Exporting(QObject):
                 self._next_graph()
             return
         folder = order.folder
-        if self._workspace.worker.hands_over:
+        if self._queries.client("worker").hands_over:
             try:
                 takes = announced(
                     written, texts, [user_path(each.path) for each in recipe.extensions]
@@ -140,7 +146,7 @@ class Exporting(QObject):
             painted=self._painted,
             kinds=texts,
             level=order.level,
-            record=self._workspace.run_record,
+            record=self._document.run_record,
             layout=self._layout(),
         )
         self._slot.ask(params, self._take_written, self._end_with, self.progressed.emit)
@@ -212,7 +218,7 @@ class Exporting(QObject):
         expanded, fits = LEVELS[order.level]
         params = GraphQuery(
             recipe=recipe,
-            metrics=self._workspace.metrics,
+            metrics=self._document.metrics,
             graph=graph,
             expanded=expanded,
             fits=fits,
@@ -228,7 +234,7 @@ class Exporting(QObject):
         painted = [kind for kind in order.kinds if kind in PAINTED]
         paths = [Path(order.folder) / f"{GRAPHS[name]}.{kind}" for kind in painted]
         pictures = GraphPictures()
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         title = "" if snapshot is None else snapshot.model.title
         try:
             for path, kind in zip(paths, painted, strict=True):

@@ -12,10 +12,11 @@ from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QWidget
 
 from lowerscope.app.children.handing_over import ask_for_file
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.trusting import Trusting
 from lowerscope.app.views.descriptions import find_node, line_text
 from lowerscope.app.views.extensions_dialog import ExtensionsDialog
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.model.queries import WriteRuleQuery
 from lowerscope.core.recipe import Extension, ExtensionKind, Recipe
 from lowerscope.core.records.snapshot import FxNode, SourceLine
@@ -41,9 +42,12 @@ def with_extension(recipe: Recipe, path: str, kind: ExtensionKind) -> Recipe:
 class Extensions(QObject):
     """Commands about rule and library files."""
 
-    def __init__(self, workspace: Workspace, trusting: Trusting, window: QWidget) -> None:
+    def __init__(
+        self, document: Document, queries: Queries, trusting: Trusting, window: QWidget
+    ) -> None:
         super().__init__(window)
-        self._workspace = workspace
+        self._document = document
+        self._queries = queries
         self._trusting = trusting
         self._window = window
         self._folder = ""
@@ -59,7 +63,7 @@ class Extensions(QObject):
     def show_list(self) -> None:
         """Show the list of rule and library files in a modeless dialog."""
         if self._dialog is None:
-            self._dialog = ExtensionsDialog(self._workspace, self._window)
+            self._dialog = ExtensionsDialog(self._document, self._window)
             self._dialog.file_wanted.connect(self.choose)
             self._dialog.place_wanted.connect(self.open_file)
         self._dialog.show()
@@ -94,10 +98,10 @@ class Extensions(QObject):
 
     def add(self, path: str, kind: ExtensionKind) -> None:
         """Add a file to the recipe."""
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is not None:
             changed = with_extension(recipe, path, kind)
-            self._trusting.ask(changed, self._workspace.change)
+            self._trusting.ask(changed, self._document.change)
 
     def write_rule(self, entity: str = "") -> None:
         """Select a file in a dialog, and write a working rule for a node into it.
@@ -123,10 +127,11 @@ class Extensions(QObject):
             path = path if path.endswith(".py") else f"{path}.py"
             self._folder = str(Path(path).parent)
             taken = partial(self._take_rule, node.name)
-            workspace = self._workspace
-            assert workspace.recipe is not None
-            query = WriteRuleQuery(workspace.recipe, node.id, path)
-            ask_for_file(workspace.engine, query, taken, workspace.report)
+            document = self._document
+            assert document.recipe is not None
+            query = WriteRuleQuery(document.recipe, node.id, path)
+            client = self._queries.client(query.child)
+            ask_for_file(client, query, taken, document.report)
 
     def open_rule(self) -> None:
         """Open the file of the rule that lowered the last selected node."""
@@ -145,11 +150,11 @@ class Extensions(QObject):
             if opened
             else self.tr("{0}: no program opens it; the place is on the clipboard.")
         )
-        self._workspace.announced.emit(text.format(line_text(line)), "info")
+        self._document.notify(text.format(line_text(line)), "info")
 
     def selected(self) -> FxNode | None:
         """Return the last selected node, or the only one linked to the selection."""
-        selection = self._workspace.selection
+        selection = self._document.selection
         chosen = [each for each in selection.chosen if each.startswith("fx:")]
         linked = selection.of_kind("fx")
         if chosen:
@@ -157,11 +162,11 @@ class Extensions(QObject):
         return self._node(linked[0]) if len(linked) == 1 else None
 
     def _node(self, entity: str) -> FxNode | None:
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         return None if snapshot is None else find_node(snapshot, entity)
 
     def _rule_files(self) -> list[Extension]:
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         return (
             [] if recipe is None else [each for each in recipe.extensions if each.kind == "rules"]
         )
@@ -170,15 +175,15 @@ class Extensions(QObject):
         """Return the initial folder of the dialog: the last one used, or the model's."""
         if self._folder:
             return f"{self._folder}/"
-        recipe = self._workspace.recipe
+        recipe = self._document.recipe
         if recipe is None or not is_file(recipe.source.spec):
             return ""
         return f"{Path(recipe.source.spec).parent}/"
 
     def _take_rule(self, node: str, line: SourceLine) -> None:
         text = self.tr("A rule for {0} stands at {1}.").format(node, line_text(line))
-        self._workspace.announced.emit(text, "info")
-        recipe = self._workspace.wanted
+        self._document.notify(text, "info")
+        recipe = self._document.wanted
         if recipe is None:
             return
         changed = with_extension(recipe, line.file, "rules")
@@ -186,7 +191,7 @@ class Extensions(QObject):
         if changed == recipe:
             self._trusting.ask(changed, self._reload)
         else:
-            self._trusting.ask(changed, self._workspace.change)
+            self._trusting.ask(changed, self._document.change)
 
     def _reload(self, _recipe: Recipe) -> None:
-        self._workspace.changes.reload()
+        self._document.reload()

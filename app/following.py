@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject
 
-from lowerscope.app.workspace import Workspace
+from lowerscope.app.document.document import Document
 
 
 class Following(QObject):
     """Selects the node of each translation step, so that all panes mark its results."""
 
-    def __init__(self, workspace: Workspace, parent: QObject | None = None) -> None:
+    def __init__(self, document: Document, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._workspace = workspace
-        workspace.stepping.moment_changed.connect(self._follow)
+        self._document = document
+        document.on(("moment",), self._follow)
 
     def _follow(self) -> None:
-        snapshot, moment = self._workspace.snapshot, self._workspace.stepping.moment
+        snapshot, moment = self._document.snapshot, self._document.moment
         if snapshot is None or moment is None or moment.clock != "translate":
             return
         if 0 < moment.index <= len(snapshot.translation):
-            self._workspace.select((snapshot.translation[moment.index - 1].node,))
+            self._document.select((snapshot.translation[moment.index - 1].node,))

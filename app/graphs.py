@@ -102,7 +102,7 @@ class Graphs(QObject):
         def why_not(colouring: Colouring) -> str:
             from lowerscope.app.views.node_figures import why_no_figures
 
-            return why_no_figures(self._window.workspace.run_record, colouring)
+            return why_no_figures(self._window.document.run_record, colouring)
 
         return [
             Command(

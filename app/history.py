@@ -28,19 +28,23 @@ class History:
 
 
 @dataclass(frozen=True)
-class Change:
-    """A pending recipe; it becomes the document's when the engine has derived its records."""
+class Version:
+    """A recipe, and the history around it.
+
+    ``reads_files`` is set where the recipe is derived anew because its files may have changed.
+    """
 
     recipe: Recipe
-    history: History
+    history: History = History()
+    reads_files: bool = False
 
     @property
     def opens(self) -> bool:
-        """Return whether it is another source, which undo cancels."""
+        """Return whether it opens a source, which undo cancels."""
         return self.history == History()
 
 
-def history_after(shown: Recipe, history: History, coming: Change | None) -> History:
+def history_after(shown: Recipe, history: History, coming: Version | None) -> History:
     """Return the history after the user changed the wanted recipe.
 
     A recipe that was never shown is no step, unless undo leads to it or it has another source.
@@ -50,7 +54,7 @@ def history_after(shown: Recipe, history: History, coming: Change | None) -> His
     shown, history
         The open recipe, and those around it.
     coming
-        The pending change.
+        The pending version.
     """
     if coming is not None and (
         coming.recipe.source != shown.source or len(coming.history.undo) < len(history.undo)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QMimeData, QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QMimeData, QObject, QTimer, Signal
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.runs.agreeing import SetRuns
+from lowerscope.app.runs.running import Runs
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Drawing, InputSpec, Recipe, Source
 from lowerscope.core.records.model import InputRecord
 from lowerscope.core.sources.input_option import ARRAYS, IMAGES, INTEGERS, MANY_SAMPLES
-
-if TYPE_CHECKING:
-    from lowerscope.app.workspace import Workspace
 
 SETTLE_MS = 150
 """Delay of a run after a stroke, in case another one follows."""
@@ -43,11 +42,12 @@ class Inputs(QObject):
 
     changed = Signal()
 
-    def __init__(self, workspace: Workspace) -> None:
-        super().__init__(workspace)
-        self._workspace = workspace
+    def __init__(self, document: Document, queries: Queries, runs: Runs) -> None:
+        super().__init__(document)
+        self._document = document
+        self._runs = runs
         self.live = True
-        self.sets = SetRuns(workspace)
+        self.sets = SetRuns(document, queries)
         self._strokes: list[dict[str, InputSpec | None]] = []
         self._dropped = ""
         self._settling = QTimer(self)
@@ -55,15 +55,15 @@ class Inputs(QObject):
         self._settling.setInterval(SETTLE_MS)
         self._settling.timeout.connect(self._run)
         self._source: Source | None = None
-        workspace.recipe_wanted.connect(self._note_source)
-        # Queued: a change made in the middle of another one would be mixed up with it.
-        workspace.recipe_wanted.connect(self._go_on, Qt.ConnectionType.QueuedConnection)
-        workspace.problems_changed.connect(self._note_problem)
+        document.on(("recipe", "pending"), self._note_source)
+        # Later: a change made in the middle of another one would be mixed up with it.
+        document.on(("recipe", "pending"), self._go_on_soon)
+        document.on(("problems",), self._note_problem)
 
     @property
     def records(self) -> tuple[InputRecord, ...]:
         """The inputs as used."""
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         return () if snapshot is None else snapshot.model.inputs
 
     @property
@@ -84,21 +84,21 @@ class Inputs(QObject):
     @property
     def waits(self) -> bool:
         """Return whether there are strokes not yet sent to the engine."""
-        return bool(self._strokes) or self._workspace.changing
+        return bool(self._strokes) or self._document.is_changing
 
     @property
     def problem(self) -> Problem | None:
         """The problem with the inputs requested last; the previous ones are shown."""
-        workspace = self._workspace
-        refused, shown = workspace.refused, workspace.recipe
-        if refused is None or shown is None or not workspace.problems:
+        document = self._document
+        refused, shown = document.rejected, document.recipe
+        if refused is None or shown is None or not document.problems:
             return None
         same = msgspec.structs.replace(refused, inputs=shown.inputs) == shown
-        return workspace.problems[0] if same else None
+        return document.problems[0] if same else None
 
     def spec_of(self, name: str) -> InputSpec | None:
         """Return the user's specification of an input; ``None`` for the file's own example."""
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         return None if recipe is None else said_by_name(recipe, self._names()).get(name)
 
     def set_live(self, live: bool) -> None:
@@ -187,30 +187,34 @@ class Inputs(QObject):
         return msgspec.structs.replace(spec, **fields)
 
     def _change(self, specs: Mapping[str, InputSpec | None]) -> None:
-        workspace = self._workspace
-        recipe = workspace.wanted
+        document = self._document
+        recipe = document.wanted
         if recipe is None:
             return
         self._strokes.clear()
-        workspace.change(with_inputs(recipe, self._names(), specs))
+        document.change(with_inputs(recipe, self._names(), specs))
         self._run_soon()
 
     def _note_source(self) -> None:
         """Discard strokes, and the run that was to follow them, if another source is requested."""
-        wanted = self._workspace.wanted
+        wanted = self._document.wanted
         source = None if wanted is None else wanted.source
         if source != self._source:
             self._source, self._dropped = source, ""
             self._strokes.clear()
             self._settling.stop()
 
+    def _go_on_soon(self) -> None:
+        if self._strokes:
+            QTimer.singleShot(0, self, self._go_on)
+
     def _go_on(self) -> None:
         """Apply the next stroke: each is an undo step, so none overtakes another."""
-        workspace = self._workspace
-        if not self._strokes or workspace.changing or workspace.recipe is None:
+        document = self._document
+        if not self._strokes or document.is_changing or document.recipe is None:
             return
         stroke = self._strokes.pop(0)
-        workspace.change(with_inputs(workspace.recipe, self._names(), stroke))
+        document.change(with_inputs(document.recipe, self._names(), stroke))
         self._run_soon()
 
     def _run_soon(self) -> None:
@@ -221,7 +225,7 @@ class Inputs(QObject):
         if self._strokes:
             self._settling.start()
         else:
-            self._workspace.runs.run(quick=True)
+            self._runs.run(quick=True)
 
     def _note_problem(self) -> None:
         problem = self.problem
@@ -230,7 +234,7 @@ class Inputs(QObject):
             self._settling.stop()
             if problem.code == MANY_SAMPLES and self._dropped:
                 path, self._dropped = self._dropped, ""
-                self._workspace.trouble.clear()
+                self._document.clear_problems()
                 self.sets.run(path)
         self.changed.emit()
 

@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 def add_commands(commands: Commands, window: MainWindow) -> None:
     """Register every command of the window."""
-    workspace, tr = window.workspace, window.tr
+    document, features, tr = window.document, window.features, window.tr
     file, edit, view = tr("&File"), tr("&Edit"), tr("&View")
     lowering, run = tr("&Lowering"), tr("&Run")
-    nodes = NodeCommands(window)
+    nodes = NodeCommands(document)
 
     def is_wanted(field: str, value: str) -> bool:
-        return workspace.wanted is not None and getattr(workspace.wanted, field) == value
+        return document.wanted is not None and getattr(document.wanted, field) == value
 
     def has_scheme(scheme: str) -> bool:
         return window.settings.scheme() == scheme
 
     def change(**fields: object) -> Callable[[], None]:
-        return partial(window.change, **fields)
+        return partial(document.change_fields, **fields)
 
     def has_rule_to_write() -> bool:
         node = window.extensions.selected()
@@ -61,13 +61,13 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "reload",
             file,
             tr("&Reload"),
-            workspace.changes.reload,
+            document.reload,
             "Ctrl+R",
-            enabled=lambda: workspace.is_open() or workspace.refused is not None,
+            enabled=lambda: document.is_open() or document.rejected is not None,
         ),
         Command("welcome", file, tr("&Welcome page"), window.show_welcome),
         Command(
-            "document", file, tr("&Back to the model"), window.show_panes, enabled=workspace.is_open
+            "document", file, tr("&Back to the model"), window.show_panes, enabled=document.is_open
         ),
         *keeping_sessions(window),
         *reporting(window),
@@ -79,24 +79,24 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "undo",
             edit,
             tr("&Undo"),
-            workspace.changes.undo,
+            document.undo,
             "Ctrl+Z",
-            enabled=lambda: workspace.changes.can_undo,
+            enabled=lambda: document.can_undo,
         ),
         Command(
             "redo",
             edit,
             tr("&Redo"),
-            workspace.changes.redo,
+            document.redo,
             "Ctrl+Shift+Z",
-            enabled=lambda: workspace.changes.can_redo,
+            enabled=lambda: document.can_redo,
         ),
         *nodes.walking(),
         Command(
             "clear-selection",
             edit,
             tr("&Clear selection"),
-            partial(workspace.select, ()),
+            partial(document.select, ()),
             "Ctrl+Shift+A",
         ),
         *(
@@ -120,7 +120,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             tr("&Node map"),
             partial(window.show_page, "node-map"),
             "Ctrl+M",
-            enabled=workspace.has_torch,
+            enabled=document.has_torch,
             separated=True,
         ),
         Command(
@@ -129,7 +129,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             tr("&Translation of the node"),
             partial(window.show_page, "translation"),
             "Ctrl+T",
-            enabled=workspace.has_torch,
+            enabled=document.has_torch,
         ),
         *window.graphs.commands(),
         *window.exports.picture_commands(),
@@ -142,7 +142,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
                 title,
                 change(lowering=strategy),
                 keys,
-                enabled=workspace.has_torch,
+                enabled=document.has_torch,
                 checked=partial(is_wanted, "lowering", strategy),
                 group="lowering",
             )
@@ -159,7 +159,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             tr("Rules and library files…"),
             window.extensions.show_list,
             "Ctrl+L",
-            enabled=workspace.is_open,
+            enabled=document.is_open,
             separated=True,
         ),
         Command(
@@ -181,14 +181,14 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             lowering,
             tr("Load a libr&ary file…"),
             window.extensions.choose_library,
-            enabled=workspace.is_open,
+            enabled=document.is_open,
         ),
         Command(
             "reset-overrides",
             lowering,
             tr("Reset all &nodes"),
             change(overrides=()),
-            enabled=lambda: workspace.wanted is not None and bool(workspace.wanted.overrides),
+            enabled=lambda: document.wanted is not None and bool(document.wanted.overrides),
         ),
         *(
             Command(
@@ -196,7 +196,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
                 lowering,
                 title,
                 change(tracer=tracer),
-                enabled=workspace.has_torch,
+                enabled=document.has_torch,
                 checked=partial(is_wanted, "tracer", tracer),
                 group="tracer",
                 separated=tracer == "auto",
@@ -207,7 +207,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
                 ("export", tr("Trace with torch.&export")),
             )
         ),
-        *importing(window),
+        *importing(document),
         *loading_parameters(window),
         *binding(window),
         Command(
@@ -216,7 +216,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             tr("Inputs…"),
             window.opening.edit_inputs,
             "Ctrl+I",
-            enabled=workspace.is_open,
+            enabled=document.is_open,
             separated=True,
         ),
         *changing_inputs(window),
@@ -229,26 +229,26 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "run",
             run,
             tr("Ru&n and compare"),
-            workspace.run,
+            features.runs.run,
             "F5",
-            enabled=lambda: workspace.wanted is not None and not workspace.running,
+            enabled=lambda: document.wanted is not None and not document.running,
         ),
         *running_variants(window),
         Command(
             "stop",
             run,
             tr("Sto&p"),
-            workspace.cancel,
+            features.cancel,
             "Shift+F5",
-            enabled=lambda: bool(workspace.activity.text) or workspace.running,
+            enabled=lambda: bool(document.activity.text) or document.running,
         ),
-        *fault_commands(window),
+        *fault_commands(document, features.faults),
         *limiting(window),
-        clearing(window),
-        Command("restart", run, tr("Restart &engine and worker"), workspace.restart),
+        clearing(document, window),
+        Command("restart", run, tr("Restart &engine and worker"), features.restart),
         *finding_differences(window),
-        *run_step_commands(window),
-        *timing_commands(window),
+        *run_step_commands(document, features.stepping, features.run_steps),
+        *timing_commands(document, features.runs, window),
         *window.targets.commands(),
         *window.pane_commands.commands(),
         *helping(window),
@@ -256,24 +256,19 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         commands.add(command)
     commands.take_keys(window)
     commands.follow(
-        workspace.snapshot_changed,
-        workspace.recipe_wanted,
-        workspace.selection_changed,
-        workspace.run_changed,
-        workspace.problems_changed,
-        workspace.activity_changed,
-        workspace.runs.variants.changed,
-        workspace.run_steps.breaks_changed,
-        workspace.faults.changed,
-        workspace.pins.changed,
-        workspace.stepping.moment_changed,
-        workspace.stepping.schedule_moved,
-        workspace.stepping.run_moved,
-        workspace.stepping.list_changed,
-        workspace.scheduling.changed,
-        workspace.variants.left_over.changed,
-        workspace.tuning.changed,
-        workspace.colouring.changed,
+        document.changed,
+        features.runs.variants.changed,
+        features.run_steps.breaks_changed,
+        features.faults.changed,
+        features.pins.changed,
+        features.stepping.moment_changed,
+        features.stepping.schedule_moved,
+        features.stepping.run_moved,
+        features.stepping.list_changed,
+        features.scheduling.changed,
+        features.variants.left_over.changed,
+        features.tuning.changed,
+        features.colouring.changed,
         window.sandbox.sandboxing.changed,
     )
 

@@ -10,8 +10,8 @@ import msgspec
 from PySide6.QtCore import QMimeData, QObject, Qt
 from PySide6.QtWidgets import QDialog, QFileDialog, QWidget
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.trusting import Trusting
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.recipe import Recipe, Source, TracerName, from_json
@@ -30,13 +30,13 @@ SUFFIXES = (".py", ".pt2", SUFFIX, ARCHIVE)
 class Opening(QObject):
     """Opens sources, and shows the dialogs that resolve a problem with one."""
 
-    def __init__(self, workspace: Workspace, trusting: Trusting, window: QWidget) -> None:
+    def __init__(self, document: Document, trusting: Trusting, window: QWidget) -> None:
         super().__init__(window)
-        self._workspace = workspace
+        self._document = document
         self._trusting = trusting
         self._window = window
         self._folder = ""
-        workspace.problems_changed.connect(self.ask)
+        document.on(("problems",), self.ask)
 
     def watch(self, panes: Panes) -> None:
         """Connect to the actions offered beside a problem."""
@@ -77,26 +77,26 @@ class Opening(QObject):
             return
         recipe = msgspec.structs.replace(recipe, schedules=named_apart(recipe.schedules))
         # The file may have changed since: confirm again before it may run code.
-        self._trusting.ask(with_source(recipe, trust=False), self._workspace.open)
+        self._trusting.ask(with_source(recipe, trust=False), self._document.open)
 
     def open_source(self, text: str) -> None:
         """Open ``sample:NAME`` or ``FILE[:ENTRY]``; the lowering and the target stay."""
         try:
             spec, entry = parse_spec(text)
         except LowerscopeError as error:
-            self._workspace.report(error.problem)
+            self._document.report(error.problem)
             return
         recipe = with_absolute_paths(Recipe(source=Source(spec=spec, entry=entry)))
-        current = self._workspace.recipe
+        current = self._document.recipe
         if current is not None:
             recipe = msgspec.structs.replace(
                 recipe, lowering=current.lowering, target=current.target, threads=current.threads
             )
-        self._trusting.ask(recipe, self._workspace.open)
+        self._trusting.ask(recipe, self._document.open)
 
     def edit_inputs(self) -> None:
         """Show the form for the inputs, and apply it."""
-        recipe, snapshot = self._workspace.recipe, self._workspace.snapshot
+        recipe, snapshot = self._document.recipe, self._document.snapshot
         if recipe is None or snapshot is None:
             return
         from lowerscope.app.views.inputs_dialog import InputsDialog
@@ -113,12 +113,12 @@ class Opening(QObject):
         )
         if dialog.exec() == QDialog.DialogCode.Accepted:
             # The recipe may have changed while the form was open.
-            asked, recipe = recipe, self._workspace.wanted or recipe
+            asked, recipe = recipe, self._document.wanted or recipe
             if recipe.source != asked.source:
                 text = self.tr("Another model is open by now: its inputs stay as they are.")
-                self._workspace.announced.emit(text, "wrong")
+                self._document.notify(text, "wrong")
                 return
-            self._workspace.change(
+            self._document.change(
                 msgspec.structs.replace(
                     recipe,
                     inputs=dialog.specs(),
@@ -129,26 +129,26 @@ class Opening(QObject):
 
     def trace_by(self, tracer: TracerName) -> None:
         """Retry a rejected source with another tracer."""
-        refused = self._workspace.refused
+        refused = self._document.rejected
         if refused is not None:
-            self._workspace.changes.retry(msgspec.structs.replace(refused, tracer=tracer))
+            self._document.retry(msgspec.structs.replace(refused, tracer=tracer))
 
     def translate_by_own(self) -> None:
         """Retry with Lowerscope's translator a source that TVM's importer rejected."""
-        refused = self._workspace.refused
+        refused = self._document.rejected
         if refused is not None:
-            self._workspace.changes.retry(msgspec.structs.replace(refused, translator="lowerscope"))
+            self._document.retry(msgspec.structs.replace(refused, translator="lowerscope"))
 
     def trust(self) -> None:
         """Open a rejected source although it can run code."""
-        refused = self._workspace.refused
+        refused = self._document.rejected
         if refused is not None:
-            self._workspace.changes.retry(with_source(refused, trust=True))
+            self._document.retry(with_source(refused, trust=True))
 
     def ask(self) -> None:
         """Show the dialog that resolves a problem, if any: for entry, arguments or inputs."""
-        refused = self._workspace.refused
-        problems = self._workspace.problems
+        refused = self._document.rejected
+        problems = self._document.problems
         if refused is None or not problems:
             return
         problem: Problem = problems[0]
@@ -186,16 +186,16 @@ class Opening(QObject):
     def _take_arguments(self) -> None:
         from lowerscope.app.widgets.question import LineQuestion
 
-        dialog, refused = self.sender(), self._workspace.refused
+        dialog, refused = self.sender(), self._document.rejected
         if refused is not None and isinstance(dialog, LineQuestion):
-            self._workspace.changes.retry(with_source(refused, args=dialog.answer()))
+            self._document.retry(with_source(refused, args=dialog.answer()))
 
     def _take_entry(self) -> None:
         from lowerscope.app.views.entry_dialog import EntryDialog
 
-        dialog, refused = self.sender(), self._workspace.refused
+        dialog, refused = self.sender(), self._document.rejected
         if refused is not None and isinstance(dialog, EntryDialog):
-            self._workspace.changes.retry(with_source(refused, entry=dialog.choice()))
+            self._document.retry(with_source(refused, entry=dialog.choice()))
 
     def _ask_inputs(self, refused: Recipe, names: Sequence[str]) -> None:
         from lowerscope.app.views.inputs_dialog import InputsDialog
@@ -218,9 +218,9 @@ class Opening(QObject):
     def _take_inputs(self) -> None:
         from lowerscope.app.views.inputs_dialog import InputsDialog
 
-        dialog, refused = self.sender(), self._workspace.refused
+        dialog, refused = self.sender(), self._document.rejected
         if refused is not None and isinstance(dialog, InputsDialog):
-            self._workspace.changes.retry(
+            self._document.retry(
                 msgspec.structs.replace(
                     refused,
                     inputs=dialog.specs(),

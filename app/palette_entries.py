@@ -155,13 +155,13 @@ class PaletteEntries:
             )
 
     def _nodes(self) -> Iterator[Entry]:
-        snapshot, tr = self._window.workspace.snapshot, self._window.tr
+        snapshot, tr = self._window.document.snapshot, self._window.tr
         for node in () if snapshot is None else snapshot.fx:
             what = node.label or node.opcode
             yield Entry("node", node.title, tr("node · {0}").format(what), self._selecting(node.id))
 
     def _functions(self) -> Iterator[Entry]:
-        snapshot, tr = self._window.workspace.snapshot, self._window.tr
+        snapshot, tr = self._window.document.snapshot, self._window.tr
         kinds = {"relax": "Relax", "tensorir": "TensorIR", "external": tr("library")}
         for each in () if snapshot is None else snapshot.functions:
             what = tr("{0} function").format(kinds[each.kind])
@@ -171,7 +171,7 @@ class PaletteEntries:
         return partial(_select, self._window, entity)
 
     def _passes(self) -> Iterator[Entry]:
-        stepping, tr = self._window.workspace.stepping, self._window.tr
+        stepping, tr = self._window.features.stepping, self._window.tr
         for line in stepping.lines("passes"):
             place = tr("pass · step {0}").format(line.label or line.number)
             moment = Moment(clock="passes", index=line.number)
@@ -217,12 +217,12 @@ def _best(entries: Iterable[Entry], words: Sequence[str]) -> list[Entry]:
 
 def _select(window: MainWindow, entity: str) -> None:
     window.show_panes()
-    window.workspace.select((entity,))
+    window.document.select((entity,))
 
 
 def _go(window: MainWindow, moment: Moment) -> None:
     window.show_panes()
-    window.workspace.stepping.go(moment)
+    window.features.stepping.go(moment)
 
 
 def _add_pass(window: MainWindow, name: str) -> None:

@@ -7,6 +7,7 @@ from PySide6.QtGui import QAction, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
 from lowerscope.app.dock_layout import ABOVE, BELOW, DockLayout, name_tabs
+from lowerscope.app.features import Features
 from lowerscope.app.views.compare_page import ComparePage
 from lowerscope.app.views.details_view import DetailsView
 from lowerscope.app.views.difference_view import DifferenceView
@@ -28,7 +29,6 @@ from lowerscope.app.views.translation_page import TranslationPage
 from lowerscope.app.views.tune_page import TunePage
 from lowerscope.app.views.variants_page import VariantsPage
 from lowerscope.app.widgets.pane import Pane
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.comparison import TensorPlace
 from lowerscope.core.records.run import RunRecord
@@ -49,24 +49,59 @@ class Panes(QMainWindow):
     # A class attribute, since Qt sends the first events before the instance has any.
     _settled = False
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, features: Features, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         # A main window inside another has to be made a plain widget.
         self.setWindowFlags(Qt.WindowType.Widget)
         self.setDockNestingEnabled(True)
         # Without animation, keys pressed in quick succession find every pane in place.
         self.setAnimated(False)
-        self.model = ModelView(workspace)
-        self.fx = FxView(workspace)
-        self.relax = RelaxView(workspace)
-        self.tensorir = TensorIRView(workspace)
-        self.result = ResultView(workspace)
-        self.problems = ProblemsView(workspace)
-        self.log = LogView(workspace)
-        self.details = DetailsView(workspace)
-        self.pipeline = PipelineView(workspace)
-        self.schedule = ScheduleView(workspace)
-        self.timeline = TimelineView(workspace)
+        self.model = ModelView(features.document)
+        self.fx = FxView(
+            features.document,
+            features.queries,
+            features.run_steps,
+            features.colouring,
+        )
+        self.relax = RelaxView(
+            features.document,
+            features.queries,
+            features.stepping,
+            features.run_steps,
+            features.colouring,
+            features.build,
+        )
+        self.tensorir = TensorIRView(
+            features.document,
+            features.queries,
+            features.stepping,
+            features.scheduling,
+            features.colouring,
+            features.build,
+        )
+        self.result = ResultView(features.document, features.runs)
+        self.problems = ProblemsView(features.document, features.variants, features.faults)
+        self.log = LogView(features.document, features.processes)
+        self.details = DetailsView(
+            features.document,
+            features.queries,
+            features.stepping,
+            features.run_steps,
+        )
+        self.pipeline = PipelineView(
+            features.document, features.queries, features.stepping, features.pins, features.build
+        )
+        self.schedule = ScheduleView(
+            features.document,
+            features.stepping,
+            features.scheduling,
+            features.variants,
+            features.measurements,
+            features.runs,
+        )
+        self.timeline = TimelineView(
+            features.document, features.stepping, features.scheduling, features.run_steps
+        )
         # Between the top and the bottom docks, with its fixed height.
         self.setCentralWidget(self.timeline)
         self.timeline_action = QAction(self.tr("Timeline"), self, checkable=True, checked=True)
@@ -74,8 +109,9 @@ class Panes(QMainWindow):
         self.outcome = Pane(self.tr("Outcome"))
         # The difference page would request more; the user can give it more.
         self.outcome.setMinimumWidth(OUTCOME_WIDTH)
-        self._fill_outcome(workspace)
-        self._workspace = workspace
+        self._fill_outcome(features)
+        self._features = features
+        self._document = features.document
         self._saved, self._same_size = QByteArray(), True
         self._shown_run: RunRecord | None = None
         self.docks: dict[str, QDockWidget] = {
@@ -101,26 +137,37 @@ class Panes(QMainWindow):
         self._busy = False
         self._scheduling = False
         self.arrange()
-        workspace.stepping.list_changed.connect(self._follow_clock)
+        features.stepping.list_changed.connect(self._follow_clock)
         self.docks["schedule"].toggleViewAction().triggered.connect(self._choose_workbench)
-        workspace.problems_changed.connect(self._show_problems)
-        workspace.snapshot_changed.connect(self._show_problems)
-        workspace.run_changed.connect(self._show_result)
-        workspace.pins.wanted.connect(self.show_difference)
-        workspace.recipe_wanted.connect(self._show_busy)
+        features.document.on(("problems",), self._show_problems)
+        features.document.on(("snapshot",), self._show_problems)
+        features.document.on(("run", "running"), self._show_result)
+        features.pins.wanted.connect(self.show_difference)
+        features.document.on(("recipe", "pending"), self._show_busy)
         # Problems from before the panes existed are shown as well.
         self._show_problems()
 
-    def _fill_outcome(self, workspace: Workspace) -> None:
+    def _fill_outcome(self, features: Features) -> None:
         """Add the pages of the outcome pane; if space is short, the last ones are in a menu."""
-        self.compare = ComparePage(workspace, self.outcome.set_busy)
-        self.time = TimePage(workspace)
-        self.tune = TunePage(workspace)
-        self.variants = VariantsPage(workspace, self.outcome.set_busy)
-        self.inputs = InputsPage(workspace)
-        self.translation = TranslationPage(workspace, self.outcome.set_busy)
-        self.node_map = NodeMap(workspace)
-        self.difference = DifferenceView(workspace, self.outcome.set_busy)
+        self.compare = ComparePage(
+            features.document,
+            features.queries,
+            features.stepping,
+            self.outcome.set_busy,
+        )
+        self.time = TimePage(features.document)
+        self.tune = TunePage(features.document, features.variants, features.tuning)
+        self.variants = VariantsPage(
+            features.document, features.queries, features.runs, self.outcome.set_busy
+        )
+        self.inputs = InputsPage(features.document, features.queries, features.inputs)
+        self.translation = TranslationPage(
+            features.document, features.queries, self.outcome.set_busy
+        )
+        self.node_map = NodeMap(features.document)
+        self.difference = DifferenceView(
+            features.document, features.queries, features.pins, self.outcome.set_busy
+        )
         for key, title, page in (
             ("result", self.tr("Result"), self.result),
             ("compare", self.tr("Compare"), self.compare),
@@ -141,7 +188,7 @@ class Panes(QMainWindow):
         self.compare.tensor_wanted.connect(self.show_tensor)
         self.details.call.tensor_wanted.connect(self._show_tensor_of_call)
         self.variants.text_wanted.connect(self._show_difference_of)
-        workspace.runs.variants.ended.connect(self._show_variants)
+        features.runs.variants.ended.connect(self._show_variants)
         self.node_map.node_wanted.connect(self._show_translation)
 
     def show_page(self, key: str) -> None:
@@ -249,7 +296,7 @@ class Panes(QMainWindow):
 
     def _follow_clock(self) -> None:
         """Show the workbench in place of the pipeline while the schedule's timeline is current."""
-        scheduling = self._workspace.stepping.clock == "schedule"
+        scheduling = self._features.stepping.clock == "schedule"
         if scheduling == self._scheduling:
             return
         self._scheduling = scheduling
@@ -270,7 +317,7 @@ class Panes(QMainWindow):
         self.docks["details"].setVisible(not shown and self._details_before)
 
     def _choose_workbench(self, shown: bool) -> None:
-        self._workspace.stepping.set_clock("schedule" if shown else "passes")
+        self._features.stepping.set_clock("schedule" if shown else "passes")
 
     def _show_timeline(self, shown: bool) -> None:
         self.timeline.setVisible(shown)
@@ -280,11 +327,10 @@ class Panes(QMainWindow):
         self.show_page("translation")
 
     def _show_problems(self) -> None:
-        workspace = self._workspace
-        if self.outcome.current() == "inputs" and workspace.inputs.problem is not None:
+        if self.outcome.current() == "inputs" and self._features.inputs.problem is not None:
             # The input pane reports it.
             return
-        if workspace.problems or any(note.code for note in workspace.notes):
+        if self._document.problems or any(note.code for note in self._document.notes):
             self.show_page("problems")
         elif self.outcome.current() == "problems":
             self.outcome.set_current("result")
@@ -300,7 +346,7 @@ class Panes(QMainWindow):
 
     def _show_difference_of(self, old: Recipe, new: Recipe, function: str) -> None:
         self.difference.filter.setText(function)
-        self._workspace.pins.compare_recipes(old, new)
+        self._features.pins.compare_recipes(old, new)
 
     def _show_variants(self) -> None:
         self.show_page("variants")
@@ -327,14 +373,14 @@ class Panes(QMainWindow):
             self.dock_layout.keep_height()
 
     def _show_result(self) -> None:
-        record, shown = self._workspace.run_record, self._shown_run
+        record, shown = self._document.run_record, self._shown_run
         self._shown_run = record
         if record is not None and record is not shown and self.outcome.current() != "inputs":
             self.outcome.set_current("result")
 
     def _show_busy(self) -> None:
-        workspace = self._workspace
-        busy = workspace.recipe is not None and workspace.wanted != workspace.recipe
+        document = self._document
+        busy = document.recipe is not None and document.wanted != document.recipe
         if busy == self._busy:
             # Raising a pane repaints it and everything below.
             return

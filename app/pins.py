@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.stepping import Stepping
+from lowerscope.app.document.document import Document
 from lowerscope.core.recipe import Recipe, Step, Strategy
 from lowerscope.core.records.difference import Side
 from lowerscope.core.records.steps import Moment
@@ -20,13 +18,6 @@ class Pins(QObject):
     all passes. With the first pin alone, they are the pinned and the current module, following the
     current step and recipe.
 
-    Parameters
-    ----------
-    shown
-        Returns the recipe shown, if any.
-    stepping
-        Provides the current step.
-
     Signals
     -------
     changed
@@ -38,18 +29,13 @@ class Pins(QObject):
     changed = Signal()
     wanted = Signal()
 
-    def __init__(
-        self,
-        shown: Callable[[], Recipe | None],
-        stepping: Stepping,
-        parent: QObject | None = None,
-    ) -> None:
-        super().__init__(parent)
-        self._shown = shown
-        self._stepping = stepping
+    def __init__(self, document: Document) -> None:
+        super().__init__(document)
+        self._document = document
         self._first: Side | None = None
         self._second: Side | None = None
-        stepping.moment_changed.connect(self._follow)
+        document.on(("moment",), self._follow)
+        document.on(("snapshot",), self._take)
 
     @property
     def first(self) -> Side | None:
@@ -64,7 +50,7 @@ class Pins(QObject):
     @property
     def sides(self) -> tuple[Side, Side] | None:
         """The old and the new side; ``None`` while nothing is open."""
-        recipe, moment = self._shown(), self._stepping.moment
+        recipe, moment = self._document.recipe, self._document.moment
         if recipe is None:
             return None
         here = Side(recipe=recipe, moment=moment)
@@ -78,24 +64,24 @@ class Pins(QObject):
 
     def pin(self, moment: Moment | None) -> None:
         """Pin a step of the recipe shown; ``None`` for the module after all steps."""
-        recipe = self._shown()
+        recipe = self._document.recipe
         if recipe is not None:
             self._set(Side(recipe=recipe, moment=moment), None)
 
     def pin_here(self) -> None:
         """Pin the current step."""
-        self.pin(self._stepping.moment)
+        self.pin(self._document.moment)
 
     def compare(self, moment: Moment | None) -> None:
         """Compare the pinned side with a step of the recipe shown."""
-        recipe = self._shown()
+        recipe = self._document.recipe
         if recipe is not None and self._first is not None:
             self._set(self._first, Side(recipe=recipe, moment=moment))
             self.wanted.emit()
 
     def compare_here(self) -> None:
         """Compare the pinned side with the current step, and pin that as well."""
-        self.compare(self._stepping.moment)
+        self.compare(self._document.moment)
 
     def compare_with(self, recipe: Recipe) -> None:
         """Compare another recipe with the one shown, both after all their steps."""
@@ -109,13 +95,13 @@ class Pins(QObject):
 
     def compare_lowering(self, lowering: Strategy) -> None:
         """Compare the recipe shown with another default strategy, for all nodes."""
-        recipe = self._shown()
+        recipe = self._document.recipe
         if recipe is not None:
             self.compare_with(msgspec.structs.replace(recipe, lowering=lowering, overrides=()))
 
     def compare_steps(self, steps: tuple[Step, ...]) -> None:
         """Compare the recipe shown with another pipeline."""
-        recipe = self._shown()
+        recipe = self._document.recipe
         if recipe is not None:
             self.compare_with(msgspec.structs.replace(recipe, steps=steps))
 
@@ -129,9 +115,9 @@ class Pins(QObject):
         """Remove the pins: follow the current step."""
         self._set(None, None)
 
-    def take(self) -> None:
+    def _take(self) -> None:
         """Switch to another recipe shown; pins on another source are removed."""
-        recipe, first = self._shown(), self._first
+        recipe, first = self._document.recipe, self._first
         if recipe is None or (first is not None and first.recipe.source != recipe.source):
             self._first = self._second = None
         self.changed.emit()

@@ -75,14 +75,14 @@ def preferences_of(window: MainWindow) -> Preferences:
 
 def take_up(window: MainWindow) -> None:
     """Apply to a new window the preferences that concern its worker."""
-    settings, workspace = window.settings, window.workspace
-    workspace.worker.memory_limit = settings.memory_limit() or usual_limit()
-    workspace.runs.keep = settings.keep()
+    settings = window.settings
+    window.features.processes.worker.memory_limit = settings.memory_limit() or usual_limit()
+    window.features.runs.keep = settings.keep()
 
 
 def prefer(window: MainWindow, wanted: Preferences) -> None:
     """Store preferences, and apply those that changed."""
-    settings, workspace, tr = window.settings, window.workspace, window.tr
+    settings, document, tr = window.settings, window.document, window.tr
     before = preferences_of(window)
     if wanted.scheme != before.scheme:
         window.commands.action(wanted.scheme).trigger()
@@ -100,14 +100,14 @@ def prefer(window: MainWindow, wanted: Preferences) -> None:
     said = []
     if wanted.keep != before.keep:
         settings.set_keep(wanted.keep)
-        workspace.runs.keep = wanted.keep
+        window.features.runs.keep = wanted.keep
         words = tr("From the next run on, {0} of its values are kept")
         said.append(words.format(bytes_text(wanted.keep)))
     if wanted.memory_limit != before.memory_limit:
         settings.set_memory_limit(wanted.memory_limit)
         limit = wanted.memory_limit or usual_limit()
-        workspace.worker.memory_limit = limit
-        workspace.worker.restart()
+        window.features.processes.worker.memory_limit = limit
+        window.features.processes.worker.restart()
         words = tr("The worker starts anew, and may have {0} of memory")
         said.append(words.format(bytes_text(limit)))
     if wanted.cache_limit != before.cache_limit:
@@ -115,7 +115,7 @@ def prefer(window: MainWindow, wanted: Preferences) -> None:
     if wanted.scale != before.scale:
         said.append(tr("The window has its new size when Lowerscope is started again"))
     if said:
-        workspace.announced.emit(". ".join(said), "info")
+        document.notify(". ".join(said), "info")
 
 
 def _limit_caches(window: MainWindow, limit: int) -> str:
@@ -125,4 +125,4 @@ def _limit_caches(window: MainWindow, limit: int) -> str:
     except OSError as error:
         return window.tr("The caches cannot be limited: {0}").format(error)
     said = window.tr("The caches may have {0}").format(bytes_text(limit))
-    return f"{said}. {cleared_text(window, cleared)}" if cleared.freed else said
+    return f"{said}. {cleared_text(window.tr, cleared)}" if cleared.freed else said

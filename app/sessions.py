@@ -19,10 +19,10 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QSessionManager
 
 from lowerscope.app.background import when_done
+from lowerscope.app.document.document import Document
 from lowerscope.app.session_places import Place, new_place, place_at
 from lowerscope.app.settings import Settings
 from lowerscope.app.trusting import Trusting
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.command_line.console import say
 from lowerscope.core.documents import document_of, with_trust
 from lowerscope.core.errors import LowerscopeError, Problem
@@ -57,7 +57,7 @@ class Sessions(QObject):
 
     Parameters
     ----------
-    workspace
+    document
         The document to save.
     settings
         Stores which session was open last.
@@ -74,14 +74,14 @@ class Sessions(QObject):
 
     def __init__(
         self,
-        workspace: Workspace,
+        document: Document,
         settings: Settings,
         trusting: Trusting,
         layout: Callable[[], Layout],
         lay_out: Callable[[Layout], None],
     ) -> None:
-        super().__init__(workspace)
-        self._workspace = workspace
+        super().__init__(document)
+        self._document = document
         self._settings = settings
         self._trusting = trusting
         self._layout, self._lay_out = layout, lay_out
@@ -106,9 +106,9 @@ class Sessions(QObject):
         self._retry.setInterval(RETRY_MS)
         self._retry.setSingleShot(True)
         self._retry.timeout.connect(self._save)
-        workspace.snapshot_changed.connect(self._follow)
-        workspace.recipe_wanted.connect(self._follow_wish)
-        workspace.selection_changed.connect(self.note)
+        document.on(("snapshot",), self._follow)
+        document.on(("recipe", "pending"), self._follow_wish)
+        document.on(("selection", "snapshot"), self.note)
         trusting.declined.connect(self._forget_coming)
 
     @property
@@ -132,7 +132,7 @@ class Sessions(QObject):
 
     def note(self) -> None:
         """Schedule a save after a change."""
-        wanted = self._workspace.recipe is not None and not self.read_only
+        wanted = self._document.recipe is not None and not self.read_only
         if wanted and self._coming is None and not self._timer.isActive():
             self._timer.start()
 
@@ -148,7 +148,7 @@ class Sessions(QObject):
         try:
             session = load_session(path)
         except LowerscopeError as error:
-            self._workspace.report(error.problem)
+            self._document.report(error.problem)
             return False
         # Before the lock: the same file may be pending, opened twice.
         self._forget_coming()
@@ -162,7 +162,7 @@ class Sessions(QObject):
         self._coming = (place, session)
         # Nothing runs before the user has confirmed it, whatever the file says.
         recipe = with_trust(session.recipe, trust=False)
-        self._trusting.ask(recipe, self._workspace.open)
+        self._trusting.ask(recipe, self._document.open)
         return True
 
     def last(self) -> Path | None:
@@ -177,11 +177,11 @@ class Sessions(QObject):
         return None if place.hindrance == "window" else path
 
     def _follow_wish(self) -> None:
-        if self._coming is not None and not self._is_coming(self._workspace.wanted):
-            refused = self._workspace.refused
+        if self._coming is not None and not self._is_coming(self._document.wanted):
+            refused = self._document.rejected
             if not self._is_coming(refused):
                 self._forget_coming()
-        if document_of(self._workspace.wanted) != document_of(self._workspace.recipe):
+        if document_of(self._document.wanted) != document_of(self._document.recipe):
             self._save_waiting()
         self.note()
 
@@ -191,7 +191,7 @@ class Sessions(QObject):
         return recipe.source.spec == self._coming[1].recipe.source.spec
 
     def _follow(self) -> None:
-        recipe = self._workspace.recipe
+        recipe = self._document.recipe
         if recipe is None:
             return
         before, self._source = self._source, document_of(recipe)
@@ -213,14 +213,14 @@ class Sessions(QObject):
     def _go_on(self) -> None:
         """Repeat the change that was pending when the session was saved."""
         wanted, self._to_go_on = self._to_go_on, None
-        if wanted is not None and document_of(wanted) == document_of(self._workspace.recipe):
-            self._trusting.ask(wanted, self._workspace.change)
+        if wanted is not None and document_of(wanted) == document_of(self._document.recipe):
+            self._trusting.ask(wanted, self._document.change)
 
     def _take(self, place: Place | None) -> None:
         self._finish_saving()
         before, self._place, self._kept = self._place, place, None
         self._release(before)
-        recipe = self._workspace.recipe
+        recipe = self._document.recipe
         if place is not None and not (recipe is not None and is_in_memory(recipe)):
             self._settings.set_last_session(str(place.path))
         if place is not None and place.hindrance:
@@ -228,7 +228,7 @@ class Sessions(QObject):
             if place.hindrance == "window":
                 text = self.tr("Another window has {0} open: nothing is saved here. {1}")
             todo = self.tr("File → Save session as… keeps it in a file of its own.")
-            self._workspace.announced.emit(text.format(place.path.name, todo), "wrong")
+            self._document.notify(text.format(place.path.name, todo), "wrong")
         self.changed.emit()
 
     def _release(self, place: Place | None) -> None:
@@ -241,12 +241,12 @@ class Sessions(QObject):
         if not looked.result():
             return
         names = ", ".join(Path(each).name for each in looked.result())
-        count = len(self._workspace.notes)
+        count = len(self._document.notes)
         text = self.tr("Changed since the session was saved: {0}.").format(names)
         if count:
             more = self.tr("What no longer applies is kept, and listed in Problems.")
             text = f"{text} {more}"
-        self._workspace.announced.emit(text, "info")
+        self._document.notify(text, "info")
 
     def _forget_coming(self) -> None:
         if self._coming is not None:
@@ -258,7 +258,7 @@ class Sessions(QObject):
     def save_as(self, text: str) -> None:
         """Set the session's file, and save there from now on."""
         path = Path(text if text.endswith(SUFFIX) else f"{text}{SUFFIX}").absolute()
-        if self._workspace.recipe is None:
+        if self._document.recipe is None:
             return
         if self._place is None or path != self._place.path or self.read_only:
             written = {} if self._place is None else self._place.written
@@ -268,7 +268,7 @@ class Sessions(QObject):
                 if place.hindrance == "window":
                     what = self.tr("another window has this session open")
                 todo = self.tr("Choose another file")
-                self._workspace.report(Problem(what=what, where=str(path), todo=todo))
+                self._document.report(Problem(what=what, where=str(path), todo=todo))
                 return
             self._take(place)
         self._save()
@@ -277,7 +277,7 @@ class Sessions(QObject):
         """Save pending changes and wait until they are written."""
         self._timer.stop()
         self._retry.stop()
-        if self._workspace.recipe is not None and not self.read_only:
+        if self._document.recipe is not None and not self.read_only:
             self._finish_saving()
             self._save()
             self._finish_saving()
@@ -288,7 +288,7 @@ class Sessions(QObject):
 
     def say_how_to_start(self, manager: QSessionManager) -> None:
         """Set the command with which the system reopens it at the next log-in."""
-        recipe, place = self._workspace.recipe, self._place
+        recipe, place = self._document.recipe, self._place
         saved = place is not None and recipe is not None and not is_in_memory(recipe)
         opened = [str(place.path)] if place is not None and saved else []
         manager.setRestartCommand([sys.executable, "-P", "-m", "lowerscope.app", *opened])
@@ -313,13 +313,13 @@ class Sessions(QObject):
             self._save()
 
     def _save(self) -> None:
-        recipe = self._workspace.recipe
+        recipe = self._document.recipe
         if recipe is None or self.read_only or self._coming is not None or self._finished:
             return
         if self._under_way is not None:
             self._timer.start()
             return
-        wanted = self._workspace.wanted
+        wanted = self._document.wanted
         if wanted == recipe or document_of(wanted) != document_of(recipe):
             wanted = None
         now = recipe, wanted, self._layout()
@@ -367,16 +367,16 @@ class Sessions(QObject):
             name = self._place.path.name
             if trouble is not None:
                 text = self.tr("The session is saved again, in {0}.")
-                self._workspace.announced.emit(text.format(name), "info")
+                self._document.notify(text.format(name), "info")
             elif self._is_gone:
                 text = self.tr("{0} was gone: it has been saved anew.")
-                self._workspace.announced.emit(text.format(name), "info")
+                self._document.notify(text.format(name), "info")
         self.saved.emit()
 
     def _complain(self, problem: Problem) -> None:
         if problem != self._trouble:
             self._trouble = problem
-            self._workspace.announced.emit(problem.line(), "wrong")
+            self._document.notify(problem.line(), "wrong")
         self._retry.start()
 
     def _folder(self) -> Path:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.runs.running import Runs
 from lowerscope.app.settings import Settings
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.session_files import files_of
 from lowerscope.core.sources.files import neighbours
@@ -32,9 +33,10 @@ class SourceWatch(QObject):
 
     saved = Signal(object)
 
-    def __init__(self, workspace: Workspace, settings: Settings) -> None:
-        super().__init__(workspace)
-        self._workspace = workspace
+    def __init__(self, document: Document, runs: Runs, settings: Settings) -> None:
+        super().__init__(document)
+        self._document = document
+        self._runs = runs
         self._settings = settings
         self._watcher = QFileSystemWatcher(self)
         self._watcher.fileChanged.connect(self._note)
@@ -45,9 +47,9 @@ class SourceWatch(QObject):
         self._timer.timeout.connect(self._look)
         self._known: dict[str, tuple[int, int]] = {}
         self._gone: frozenset[str] = frozenset()
-        workspace.snapshot_changed.connect(self._follow)
-        workspace.problems_changed.connect(self._follow)
-        workspace.changes.reloading.connect(self._know)
+        document.on(("snapshot",), self._follow)
+        document.on(("problems",), self._follow)
+        document.on(("pending",), self._note_reload)
 
     @property
     def on(self) -> bool:
@@ -60,10 +62,15 @@ class SourceWatch(QObject):
         self._follow()
 
     def _follow(self) -> None:
-        recipe = self._workspace.refused or self._workspace.recipe
+        recipe = self._document.rejected or self._document.recipe
         paths = _watched(recipe) if recipe is not None and self.on else ()
         self._known = {path: self._known.get(path) or _state(path) for path in paths}
         self._watch()
+
+    def _note_reload(self) -> None:
+        pending = self._document.pending
+        if pending is not None and pending.reads_files:
+            self._know()
 
     def _know(self) -> None:
         """Record the state of the files: they are about to be read."""
@@ -93,12 +100,12 @@ class SourceWatch(QObject):
         if saved:
             names = ", ".join(Path(path).name for path in saved)
             text = self.tr("{0} was saved: it is read again, with all choices kept.")
-            self._workspace.announced.emit(text.format(names), "info")
+            self._document.notify(text.format(names), "info")
             self.saved.emit(saved)
-            running = self._workspace.running
-            self._workspace.changes.reload()
+            running = self._document.running
+            self._document.reload()
             if running:
-                self._workspace.run()
+                self._runs.run()
 
     def _say_gone(self, gone: set[str]) -> None:
         names = ", ".join(sorted(Path(path).name for path in gone - self._gone))
@@ -107,7 +114,7 @@ class SourceWatch(QObject):
             text = self.tr(
                 "{0} is gone: the window shows what it had, and reads it again when it is back."
             )
-            self._workspace.announced.emit(text.format(names), "wrong")
+            self._document.notify(text.format(names), "wrong")
 
 
 _GONE = (0, -1)

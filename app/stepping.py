@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.step_lines import StepFilter, StepLine, node_lines, pass_lines
 from lowerscope.core.recipe import Source
 from lowerscope.core.records.snapshot import Snapshot
@@ -40,11 +41,11 @@ class Stepping(QObject):
     list_changed = Signal()
     playing_changed = Signal()
 
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, document: Document) -> None:
+        super().__init__(document)
+        self._document = document
         self._source: Source | None = None
         self._clock: Clock = "passes"
-        self._moment: Moment | None = None
         self._failed: StepLine | None = None
         # The previous step of a build or of a run, to be restored in the next one.
         self._left: StepLine | None = None
@@ -57,6 +58,7 @@ class Stepping(QObject):
         self._timer = QTimer(self)
         self._timer.setInterval(PLAY_MS)
         self._timer.timeout.connect(self._play_on)
+        document.on(("snapshot",), self._take_document)
 
     # State
 
@@ -66,7 +68,7 @@ class Stepping(QObject):
 
         At a step that failed, it is the step before it.
         """
-        return self._moment
+        return self._document.moment
 
     @property
     def schedule_index(self) -> int | None:
@@ -85,7 +87,7 @@ class Stepping(QObject):
     def here(self) -> Moment | None:
         """Position in the current list: `moment`, or that of the schedule or the run."""
         if self._clock not in APART:
-            return self._moment
+            return self.moment
         if self._index is None:
             return None
         function = self._function if self._clock == "schedule" else ""
@@ -207,7 +209,7 @@ class Stepping(QObject):
         """Switch to another timeline; while stepping, to its end."""
         if clock == self._clock:
             return
-        stepped = self._moment is not None
+        stepped = self.moment is not None
         self._set_clock(clock)
         if stepped and clock not in APART:
             self.pause()
@@ -286,6 +288,11 @@ class Stepping(QObject):
             self._unfolded[clock] = after
             self.list_changed.emit()
 
+    def _take_document(self) -> None:
+        recipe, snapshot = self._document.recipe, self._document.snapshot
+        if recipe is not None and snapshot is not None:
+            self.take(recipe.source, snapshot)
+
     def take(self, source: Source, snapshot: Snapshot) -> None:
         """Switch to the lists of new records; for another source, no step is current."""
         if source != self._source:
@@ -298,7 +305,7 @@ class Stepping(QObject):
             "translate": node_lines(snapshot.translation),
             "passes": pass_lines(snapshot.passes),
         }
-        moment = self._moment
+        moment = self.moment
         if moment is not None:
             if self.lines(moment.clock):
                 index = 0 if line is None else _place_of(line, self.lines(moment.clock))
@@ -371,8 +378,9 @@ class Stepping(QObject):
 
     def _set(self, moment: Moment | None, failed: StepLine | None) -> None:
         self._left = None
-        if (moment, failed) != (self._moment, self._failed):
-            self._moment, self._failed = moment, failed
+        if (moment, failed) != (self.moment, self._failed):
+            self._failed = failed
+            self._document.set(moment=moment)
             self.moment_changed.emit()
 
 

@@ -14,7 +14,7 @@ from lowerscope.core.records.remote import Remote, RemoteState
 from lowerscope.core.records.target import TargetRecord
 
 if TYPE_CHECKING:
-    from lowerscope.app.workspace import Workspace
+    from lowerscope.app.document.queries import Queries
 
 
 class Targets(QObject):
@@ -39,11 +39,11 @@ class Targets(QObject):
 
     changed = Signal()
 
-    def __init__(self, workspace: Workspace) -> None:
-        super().__init__(workspace)
-        self._workspace = workspace
+    def __init__(self, queries: Queries, parent: QObject) -> None:
+        super().__init__(parent)
+        self._queries = queries
         self._text = ""
-        self._slot = Slot(workspace.queries)
+        self._slot = Slot(queries)
         self.catalogue: tuple[TargetRecord, ...] = ()
         self.typed: TargetRecord | Problem | None = None
         self.state: RemoteState | Problem | None = None
@@ -61,7 +61,7 @@ class Targets(QObject):
             self.changed.emit()
 
         params = TargetsQuery(threads=threads)
-        self._workspace.queries.ask(params, take, self._ignore)
+        self._queries.ask(params, take, self._ignore)
 
     def look(self, text: str, threads: int) -> None:
         """Query the effect of a target being typed; the last query counts."""
@@ -76,11 +76,11 @@ class Targets(QObject):
                 self.changed.emit()
 
         params = TargetsQuery(texts=(text,), threads=threads)
-        self._workspace.queries.ask(params, take, note)
+        self._queries.ask(params, take, note)
 
     def attempt(self, remote: Remote) -> None:
         """Query a remote machine, as soon as the worker may reach it."""
-        sandbox = self._workspace.worker.sandbox
+        sandbox = self._queries.client("worker").sandbox
         if sandbox is None:
             self._attempt(remote)
         else:

@@ -16,8 +16,10 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QWidget
 
+from lowerscope.app.children.pair import Children
+from lowerscope.app.document.document import Document
+from lowerscope.app.runs.running import Runs
 from lowerscope.app.settings import Settings
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.passes.databases import database_files
 from lowerscope.core.recipe import Recipe
@@ -37,9 +39,17 @@ class Trusting(QObject):
 
     declined = Signal()
 
-    def __init__(self, workspace: Workspace, settings: Settings, window: QWidget) -> None:
+    def __init__(
+        self,
+        document: Document,
+        children: Children,
+        runs: Runs,
+        settings: Settings,
+        window: QWidget,
+    ) -> None:
         super().__init__(window)
-        self._workspace = workspace
+        self._document = document
+        self._runs = runs
         self._settings = settings
         self._window = window
         self._allowed: dict[str, str] = {}
@@ -47,9 +57,9 @@ class Trusting(QObject):
         self._table: dict[str, str] = {}
         self._asks_unseen = False
         self._publish()
-        for client in (workspace.engine, workspace.worker):
+        for client in (children.engine, children.worker):
             client.approved = self.approved
-        workspace.unseen.connect(self._take_unseen)
+        children.unseen.connect(self._take_unseen)
 
     def ask(self, recipe: Recipe, go: Callable[[Recipe], object]) -> None:
         """Call `go` with a recipe, at once or when the user has approved its files, or never."""
@@ -121,7 +131,7 @@ class Trusting(QObject):
 
     def _take_unseen(self, problem: Problem) -> None:
         # The request's own callback comes first.
-        ask = partial(self._ask_unseen, problem.choices, running=self._workspace.running)
+        ask = partial(self._ask_unseen, problem.choices, running=self._document.running)
         QTimer.singleShot(0, self, ask)
 
     def _ask_unseen(self, paths: tuple[str, ...], *, running: bool) -> None:
@@ -145,7 +155,7 @@ class Trusting(QObject):
 
     def _is_open(self, path: str) -> bool:
         """Return whether a change of a file counts as saved by the user; see `SourceWatch`."""
-        recipe = self._workspace.recipe
+        recipe = self._document.recipe
         if recipe is None or path not in self._allowed or not self._settings.watching():
             return False
         return path in code_of(recipe)
@@ -156,9 +166,9 @@ class Trusting(QObject):
 
     def _read_again(self, *, running: bool) -> None:
         self._asks_unseen = False
-        self._workspace.changes.reload()
+        self._document.reload()
         if running:
-            self._workspace.run()
+            self._runs.run()
 
 
 def _hashes(paths: Iterable[str]) -> dict[str, str]:

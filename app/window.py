@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from lowerscope.app.commands.pipeline import PipelineEditing
     from lowerscope.app.commands.sandbox import SandboxCommands
     from lowerscope.app.commands.schedule import ScheduleCommands
+    from lowerscope.app.document.document import Document
     from lowerscope.app.extensions import Extensions
+    from lowerscope.app.features import Features
     from lowerscope.app.graphs import Graphs
     from lowerscope.app.opening import Opening
     from lowerscope.app.panes import Panes
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from lowerscope.app.views.status_bar import StatusBar
     from lowerscope.app.views.tool_bar import ToolBar
     from lowerscope.app.widgets.banner import Banner
-    from lowerscope.app.workspace import Workspace
     from lowerscope.core.recipe import Recipe
 
 SIZE = (1440, 900)
@@ -64,8 +65,8 @@ class MainWindow(QMainWindow):
         The session file of the document; its source files, their approval, and their sandbox.
     welcome
         The page without a document.
-    workspace
-        The open document.
+    document, features
+        The open document, and the models that follow it.
     commands
         The registry of commands.
     opening
@@ -86,7 +87,8 @@ class MainWindow(QMainWindow):
 
     painted = Signal()
 
-    workspace: Workspace
+    document: Document
+    features: Features
     sessions: Sessions
     source_watch: SourceWatch
     trusting: Trusting
@@ -132,10 +134,10 @@ class MainWindow(QMainWindow):
         """Complete the window, start the engine, and open a recipe or the file of a session."""
         theme.follow_system()
         self._complete()
-        self.workspace.start()
+        self.features.start()
         if recipe is not None:
             self.trusting.allow(recipe)
-            self.workspace.open(recipe)
+            self.document.open(recipe)
             self.show_panes()
         elif session:
             self.open_source(session)
@@ -164,31 +166,38 @@ class MainWindow(QMainWindow):
         from lowerscope.app.commands.sessions import lay_out, layout_of
         from lowerscope.app.commands.tuning import TuneCommands
         from lowerscope.app.extensions import Extensions
+        from lowerscope.app.features import Features
         from lowerscope.app.following import Following
         from lowerscope.app.graphs import Graphs
         from lowerscope.app.opening import Opening
         from lowerscope.app.sessions import Sessions
         from lowerscope.app.source_watch import SourceWatch
         from lowerscope.app.trusting import Trusting
-        from lowerscope.app.workspace import Workspace
 
         self.setWindowIcon(QIcon(str(ICONS / "lowerscope.png")))
-        self.workspace = Workspace(self)
+        self.features = Features(self)
+        self.document = self.features.document
         self.sandbox = SandboxCommands(self)
-        self.trusting = Trusting(self.workspace, self.settings, self)
+        self.trusting = Trusting(
+            self.document,
+            self.features.processes,
+            self.features.runs,
+            self.settings,
+            self,
+        )
         looks = partial(layout_of, self), partial(lay_out, self)
-        self.sessions = Sessions(self.workspace, self.settings, self.trusting, *looks)
+        self.sessions = Sessions(self.document, self.settings, self.trusting, *looks)
         self.sandbox.watch(self.sessions)
-        self.opening = Opening(self.workspace, self.trusting, self)
-        self.archives = Archives(self.workspace, self)
-        self.source_watch = SourceWatch(self.workspace, self.settings)
+        self.opening = Opening(self.document, self.trusting, self)
+        self.archives = Archives(self.document, self)
+        self.source_watch = SourceWatch(self.document, self.features.runs, self.settings)
         self.source_watch.saved.connect(self.trusting.take_saved)
         self.dropping = Dropping(self)
-        self.extensions = Extensions(self.workspace, self.trusting, self)
-        self.pipeline = PipelineEditing(self.workspace, self.trusting, self)
+        self.extensions = Extensions(self.document, self.features.queries, self.trusting, self)
+        self.pipeline = PipelineEditing(self.document, self.features.stepping, self.trusting, self)
         self.schedules = ScheduleCommands(self)
         self.tune = TuneCommands(self)
-        Following(self.workspace, self)
+        Following(self.document, self)
         self.graphs = Graphs(self)
         self.code_commands = CodeCommands(self)
         self.pane_commands = PaneCommands(self)
@@ -213,13 +222,19 @@ class MainWindow(QMainWindow):
         self.targets = TargetCommands(self)
         add_commands(self.commands, self)
         fill_menus(self.menuBar(), self.commands)
-        self.tool_bar = ToolBar(self.workspace)
+        self.tool_bar = ToolBar(self.document, self.features.runs, self.features.faults)
         self.tool_bar.pipeline.set_menu(self.pipeline.menu(self.tool_bar))
         self.tool_bar.hide()
         self.banner = Banner()
         self._column.insertWidget(0, self.tool_bar)
         self._column.insertWidget(1, self.banner)
-        self.status = StatusBar(self.workspace, self.sandbox.sandboxing)
+        self.status = StatusBar(
+            self.document,
+            self.features.processes,
+            self.features.tuning,
+            self.features.at_work,
+            self.sandbox.sandboxing,
+        )
         self.setStatusBar(self.status)
         for part in (self.tool_bar, self.banner, self.status, self.menuBar()):
             set_page(part, "window")
@@ -234,9 +249,11 @@ class MainWindow(QMainWindow):
         self.tool_bar.target_wanted.connect(self.targets.choose_target)
         self.tool_bar.remote_wanted.connect(self.targets.choose_remote)
         self.tool_bar.here_wanted.connect(self.targets.leave_remote)
-        workspace = self.workspace
-        workspace.snapshot_changed.connect(self._show_snapshot)
-        workspace.announced.connect(self.banner.show_message)
+        document = self.document
+        document.on(("snapshot",), self._show_snapshot)
+        document.on(("notice",), self._show_notice)
+        self.tool_bar.cancel_wanted.connect(self.features.cancel)
+        self.status.cancel.clicked.connect(self.features.cancel)
         self.sessions.changed.connect(self._show_title)
         self.trusting.declined.connect(self._show_what_is_open)
 
@@ -247,8 +264,8 @@ class MainWindow(QMainWindow):
             from lowerscope.app.commands.sessions import LayoutWatch
             from lowerscope.app.panes import Panes
 
-            self._panes = Panes(self.workspace)
-            self._panes.problems.retry_wanted.connect(self.workspace.changes.reload)
+            self._panes = Panes(self.features)
+            self._panes.problems.retry_wanted.connect(self.document.reload)
             self.opening.watch(self._panes)
             self.extensions.watch(self._panes)
             self.pipeline.fill(self._panes)
@@ -282,7 +299,7 @@ class MainWindow(QMainWindow):
             return
         if self.archives.is_file(spec):
             self.archives.open(spec)
-            if self.workspace.problems:
+            if self.document.problems:
                 self.show_panes()
             return
         self.opening.open_source(spec)
@@ -309,14 +326,6 @@ class MainWindow(QMainWindow):
         if path:
             self.open_source(path)
 
-    def change(self, **fields: object) -> None:
-        """Change fields of the recipe, as one undo step."""
-        import msgspec
-
-        recipe = self.workspace.wanted
-        if recipe is not None:
-            self.workspace.change(msgspec.structs.replace(recipe, **fields))
-
     def set_scheme(self, scheme: str) -> None:
         """Set the colour scheme: the system's, light or dark."""
         theme.set_scheme(scheme)
@@ -340,7 +349,7 @@ class MainWindow(QMainWindow):
     # Signals
 
     def _show_snapshot(self) -> None:
-        recipe, snapshot = self.workspace.recipe, self.workspace.snapshot
+        recipe, snapshot = self.document.recipe, self.document.snapshot
         if recipe is not None and snapshot is not None:
             self._show_title()
             from lowerscope.core.recipe import to_json
@@ -349,8 +358,13 @@ class MainWindow(QMainWindow):
             if not is_in_memory(recipe):
                 self.settings.add_recent(self.opening.text_of(recipe), to_json(recipe))
 
+    def _show_notice(self) -> None:
+        notice = self.document.state.notice
+        if notice is not None:
+            self.banner.show_message(notice.text, notice.role)
+
     def _show_what_is_open(self) -> None:
-        if self.workspace.wanted is None:
+        if self.document.wanted is None:
             self.show_welcome()
 
     def _show_title(self) -> None:
@@ -385,7 +399,7 @@ class MainWindow(QMainWindow):
         self.settings.save(self.saveGeometry(), layout)
         if self._is_complete:
             self.sessions.finish()
-            self.workspace.stop()
+            self.features.stop()
             self.sandbox.sandboxing.finish()
             self.help.close()
         super().closeEvent(event)

@@ -19,8 +19,8 @@ from tests.killing import PATIENCE
 
 def check_session(window: MainWindow, path: Path, story: Callable[[], str]) -> Recipe | None:
     """Look that what is saved is what is open; return it, saved at `path` as well."""
-    workspace = window.workspace
-    recipe = workspace.recipe
+    document = window.document
+    recipe = document.recipe
     if recipe is None:
         return None
     window.sessions.save_now()
@@ -35,9 +35,9 @@ def check_session(window: MainWindow, path: Path, story: Callable[[], str]) -> R
 
 def compare(window: MainWindow, fresh: MainWindow, path: Path, story: Callable[[], str]) -> None:
     """Open the session in another window, and look that it shows the same."""
-    workspace, other = window.workspace, fresh.workspace
+    document, other = window.document, fresh.document
     fresh.open_session(str(path))
-    recipe = workspace.recipe
+    recipe = document.recipe
     assert recipe is not None
     ended = wait_until(
         lambda: (
@@ -49,17 +49,17 @@ def compare(window: MainWindow, fresh: MainWindow, path: Path, story: Callable[[
     )
     assert ended, (other.recipe, other.problems, story())
     assert not other.problems, (other.problems[0].line(), story())
-    assert workspace.snapshot is not None
+    assert document.snapshot is not None
     assert other.snapshot is not None
-    mine, theirs = comparable(workspace.snapshot), comparable(other.snapshot)
+    mine, theirs = comparable(document.snapshot), comparable(other.snapshot)
     different = [name for name in mine if mine[name] != theirs[name]]
     assert not different, (different, story())
-    for each in workspace.snapshot.functions[:8]:
+    for each in document.snapshot.functions[:8]:
         if each.kind == "tensorir":
             texts = [text_of(shown, each.name) for shown in (window, fresh)]
             assert texts[0] == texts[1], (each.name, story())
     _compare_shown(window, fresh, story)
-    record = workspace.run_record
+    record = document.run_record
     if record is not None:
         other.run()
         assert wait_until(lambda: not other.running, PATIENCE), story()
@@ -71,21 +71,21 @@ def compare(window: MainWindow, fresh: MainWindow, path: Path, story: Callable[[
 
 def _compare_shown(window: MainWindow, fresh: MainWindow, story: Callable[[], str]) -> None:
     """Look at what the panes show beside what the other window knows."""
-    workspace, panes = window.workspace, window.panes
-    assert workspace.snapshot is not None
-    assert fresh.workspace.snapshot is not None
-    workspace.stepping.set_clock("passes")
-    workspace.stepping.leave()
+    document, panes = window.document, window.panes
+    assert document.snapshot is not None
+    assert fresh.document.snapshot is not None
+    window.features.stepping.set_clock("passes")
+    window.features.stepping.leave()
     shown = panes.relax.script.plain.record
     assert shown is not None
-    assert shown.text == fresh.workspace.snapshot.relax.text, story()
-    functions = [each for each in workspace.snapshot.functions if each.kind == "tensorir"]
+    assert shown.text == fresh.document.snapshot.relax.text, story()
+    functions = [each for each in document.snapshot.functions if each.kind == "tensorir"]
     if not functions:
         return
     window.show_panes()
     panes.docks["tensorir"].show()
     panes.tensorir.set_current("script")
-    workspace.select((functions[0].id,))
+    document.select((functions[0].id,))
     page = panes.tensorir.texts["script"]
     assert wait_until(lambda: page.is_current and page.script.record, PATIENCE), story()
     assert page.script.record is not None
@@ -111,8 +111,8 @@ def comparable(snapshot: Snapshot) -> dict[str, object]:
 def text_of(window: MainWindow, name: str) -> str:
     """Return the script of a function as a window's engine prints it."""
     found: list[object] = []
-    query = TextQuery(window.workspace.recipe, name)
-    window.workspace.queries.ask(query, found.append, found.append)
+    query = TextQuery(window.document.recipe, name)
+    window.features.queries.ask(query, found.append, found.append)
     assert wait_until(lambda: found, PATIENCE)
     (text,) = found
     assert isinstance(text, TextRecord), text

@@ -51,7 +51,7 @@ class Impatience:
     endings: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.workspace = self.window.workspace
+        self.document = self.window.document
         self.deeds = Deeds(self.window, self.folder, self.seed)
         self.pulse = Pulse()
         self.done = 0
@@ -63,7 +63,10 @@ class Impatience:
         self._timer = QTimer()
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._tick)
-        for client in (self.workspace.engine, self.workspace.worker):
+        for client in (
+            self.window.features.processes.engine,
+            self.window.features.processes.worker,
+        ):
             client.crashed.connect(self._note_ending)
 
     def _note_ending(self, ending: object) -> None:
@@ -127,43 +130,51 @@ class Impatience:
             return f"exceptions in slots: {self.exceptions()[0]}"
         if self.warnings():
             return f"said by Qt: {self.warnings()[0]}"
-        workspace, window = self.workspace, self.window
+        document, window = self.document, self.window
         action = window.commands.action
         for key, there in (
-            ("undo", workspace.changes.can_undo),
-            ("redo", workspace.changes.can_redo),
-            ("run", workspace.wanted is not None and not workspace.running),
-            ("stop", bool(workspace.activity.text) or workspace.running),
-            ("tune-stop", workspace.tuning.under_way and workspace.tuning.phase != "stopping"),
+            ("undo", document.can_undo),
+            ("redo", document.can_redo),
+            ("run", document.wanted is not None and not document.running),
+            ("stop", bool(document.activity.text) or document.running),
+            (
+                "tune-stop",
+                self.window.features.tuning.under_way
+                and self.window.features.tuning.phase != "stopping",
+            ),
         ):
             if action(key).isEnabled() != there:
                 return f"the command {key} is {'off' if there else 'on'}, and should not be"
-        wanted = workspace.wanted
+        wanted = document.wanted
         if wanted is not None and window.tool_bar.lowering.current() != wanted.lowering:
             return f"the tool bar says {window.tool_bar.lowering.current()}"
-        if workspace.running != (window.tool_bar.run.text() == window.tr("Stop")):
+        if document.running != (window.tool_bar.run.text() == window.tr("Stop")):
             return f"the button says {window.tool_bar.run.text()}"
-        if not workspace.changing and workspace.wanted != workspace.recipe:
+        if not document.is_changing and document.wanted != document.recipe:
             return "another recipe is wanted than is shown, and none is on its way"
-        record, snapshot = workspace.run_record, workspace.snapshot
+        record, snapshot = document.run_record, document.snapshot
         of_another = record is not None and snapshot is not None and record.key != snapshot.key
-        if of_another and not workspace.changing:
+        if of_another and not document.is_changing:
             return "the outcome of another recipe is shown"
-        for label, client in ((window.status.engine, workspace.engine),):
+        for label, client in ((window.status.engine, self.window.features.processes.engine),):
             if client.state not in label.text():
                 return f"the status says {label.text()}, and it is {client.state}"
         return ""
 
     def story(self) -> str:
         """Return what has been done last, and how it is."""
-        workspace = self.workspace
-        states = (workspace.engine.state, workspace.worker.state, workspace.tuning.phase)
+        document = self.document
+        states = (
+            self.window.features.processes.engine.state,
+            self.window.features.processes.worker.state,
+            self.window.features.tuning.phase,
+        )
         return "\n".join(
             (
                 f"seed {self.seed}, {self.done} steps: {self.failure}",
                 *self.deeds.log[-40:],
-                f"{states}, running {workspace.running}, changing {workspace.changing},"
-                f" {workspace.activity}, {[each.line() for each in workspace.problems]},"
+                f"{states}, running {document.running}, changing {document.is_changing},"
+                f" {document.activity}, {[each.line() for each in document.problems]},"
                 f" said: {self.window.banner.message()!r}",
             )
         )
@@ -174,11 +185,10 @@ class Impatience:
         """Close what is open in front, stop what is under way, and wait until all is at rest."""
         while leave_front():
             QTest.qWait(1)
-        workspace = self.workspace
-        workspace.runs.cancel()
-        workspace.inputs.cancel()
-        workspace.measurements.set_automatic(False)
-        workspace.tuning.stop()
+        self.window.features.runs.cancel()
+        self.window.features.inputs.cancel()
+        self.window.features.measurements.set_automatic(False)
+        self.window.features.tuning.stop()
         assert wait_until(self._is_at_rest, PATIENCE), self.story()
         busy = [
             name
@@ -191,37 +201,37 @@ class Impatience:
         assert not busy, (busy, self.story())
 
     def _is_at_rest(self) -> bool:
-        workspace = self.workspace
+        document = self.document
         return (
-            workspace.engine.state in ("ready", "failed")
-            and workspace.worker.state in ("ready", "failed", "stopped")
-            and not workspace.changing
-            and not workspace.running
-            and not workspace.inputs.waits
-            and not workspace.tuning.under_way
-            and not workspace.activity.text
+            self.window.features.processes.engine.state in ("ready", "failed")
+            and self.window.features.processes.worker.state in ("ready", "failed", "stopped")
+            and not document.is_changing
+            and not document.running
+            and not self.window.features.inputs.waits
+            and not self.window.features.tuning.under_way
+            and not document.activity.text
         )
 
     def check_undo(self, most: int) -> None:
         """Take changes back and make them again, one by one: each recipe comes back as it was."""
-        workspace = self.workspace
-        came = [workspace.recipe]
+        document = self.document
+        came = [document.recipe]
         for _ in range(most):
-            before = workspace.changes.before
+            before = document.before
             if before is None:
                 break
             self.window.commands.action("undo").trigger()
             assert wait_until(self._is_at_rest, PATIENCE), self.story()
-            if workspace.problems and workspace.recipe == came[-1]:
+            if document.problems and document.recipe == came[-1]:
                 break  # what it was made of has gone since
-            assert workspace.recipe == before, self.story()
+            assert document.recipe == before, self.story()
             came.append(before)
         for expected in reversed(came[:-1]):
             self.window.commands.action("redo").trigger()
             assert wait_until(self._is_at_rest, PATIENCE), self.story()
-            if workspace.problems:
+            if document.problems:
                 break
-            assert workspace.recipe == expected, self.story()
+            assert document.recipe == expected, self.story()
 
 
 def leave_front() -> bool:

@@ -93,7 +93,7 @@ class Deeds:
     """
 
     def __init__(self, window: MainWindow, folder: Path, seed: int) -> None:
-        self.window, self.workspace = window, window.workspace
+        self.window, self.document = window, window.document
         self.folder, self.seed = folder, seed
         self.log: list[str] = []
         self.counts: Counter[str] = Counter()
@@ -196,10 +196,10 @@ class Deeds:
 
     def _carry_out(self, key: str) -> None:
         self._more(key)
-        workspace = self.workspace
-        before, anew = workspace.wanted, workspace.changing and workspace.wanted == workspace.recipe
+        document = self.document
+        before, anew = document.wanted, document.is_changing and document.wanted == document.recipe
         self.window.commands.action(key).trigger()
-        if key in ("undo", "redo") and workspace.wanted == before and not anew:
+        if key in ("undo", "redo") and document.wanted == before and not anew:
             self.failure = f"{key} was enabled, and did nothing"
 
     def _switch(self) -> None:
@@ -340,11 +340,11 @@ class Deeds:
             file.write(f"# {self.random.random()}\n")
 
     def _node(self) -> None:
-        snapshot = self.workspace.snapshot
+        snapshot = self.document.snapshot
         if snapshot is None:
             return
         found = [each.id for each in (*snapshot.fx, *snapshot.functions)]
         if found:
             chosen = self.random.choice(found)
             self._more(chosen)
-            self.workspace.select((chosen,), extend=self.random.random() < 0.2)
+            self.document.select((chosen,), extend=self.random.random() < 0.2)

@@ -78,7 +78,7 @@ class Killing:
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
-        self.workspace = self.window.workspace
+        self.document = self.window.document
         self.pulse = Pulse()
         self.session = RandomSession(self.window, self.random)
 
@@ -95,14 +95,16 @@ class Killing:
         if client is None or client.pid is None:
             assert wait_until(lambda: client is None or client.pid is not None, PATIENCE)
         if client is None:  # the tuning had come to its end
-            client = self.workspace.worker
-            assert wait_until(lambda: self.workspace.worker.pid is not None, PATIENCE)
+            client = self.window.features.processes.worker
+            assert wait_until(
+                lambda: self.window.features.processes.worker.pid is not None, PATIENCE
+            )
         assert client is not None
         group = client.pid
         assert group is not None
         processes = _group_of(group)
         expected = self._decided()
-        self._shown_before = self.workspace.recipe
+        self._shown_before = self.document.recipe
         stops = self.random.random() < 0.2
         self.pulse.begin()
         began = time.monotonic()
@@ -110,7 +112,10 @@ class Killing:
             hold(group) if stops else os.kill(group, signal.SIGKILL)
         if stops:
             expected = self._end_hang(client, expected)
-        tuning = client not in (self.workspace.engine, self.workspace.worker)
+        tuning = client not in (
+            self.window.features.processes.engine,
+            self.window.features.processes.worker,
+        )
         if tuning:
             self.settle()
         else:
@@ -124,14 +129,20 @@ class Killing:
         found = Kill(activity, client.role, way, self.pulse.wall, self.pulse.processor, back)
         self.kills.append(found)
         self.settle()
-        if client is self.workspace.worker and self.workspace.recovering._last[1]:
+        if (
+            client is self.window.features.processes.worker
+            and self.window.features.recovering._last[1]
+        ):
             # It has died while it applied a part of the recipe: once, and then it works.
             self.window.commands.action("run").trigger()
             assert wait_until(self._is_back, PATIENCE), self._state()
         return found
 
     def _client_for(self, activity: Activity) -> EngineClient | None:
-        engine, worker = self.workspace.engine, self.workspace.worker
+        engine, worker = (
+            self.window.features.processes.engine,
+            self.window.features.processes.worker,
+        )
         if activity == "tuning":
             return None
         if activity == "idle":
@@ -139,17 +150,20 @@ class Killing:
         return engine if activity in OF_ENGINE else worker
 
     def _tuning_client(self) -> EngineClient | None:
-        return self.workspace.tuning._client
+        return self.window.features.tuning._client
 
     def _end_hang(self, client: EngineClient, expected: _Decided) -> _Decided:
         """Do what a user does whose engine or worker hangs: cancel, or else start it anew."""
-        workspace = self.workspace
+        document = self.document
         moment = time.monotonic() + 0.3
         wait_until(lambda: time.monotonic() > moment, 10_000)
-        if client not in (workspace.engine, workspace.worker):
-            workspace.tuning.stop()
+        if client not in (
+            self.window.features.processes.engine,
+            self.window.features.processes.worker,
+        ):
+            self.window.features.tuning.stop()
             return expected
-        if workspace.activity.text and self.window.commands.action("stop").isEnabled():
+        if document.activity.text and self.window.commands.action("stop").isEnabled():
             self.window.commands.action("stop").trigger()
             moment = time.monotonic() + 1.5
             wait_until(lambda: time.monotonic() > moment, 10_000)
@@ -159,8 +173,8 @@ class Killing:
         return expected
 
     def _decided(self) -> _Decided:
-        workspace = self.workspace
-        history = workspace.changes.history
+        document = self.document
+        history = document.history
         # The line for news takes some of the place of the panes, for as long as it is there.
         self.window.banner.dismiss()
         QApplication.processEvents()
@@ -169,20 +183,20 @@ class Killing:
             for name, dock in self.window.panes.docks.items()
         }
         timeline = self.window.panes.timeline_action.isChecked()
-        chosen = workspace.selection.chosen
+        chosen = document.selection.chosen
         return _Decided(
             self.session.wanted(), history, (self.window.geometry(), timeline, panes), chosen
         )
 
     def _is_back(self) -> bool:
-        workspace = self.workspace
-        children = (workspace.engine, workspace.worker)
+        document = self.document
+        children = (self.window.features.processes.engine, self.window.features.processes.worker)
         return (
             all(each.state == "ready" for each in children)
-            and not workspace.changing
-            and not workspace.recovering._slot.is_busy
-            and not workspace.running
-            and not workspace.activity.text
+            and not document.is_changing
+            and not self.window.features.recovering._slot.is_busy
+            and not document.running
+            and not document.activity.text
         )
 
     def _check(
@@ -195,14 +209,18 @@ class Killing:
         if expected.recipe == self._shown_before and activity != "scheduling":
             # What is selected follows what comes otherwise.
             assert after.selection == expected.selection, self._state()
-        assert self.workspace.recipe == expected.recipe, self._state()
+        assert self.document.recipe == expected.recipe, self._state()
         _, alive = psutil.wait_procs(processes, timeout=30)
         assert not alive, (alive, self._state())
 
     def _state(self) -> str:
-        workspace = self.workspace
-        states = [workspace.engine.state, workspace.worker.state, workspace.tuning.phase]
-        problems = [each.line() for each in workspace.problems]
+        document = self.document
+        states = [
+            self.window.features.processes.engine.state,
+            self.window.features.processes.worker.state,
+            self.window.features.tuning.phase,
+        ]
+        problems = [each.line() for each in document.problems]
         said = self.window.banner.message()
         return f"seed {self.seed}, kill {len(self.kills)}: {states} {problems} {said!r}"
 
@@ -213,11 +231,12 @@ class Killing:
 
     def settle(self) -> None:
         """Wait until nothing is under way, and end a tuning that is."""
-        workspace = self.workspace
-        workspace.tuning.stop()
-        ready = wait_until(lambda: not workspace.tuning.under_way and self._is_back(), PATIENCE)
+        self.window.features.tuning.stop()
+        ready = wait_until(
+            lambda: not self.window.features.tuning.under_way and self._is_back(), PATIENCE
+        )
         assert ready, self._state()
-        workspace.build.look(False)
+        self.window.features.build.look(False)
 
     def first_load(self) -> None:
         """Take the time of a first load: new children, the model opened."""
@@ -232,7 +251,11 @@ class Killing:
         """Return the temporary files that no living child has."""
         living = sum(
             client is not None and client.pid is not None
-            for client in (self.workspace.engine, self.workspace.worker, self._tuning_client())
+            for client in (
+                self.window.features.processes.engine,
+                self.window.features.processes.worker,
+                self._tuning_client(),
+            )
         )
         names = sorted(os.listdir(self.temporary))
         return names if len(names) > living else []

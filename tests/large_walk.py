@@ -56,7 +56,7 @@ class Walk:
 
     def __init__(self, window: MainWindow) -> None:
         self.window = window
-        self.workspace = window.workspace
+        self.document = window.document
         self.phases: list[Phase] = []
         self._phase = Phase("start")
         self._at = time.thread_time()
@@ -111,16 +111,19 @@ class Walk:
         """Let the window go on until a condition holds."""
         end = time.monotonic() + PATIENCE
         while not done():
-            assert time.monotonic() < end, (self._phase.name, self.workspace.activity)
-            assert not self.workspace.problems, self.workspace.problems[0].line()
+            assert time.monotonic() < end, (self._phase.name, self.document.activity)
+            assert not self.document.problems, self.document.problems[0].line()
             QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
 
     def wait_idle(self) -> None:
         """Let the window go on until nothing is under way, and all is drawn."""
-        engine, worker = self.workspace.engine, self.workspace.worker
+        engine, worker = (
+            self.window.features.processes.engine,
+            self.window.features.processes.worker,
+        )
         self.wait(
             lambda: (
-                not self.workspace.activity.text
+                not self.document.activity.text
                 and engine.state == "ready"
                 and worker.state in ("ready", "stopped")
             )
@@ -134,7 +137,10 @@ class Walk:
 
     def _sample(self, over: threading.Event) -> None:
         while not over.wait(_SAMPLE):
-            for client in (self.workspace.engine, self.workspace.worker):
+            for client in (
+                self.window.features.processes.engine,
+                self.window.features.processes.worker,
+            ):
                 pid = client.pid
                 if pid is None:
                     continue
@@ -161,34 +167,39 @@ def walk_through(walk: Walk, recipe: Recipe, *, steps: int, fuse: bool) -> None:
     steps
         Steps of the passes, and of the translation, that are looked at: from the first to the last.
     """
-    window, workspace = walk.window, walk.workspace
+    window, document = walk.window, walk.document
 
     def shown(wanted: Recipe) -> Callable[[], bool]:
-        return lambda: workspace.recipe == wanted and not workspace.activity.text
+        return lambda: document.recipe == wanted and not document.activity.text
 
-    walk.wait(lambda: workspace.engine.state == "ready" and workspace.worker.state == "ready")
-    walk.go("open", lambda: (workspace.open(recipe), window.show_panes()), shown(recipe))
+    walk.wait(
+        lambda: (
+            walk.features.processes.engine.state == "ready"
+            and walk.features.processes.worker.state == "ready"
+        )
+    )
+    walk.go("open", lambda: (document.open(recipe), window.show_panes()), shown(recipe))
     for lowering in ("te", "library", "high-level"):
         recipe = msgspec.structs.replace(recipe, lowering=lowering)
-        walk.go(f"lower: {lowering}", lambda to=recipe: workspace.change(to), shown(recipe))
+        walk.go(f"lower: {lowering}", lambda to=recipe: document.change(to), shown(recipe))
     if fuse:
         recipe = msgspec.structs.replace(recipe, steps=find_pipeline("fuse").steps)
-        walk.go("passes: fuse", lambda: workspace.change(recipe), shown(recipe))
+        walk.go("passes: fuse", lambda: document.change(recipe), shown(recipe))
     page = window.panes.relax.script.stepped
     for clock in ("passes", "translate"):
-        count = len(workspace.stepping.lines(clock))
+        count = len(walk.features.stepping.lines(clock))
         for index in sorted({round(count * part / (steps - 1)) for part in range(steps)}):
             moment = Moment(clock=clock, index=index)
             walk.go(
                 f"{clock}: step {index}",
-                lambda to=moment: workspace.stepping.go(to),
+                lambda to=moment: walk.features.stepping.go(to),
                 lambda: page.is_current,
             )
-    workspace.stepping.leave()
+    walk.features.stepping.leave()
     walk.wait_idle()
     bench = Bench(window)
-    assert workspace.snapshot is not None
-    function = max(workspace.snapshot.functions, key=lambda each: "matmul" in each.name).name
+    assert document.snapshot is not None
+    function = max(document.snapshot.functions, key=lambda each: "matmul" in each.name).name
 
     def opened() -> bool:
         scheduling = bench.scheduling
@@ -199,7 +210,7 @@ def walk_through(walk: Walk, recipe: Recipe, *, steps: int, fuse: bool) -> None:
         )
 
     def open_bench() -> None:
-        workspace.select((f"tir:{function}",))
+        document.select((f"tir:{function}",))
         window.commands.action("workbench").trigger()
 
     walk.go("workbench", open_bench, opened)
@@ -210,10 +221,10 @@ def walk_through(walk: Walk, recipe: Recipe, *, steps: int, fuse: bool) -> None:
         lambda: bench.choose("parallel"),
         lambda: len(bench.record.steps) == 1 and bench.scheduling.is_settled,
     )
-    workspace.select(())
+    document.select(())
     walk.wait_idle()
     walk.go(
         "run",
         window.commands.action("run").trigger,
-        lambda: workspace.run_record is not None and not workspace.running,
+        lambda: document.run_record is not None and not document.running,
     )

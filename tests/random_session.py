@@ -36,7 +36,7 @@ class RandomSession:
 
     def __init__(self, window: MainWindow, random: random.Random) -> None:
         self.window = window
-        self.workspace = window.workspace
+        self.document = window.document
         self.random = random
         self._activities: dict[Activity, Callable[[], None]] = {
             "loading": self._load,
@@ -64,48 +64,48 @@ class RandomSession:
         recipe = self.wanted()
         if self.random.random() < 0.3:
             spec = next(each for each in SOURCES if each != recipe.source.spec)
-            self.workspace.open(Recipe(source=Source(spec=spec), lowering="te"))
+            self.document.open(Recipe(source=Source(spec=spec), lowering="te"))
         else:
             seed = self.random.randrange(1 << 30)
-            self.workspace.change(msgspec.structs.replace(recipe, seed=seed))
+            self.document.change(msgspec.structs.replace(recipe, seed=seed))
 
     def _lower(self) -> None:
         """Change a strategy or the pipeline, or take a change back."""
         recipe, commands = self.wanted(), self.window.commands
         drawn = self.random.random()
-        if drawn < 0.2 and self.workspace.changes.can_undo:
+        if drawn < 0.2 and self.document.can_undo:
             commands.action("undo").trigger()
-        elif drawn < 0.3 and self.workspace.changes.can_redo:
+        elif drawn < 0.3 and self.document.can_redo:
             commands.action("redo").trigger()
         elif drawn < 0.5:
             name = self.random.choice(PIPELINES)
-            self.workspace.change(with_pipeline(recipe, find_pipeline(name).steps))
+            self.document.change(with_pipeline(recipe, find_pipeline(name).steps))
         elif drawn < 0.75:
-            snapshot = self.workspace.snapshot
+            snapshot = self.document.snapshot
             assert snapshot is not None
             calls = [node.id for node in snapshot.fx if node.opcode.startswith("call")]
             strategies: tuple[Strategy, ...] = STRATEGIES
-            self.workspace.lower_nodes((self.random.choice(calls),), self.random.choice(strategies))
+            self.document.lower_nodes((self.random.choice(calls),), self.random.choice(strategies))
         else:
             others = [each for each in STRATEGIES if each != recipe.lowering]
             commands.action(self.random.choice(others)).trigger()
 
     def _step(self) -> None:
         """Go through the passes, and look at functions."""
-        stepping, snapshot = self.workspace.stepping, self.workspace.snapshot
+        stepping, snapshot = self.window.features.stepping, self.document.snapshot
         stepping.set_clock(self.random.choice(("passes", "translate")))
         for _ in range(self.random.randint(1, 4)):
             stepping.step(self.random.choice((-1, 1, 1)))
         if snapshot is not None and snapshot.functions:
-            self.workspace.select((self.random.choice(snapshot.functions).id,))
+            self.document.select((self.random.choice(snapshot.functions).id,))
 
     def _schedule(self) -> None:
         """Add a primitive to a function's schedule, or look at one of its steps."""
-        scheduling, snapshot = self.workspace.scheduling, self.workspace.snapshot
+        scheduling, snapshot = self.window.features.scheduling, self.document.snapshot
         functions = () if snapshot is None else snapshot.functions
         if not functions:
             return
-        self.workspace.select((self.random.choice(functions).id,))
+        self.document.select((self.random.choice(functions).id,))
         self.window.commands.action("workbench").trigger()
         if not wait_until(lambda: scheduling.record is not None or scheduling.problem, 20_000):
             return
@@ -125,20 +125,20 @@ class RandomSession:
 
     def _build(self) -> None:
         """Look at the passes of the build, which the worker compiles for."""
-        self.workspace.build.look(False)
-        self.workspace.change(
+        self.window.features.build.look(False)
+        self.document.change(
             msgspec.structs.replace(self.wanted(), seed=self.random.randrange(1 << 30))
         )
-        self.workspace.build.look(True)
+        self.window.features.build.look(True)
 
     def _run(self) -> None:
         self.window.commands.action("run").trigger()
 
     def _tune(self) -> None:
-        self.workspace.tuning.start(TuneOptions(slowest=1, trials=4000, fresh=True))
+        self.window.features.tuning.start(TuneOptions(slowest=1, trials=4000, fresh=True))
 
     def wanted(self) -> Recipe:
         """Return the recipe that was asked for last."""
-        recipe = self.workspace.wanted
+        recipe = self.document.wanted
         assert recipe is not None
         return recipe

@@ -34,9 +34,9 @@ def begin(window: MainWindow, target: str) -> Bench:
     """Open the sample, and the workbench on its function."""
     bench = Bench(window)
     recipe = recipe_of(target)
-    window.workspace.open(recipe)
+    window.document.open(recipe)
     window.show_panes()
-    bench.wait(lambda: window.workspace.recipe == recipe and not window.workspace.activity.text)
+    bench.wait(lambda: window.document.recipe == recipe and not window.document.activity.text)
     bench.begin(recipe)
     bench.open("te_matmul")
     return bench
@@ -78,7 +78,7 @@ def walk(bench: Bench, look: Look) -> Iterator[str]:
 
 def measured(bench: Bench) -> Measured:
     """Wait until what is shown is measured, and checked as the same."""
-    numbers = bench.window.workspace.measurements
+    numbers = bench.window.features.measurements
 
     def is_there() -> bool:
         here = numbers.here

@@ -64,15 +64,15 @@ def main() -> None:
 def take(application: QApplication, window: MainWindow, shot: Shot, folder: Path) -> None:
     """Open a sample, run it, select something, and save a picture."""
     file, sample, lowering, selected, scheme = shot
-    workspace = window.workspace
+    document = window.document
     theme.set_scheme(scheme)
     recipe = Recipe(source=Source(spec=f"sample:{sample}"), lowering=lowering)
-    workspace.open(recipe)
+    document.open(recipe)
     window.show_panes()
-    wait_until(application, lambda: workspace.recipe == recipe)
-    workspace.run()
-    wait_until(application, lambda: workspace.run_record is not None)
-    workspace.select((selected,))
+    wait_until(application, lambda: document.recipe == recipe)
+    window.features.runs.run()
+    wait_until(application, lambda: document.run_record is not None)
+    document.select((selected,))
     wait(application, SETTLE)
     window.grab().save(str(folder / file))
 
@@ -94,11 +94,11 @@ def save_small(application: QApplication, window: MainWindow, file: Path) -> Non
 
 def take_inputs(application: QApplication, window: MainWindow, folder: Path) -> None:
     """Draw trousers by mouse, and save a picture of what both sides see in them."""
-    workspace = window.workspace
+    document = window.document
     recipe = Recipe(source=Source(spec="sample:fashion_mlp"))
-    workspace.open(recipe)
+    document.open(recipe)
     window.show_panes()
-    wait_until(application, lambda: workspace.recipe == recipe)
+    wait_until(application, lambda: document.recipe == recipe)
     window.show_page("inputs")
     wait(application, SETTLE)
     panel = window.panes.inputs.one
@@ -109,8 +109,8 @@ def take_inputs(application: QApplication, window: MainWindow, folder: Path) -> 
     _stroke(panel.pad, ((10, 8), (18, 8)))
 
     def seen() -> bool:
-        inputs = workspace.inputs
-        return not (inputs.waits or workspace.running) and workspace.run_record is not None
+        inputs = window.features.inputs
+        return not (inputs.waits or document.running) and document.run_record is not None
 
     wait(application, SETTLE)
     wait_until(application, seen)
@@ -129,17 +129,17 @@ def _stroke(pad: DrawingPad, places: Sequence[tuple[float, float]]) -> None:
 
 def take_compare(application: QApplication, window: MainWindow, folder: Path) -> None:
     """Have TVM's importer translate ResNet-18, and save pictures of what differs."""
-    workspace = window.workspace
+    document = window.document
     recipe = Recipe(source=Source(spec="sample:resnet18"), translator="tvm-fx")
-    workspace.open(recipe)
-    wait_until(application, lambda: workspace.recipe == recipe)
-    workspace.run()
-    wait_until(application, lambda: workspace.run_record is not None)
+    document.open(recipe)
+    wait_until(application, lambda: document.recipe == recipe)
+    window.features.runs.run()
+    wait_until(application, lambda: document.run_record is not None)
     window.show_page("compare")
     window.commands.action("colours-error").trigger()
     window.commands.action("first-difference").trigger()
     wait(application, SETTLE)
-    wait_until(application, lambda: workspace.engine.state == "ready")
+    wait_until(application, lambda: window.features.processes.engine.state == "ready")
     save_small(application, window, folder / "compare-nodes.png")
     window.commands.action("compare-values").trigger()
     matrix = window.panes.compare.tensor.matrix
@@ -153,17 +153,17 @@ def take_compare(application: QApplication, window: MainWindow, folder: Path) ->
 
 def take_variants(application: QApplication, window: MainWindow, folder: Path) -> None:
     """Run variants, one of them by rules, and compare two."""
-    workspace = window.workspace
+    document = window.document
     recipe = Recipe(source=Source(spec="sample:fashion_mlp"))
     steps = (*find_pipeline("fuse").steps, Step(name=APPLY_RULES))
     by_rules = msgspec.structs.replace(recipe, steps=steps)
-    workspace.open(by_rules)
+    document.open(by_rules)
     window.show_panes()
-    wait_until(application, lambda: workspace.recipe == by_rules)
+    wait_until(application, lambda: document.recipe == by_rules)
     window.commands.action("run-variants").trigger()
-    wait_until(application, lambda: not workspace.running)
+    wait_until(application, lambda: not document.running)
     page = window.panes.variants
-    runs = [each.id for each in workspace.runs.variants.kept]
+    runs = [each.id for each in window.features.runs.variants.kept]
     page.table.set_selection((runs[2], runs[4]))
     texts = page.functions.table
     wait_until(application, lambda: bool(texts.rows()) and bool(texts.rows()[0].cell(4).text))
@@ -181,7 +181,7 @@ def take_schedule(application: QApplication, window: MainWindow, folder: Path) -
         schedule_walk.measured(bench)
     window.commands.action("numbers").trigger()
     # What was kept of this machine may be of a busy hour; the best counts.
-    measurements = window.workspace.measurements
+    measurements = window.features.measurements
     measurements.measure_peaks()
     wait_until(application, lambda: measurements.peaks is not None and measurements.doing is None)
     look("numbers")

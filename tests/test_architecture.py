@@ -80,6 +80,29 @@ def test_imports_keep_to_the_design(package: str, forbidden: tuple[str, ...]) ->
     assert wrong == []
 
 
+SHELL = {"features.py", "panes.py", "window.py"}
+
+
+def test_the_shell_alone_knows_all_features() -> None:
+    knows = {
+        path.name
+        for path in files_of("lowerscope.app")
+        if "lowerscope.app.features" in set(imports_of(path))
+    }
+    assert knows <= SHELL
+
+
+def test_the_document_knows_no_feature_and_no_widget() -> None:
+    (path,) = (each for each in files_of("lowerscope.app.document") if each.name == "document.py")
+    values = {"activity", "history", "overrides", "selection"}
+    found = set(imports_of(path))
+    known = {f"lowerscope.app.{name}" for name in values}
+    assert {each for each in found if each.startswith("lowerscope.app.")} <= {
+        each for each in found if each.rpartition(".")[0] in known or each in known
+    }
+    assert {each.split(".")[1] for each in found if each.startswith("PySide6.")} == {"QtCore"}
+
+
 def test_widgets_import_the_model_alone_of_the_core() -> None:
     wrong = [
         f"{path.name} imports {name}"

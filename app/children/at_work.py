@@ -7,14 +7,13 @@ here: one that takes longer than a second is shown in the status bar, with a can
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PySide6.QtCore import QObject, QTimer
 
+from lowerscope.app.children.pair import Children
+from lowerscope.app.document.document import Document
 from lowerscope.core.model import queries as q
-
-if TYPE_CHECKING:
-    from lowerscope.app.workspace import Workspace
 
 SAY_MS = 800
 """Delay before a request is shown."""
@@ -36,16 +35,16 @@ class AtWork(QObject):
         The text shown; empty for none.
     """
 
-    def __init__(self, workspace: Workspace) -> None:
-        super().__init__(workspace)
-        self._workspace = workspace
-        self._clients = workspace.engine, workspace.worker
+    def __init__(self, document: Document, children: Children) -> None:
+        super().__init__(document)
+        self._document = document
+        self._clients = children.engine, children.worker
         self._timer = QTimer(self, singleShot=True, interval=SAY_MS)
         self._timer.timeout.connect(self._say)
         self.said = ""
         for client in self._clients:
             client.state_changed.connect(self._follow)
-        workspace.activity_changed.connect(self._follow)
+        document.on(("activities",), self._follow)
 
     def cancel(self) -> None:
         """Cancel all these requests; the problem of each is delivered."""
@@ -59,15 +58,15 @@ class AtWork(QObject):
             self._timer.stop()
             said, self.said = self.said, ""
             if said:
-                self._workspace.say("", of="asked")
-        elif not self._workspace.activity.text and not self._timer.isActive():
+                self._document.say("", of="asked")
+        elif not self._document.activity.text and not self._timer.isActive():
             self._timer.start()
 
     def _say(self) -> None:
         doing = self._doing()
-        if doing and not self._workspace.activity.text:
+        if doing and not self._document.activity.text:
             self.said = doing[0].upper() + doing[1:]
-            self._workspace.say(self.said, of="asked")
+            self._document.say(self.said, of="asked")
 
     def _doing(self) -> str:
         for client in self._clients:

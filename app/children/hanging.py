@@ -7,12 +7,11 @@ not. Nothing is killed without the user's request: a model's file may well wait 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
 
-if TYPE_CHECKING:
-    from lowerscope.app.workspace import Workspace
+from lowerscope.app.document.document import Document
+from lowerscope.app.engine_client import EngineClient
 
 LOOK_MS = 3000
 """Interval of the checks while the engine is busy."""
@@ -27,9 +26,10 @@ LEAST = 0.02
 class Hanging(QObject):
     """Emits a signal each time that the engine hangs."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        super().__init__(workspace)
-        self._workspace = workspace
+    def __init__(self, document: Document, engine: EngineClient) -> None:
+        super().__init__(document)
+        self._document = document
+        self._engine = engine
         # When it was last seen working, and the processor time it had used by then.
         self._since = time.monotonic()
         self._used = 0.0
@@ -38,7 +38,7 @@ class Hanging(QObject):
         self._timer = QTimer(self)
         self._timer.setInterval(LOOK_MS)
         self._timer.timeout.connect(self._look)
-        workspace.engine.state_changed.connect(self._follow)
+        engine.state_changed.connect(self._follow)
 
     def _follow(self, state: str) -> None:
         if state == "busy":
@@ -50,7 +50,7 @@ class Hanging(QObject):
     def _look(self) -> None:
         used, now = self._processor_time(), time.monotonic()
         seconds = now - self._since
-        if self._pid != self._workspace.engine.pid or used - self._used > LEAST * seconds:
+        if self._pid != self._engine.pid or used - self._used > LEAST * seconds:
             self._note_work(used)
         elif seconds * 1000 >= HANGS_MS and not self._is_said:
             self._is_said = True
@@ -58,17 +58,17 @@ class Hanging(QObject):
                 "The engine has done nothing for {0} s: it waits for something, or hangs."
                 " Run → Restart engine and worker starts it anew, and nothing is lost."
             )
-            self._workspace.announced.emit(text.format(round(seconds)), "wrong")
+            self._document.notify(text.format(round(seconds)), "wrong")
 
     def _note_work(self, used: float) -> None:
         self._since, self._used, self._is_said = time.monotonic(), used, False
-        self._pid = self._workspace.engine.pid
+        self._pid = self._engine.pid
 
     def _processor_time(self) -> float:
         """Return the processor time of the engine and its subprocesses, in seconds."""
         import psutil  # imported here to keep the window's start fast
 
-        pid = self._workspace.engine.pid
+        pid = self._engine.pid
         if pid is None:
             return 0.0
         try:

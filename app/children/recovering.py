@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.children.child_process import Ending
-from lowerscope.app.document.queries import Slot
+from lowerscope.app.children.pair import Children
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.queries import Role, SnapshotQuery
 from lowerscope.core.recipe import Recipe, applies_schedules
 from lowerscope.core.recipe_parts import Part, part_of, without_part
 from lowerscope.core.records.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from lowerscope.app.workspace import Workspace
 
 TWICE = 2
 """Number of children that have to crash on a part before it is no longer requested."""
@@ -38,18 +36,19 @@ class Recovering(QObject):
 
     replayed = Signal()
 
-    def __init__(self, workspace: Workspace) -> None:
-        super().__init__(workspace)
-        self._workspace = workspace
-        self._slot = Slot(workspace.queries)
+    def __init__(self, document: Document, queries: Queries, children: Children) -> None:
+        super().__init__(document)
+        self._document = document
+        self._children = children
+        self._slot = Slot(queries)
         # Whether the engine has yet to derive the recipe shown.
         self._lost = False
         # Number of consecutive crashes by where they occurred, as far as known.
         self._deaths: Counter[tuple[str, str]] = Counter()
         self._last: tuple[str, str] = ("", "")
-        workspace.engine.killed.connect(self._note_killed)
-        workspace.engine.crashed.connect(self._note_death)
-        workspace.worker.crashed.connect(self._note_death)
+        children.engine.killed.connect(self._note_killed)
+        children.engine.crashed.connect(self._note_death)
+        children.worker.crashed.connect(self._note_death)
 
     # Crashes
 
@@ -58,21 +57,31 @@ class Recovering(QObject):
         self.resume()
 
     def _note_death(self, ending: Ending) -> None:
-        workspace = self._workspace
+        document = self._document
         self._last = (ending.role, ending.call.part)
         self._deaths[self._last] += 1
-        workspace.announced.emit(workspace.faults.crash_text(ending), "wrong")
+        document.notify(self._crash_text(ending), "wrong")
         if ending.role == "engine":
             # Whether a lost change is retried is decided by its problem, which comes later.
             self._lost = True
-            if not workspace.changing and not self._slot.is_busy:
+            if not document.is_changing and not self._slot.is_busy:
                 self.replay()
             return
-        recipe = workspace.wanted
+        recipe = document.wanted
         part = None if recipe is None else self._deadly(recipe)
         if recipe is not None and part is not None:
-            workspace.change(without_part(recipe, part))
+            document.change(without_part(recipe, part))
             self._say_off(part)
+
+    def _crash_text(self, ending: Ending) -> str:
+        client = self._children.engine if ending.role == "engine" else self._children.worker
+        if client.state == "failed":
+            what = self.tr("It died again and again, and was given up; Run has a command for it.")
+        elif ending.role == "worker" or self._document.recipe is None:
+            what = self.tr("It is started anew; all that is open is as it was.")
+        else:
+            what = self.tr("It is started anew and the session replayed.")
+        return f"{ending}. {what}"
 
     def remedy(self, recipe: Recipe) -> Recipe | None:
         """Return the recipe to continue with after the engine crashed while deriving this one.
@@ -80,7 +89,7 @@ class Recovering(QObject):
         That is the same recipe, once; then the recipe without the part that crashed the engine
         twice; ``None`` if that is not known.
         """
-        if self._workspace.engine.state == "failed":
+        if self._children.engine.state == "failed":
             return None
         if self._deaths[self._last] < TWICE:
             return recipe
@@ -112,7 +121,7 @@ class Recovering(QObject):
             "Two {0}s have died one after the other at {1}: it is switched off, and kept."
             " To switch it on again there is {2}, or Undo."
         )
-        self._workspace.announced.emit(text.format(role, what, where), "wrong")
+        self._document.notify(text.format(role, what, where), "wrong")
 
     def survived(self, role: Role, *kinds: str) -> None:
         """Reset the crash counts of work that a child has now completed.
@@ -130,26 +139,26 @@ class Recovering(QObject):
 
     def replay(self) -> None:
         """Let the engine derive the recipe shown, so that later queries find it."""
-        workspace, self._lost = self._workspace, True
-        if workspace.recipe is None or self._slot.is_busy:
+        document, self._lost = self._document, True
+        if document.recipe is None or self._slot.is_busy:
             return
-        params = SnapshotQuery(recipe=workspace.recipe, metrics=workspace.metrics)
-        self._slot.ask(params, self._accept, self._refuse, partial(workspace.say, of="replay"))
+        params = SnapshotQuery(recipe=document.recipe, metrics=document.metrics)
+        self._slot.ask(params, self._accept, self._refuse, partial(document.say, of="replay"))
 
     def resume(self) -> None:
         """Replay the recipe shown, unless the engine has derived it or a change is pending."""
-        if self._lost and not self._workspace.changing:
+        if self._lost and not self._document.is_changing:
             self.replay()
 
     def give_up(self, recipe: Recipe | None) -> None:
         """Return to the recipe shown, unless the engine failed to derive that very recipe."""
-        if recipe == self._workspace.recipe:
+        if recipe == self._document.recipe:
             self._lost = False
         self.resume()
 
     def abandon(self) -> None:
         """Cancel the replay: another recipe is requested."""
-        self._workspace.say("", of="replay")
+        self._document.say("", of="replay")
         self._slot.supersede()
 
     def take(self, recipe: Recipe) -> None:
@@ -162,23 +171,23 @@ class Recovering(QObject):
             self.replayed.emit()
 
     def _accept(self, _snapshot: Snapshot) -> None:
-        self._workspace.say("", of="replay")
-        recipe = self._workspace.recipe
+        self._document.say("", of="replay")
+        recipe = self._document.recipe
         assert recipe is not None
-        self._workspace.changes.accept_shown()
+        self._document.accept_shown()
         self.take(recipe)
 
     def _refuse(self, problem: Problem) -> None:
-        self._workspace.say("", of="replay")
-        recipe = self._workspace.recipe
+        self._document.say("", of="replay")
+        recipe = self._document.recipe
         again = None
         if recipe is not None and problem.code == "crashed":
             again = self.remedy(recipe)
         if again is not None and again != recipe:
-            self._workspace.change(again)
+            self._document.change(again)
         elif again is not None:
             self.replay()
         else:
             self._lost = False
             if problem.code != "cancelled":
-                self._workspace.changes.refuse_shown(problem)
+                self._document.reject_shown(problem)

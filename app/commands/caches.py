@@ -9,14 +9,16 @@ from lowerscope.app.actions import Command
 from lowerscope.app.views.clear_caches import ask_to_clear
 
 if TYPE_CHECKING:
-    from lowerscope.app.window import MainWindow
+    from PySide6.QtWidgets import QWidget
+
+    from lowerscope.app.document.document import Document
 
 
-def clearing(window: MainWindow) -> Command:
+def clearing(document: Document, parent: QWidget) -> Command:
     """Return the command that clears the caches, for the menu Run."""
     return Command(
         "clear-caches",
-        window.tr("&Run"),
-        window.tr("&Clear caches…"),
-        partial(ask_to_clear, window, window),
+        parent.tr("&Run"),
+        parent.tr("&Clear caches…"),
+        partial(ask_to_clear, document, parent),
     )

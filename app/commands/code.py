@@ -29,7 +29,7 @@ class CodeCommands(QObject):
     def commands(self) -> tuple[Command, ...]:
         """Return the commands, for the menu View."""
         view, tr = self._window.tr("&View"), self._window.tr
-        colouring = self._window.workspace.colouring
+        colouring = self._window.features.colouring
         return (
             Command(
                 "find-in-text", view, tr("&Find in the text…"), self._find, "Ctrl+F", separated=True
@@ -48,7 +48,7 @@ class CodeCommands(QObject):
         )
 
     def _follow(self, _old: QWidget | None, new: QWidget | None) -> None:
-        if self._window.workspace.snapshot is None:
+        if self._window.document.snapshot is None:
             # There is no text yet, and no need to load the panes.
             return
         from lowerscope.app.widgets.code.view import CodeView
@@ -65,7 +65,7 @@ class CodeCommands(QObject):
 
     def text(self) -> CodeView | None:
         """Return the text that last had the focus, if visible; else the Relax script."""
-        if self._window.workspace.snapshot is None:
+        if self._window.document.snapshot is None:
             return None
         last = self._last
         if last is not None and isValid(last) and last.isVisible():

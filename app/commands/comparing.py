@@ -31,8 +31,8 @@ class CompareCommands(QObject):
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands, for the menu Compare."""
-        workspace, tr = self._window.workspace, self._window.tr
-        pins, menu = workspace.pins, tr("&Compare")
+        document, tr = self._window.document, self._window.tr
+        pins, menu = self._window.features.pins, tr("&Compare")
 
         def pinned() -> bool:
             return pins.first is not None
@@ -44,7 +44,7 @@ class CompareCommands(QObject):
                 tr("&Difference"),
                 self._show_difference,
                 "F4",
-                enabled=workspace.is_open,
+                enabled=document.is_open,
             ),
             Command(
                 "next-change",
@@ -52,7 +52,7 @@ class CompareCommands(QObject):
                 tr("N&ext change"),
                 partial(self._next_change, 1),
                 "F7",
-                enabled=workspace.is_open,
+                enabled=document.is_open,
             ),
             Command(
                 "previous-change",
@@ -60,7 +60,7 @@ class CompareCommands(QObject):
                 tr("P&revious change"),
                 partial(self._next_change, -1),
                 "Shift+F7",
-                enabled=workspace.is_open,
+                enabled=document.is_open,
             ),
             Command(
                 "pin-step",
@@ -68,7 +68,7 @@ class CompareCommands(QObject):
                 tr("&Pin this step"),
                 pins.pin_here,
                 "Ctrl+Shift+D",
-                enabled=workspace.is_open,
+                enabled=document.is_open,
                 separated=True,
             ),
             Command(
@@ -86,7 +86,7 @@ class CompareCommands(QObject):
                 menu,
                 tr("Compare with what Undo goes back &to"),
                 self._compare_before,
-                enabled=lambda: workspace.changes.before is not None,
+                enabled=lambda: document.before is not None,
                 separated=True,
             ),
             *(
@@ -95,7 +95,7 @@ class CompareCommands(QObject):
                     menu,
                     tr("Compare with all nodes as {0}").format(STRATEGY_NAMES[lowering]),
                     partial(pins.compare_lowering, lowering),
-                    enabled=workspace.has_torch,
+                    enabled=document.has_torch,
                     separated=lowering == STRATEGIES[0],
                 )
                 for lowering in STRATEGIES
@@ -106,7 +106,7 @@ class CompareCommands(QObject):
                     menu,
                     tr("Compare with the pipeline “{0}”").format(preset.title),
                     partial(pins.compare_steps, preset.steps),
-                    enabled=workspace.is_open,
+                    enabled=document.is_open,
                     separated=preset is PRESETS[0],
                 )
                 for preset in PRESETS
@@ -125,7 +125,7 @@ class CompareCommands(QObject):
 
     def _compare_before(self) -> None:
         """Compare with the recipe that undo returns to."""
-        workspace = self._window.workspace
-        before = workspace.changes.before
+        document = self._window.document
+        before = document.before
         if before is not None:
-            workspace.pins.compare_with(before)
+            self._window.features.pins.compare_with(before)

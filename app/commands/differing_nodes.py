@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 from lowerscope.app.actions import Command
 
 if TYPE_CHECKING:
+    from lowerscope.app.document.document import Document
     from lowerscope.app.window import MainWindow
-    from lowerscope.app.workspace import Workspace
 
 
 def finding_differences(window: MainWindow) -> tuple[Command, ...]:
     """Return the commands, for the menu Run."""
-    workspace, tr = window.workspace, window.tr
+    document, tr = window.document, window.tr
     menu = tr("&Run")
 
     def select() -> None:
-        record = workspace.run_record
+        record = document.run_record
         if record is not None and record.first_difference:
-            workspace.select((record.first_difference,))
+            document.select((record.first_difference,))
 
     def show_nodes() -> None:
         window.show_page("compare")
@@ -32,10 +32,10 @@ def finding_differences(window: MainWindow) -> tuple[Command, ...]:
         window.panes.show_tensor()
 
     def differs() -> bool:
-        return bool(differing(workspace))
+        return bool(differing(document))
 
     def differs_first() -> bool:
-        record = workspace.run_record
+        record = document.run_record
         return record is not None and bool(record.first_difference)
 
     return (
@@ -45,7 +45,7 @@ def finding_differences(window: MainWindow) -> tuple[Command, ...]:
             tr("Compare no&de by node"),
             show_nodes,
             "Ctrl+N",
-            enabled=workspace.is_open,
+            enabled=document.is_open,
             separated=True,
         ),
         Command(
@@ -54,7 +54,7 @@ def finding_differences(window: MainWindow) -> tuple[Command, ...]:
             tr("Look at the values o&f the node"),
             look,
             "Ctrl+Shift+E",
-            enabled=workspace.is_open,
+            enabled=document.is_open,
         ),
         Command(
             "first-difference",
@@ -68,7 +68,7 @@ def finding_differences(window: MainWindow) -> tuple[Command, ...]:
             "next-difference",
             menu,
             tr("Ne&xt node that differs"),
-            partial(select_differing, workspace, 1),
+            partial(select_differing, document, 1),
             "Alt+PgDown",
             enabled=differs,
         ),
@@ -76,28 +76,28 @@ def finding_differences(window: MainWindow) -> tuple[Command, ...]:
             "previous-difference",
             menu,
             tr("Previous node that differs"),
-            partial(select_differing, workspace, -1),
+            partial(select_differing, document, -1),
             "Alt+PgUp",
             enabled=differs,
         ),
     )
 
 
-def differing(workspace: Workspace) -> tuple[str, ...]:
+def differing(document: Document) -> tuple[str, ...]:
     """Return the ids of the nodes that differed in the last run, in the graph's order."""
-    record = workspace.run_record
+    record = document.run_record
     nodes = () if record is None else record.nodes
     return tuple(each.id for each in nodes if each.id.startswith("fx:") and each.matches is False)
 
 
-def select_differing(workspace: Workspace, step: int) -> None:
+def select_differing(document: Document, step: int) -> None:
     """Select the next or previous node that differs, wrapping around."""
-    snapshot, found = workspace.snapshot, differing(workspace)
+    snapshot, found = document.snapshot, differing(document)
     if snapshot is None or not found:
         return
     places = {node.id: place for place, node in enumerate(snapshot.fx)}
     where = sorted(places[each] for each in found if each in places)
-    marked = [places[each] for each in workspace.selection.of_kind("fx") if each in places]
+    marked = [places[each] for each in document.selection.of_kind("fx") if each in places]
     if not marked:
         place = 0 if step > 0 else -1
     elif step > 0:
@@ -105,4 +105,4 @@ def select_differing(workspace: Workspace, step: int) -> None:
     else:
         # In Python, index −1 is that of the last one.
         place = bisect_left(where, min(marked)) - 1
-    workspace.select((snapshot.fx[where[place]].id,))
+    document.select((snapshot.fx[where[place]].id,))

@@ -41,10 +41,15 @@ class ExportCommands(QObject):
         super().__init__(window)
         self._window = window
         self._layout = partial(layout_of, window)
-        self._exporting = Exporting(window.workspace, self._layout, self)
+        self._exporting = Exporting(
+            window.document,
+            window.features.queries,
+            self._layout,
+            self,
+        )
         self._exporting.done.connect(self._say)
         self._exporting.refused.connect(self._refuse)
-        window.workspace.stop_wanted.connect(self._exporting.cancel)
+        window.features.stop_wanted.connect(self._exporting.cancel)
         self._order: Order | None = None
         self.dialog: ExportDialog | None = None
 
@@ -59,21 +64,21 @@ class ExportCommands(QObject):
                 tr("E&xport…"),
                 self.choose,
                 "Ctrl+Shift+X",
-                enabled=self._window.workspace.is_open,
+                enabled=self._window.document.is_open,
             ),
             Command(
                 "export-function",
                 file,
                 tr("Export the &function…"),
                 self.export_function,
-                enabled=self._window.workspace.is_open,
+                enabled=self._window.document.is_open,
             ),
             Command(
                 "export-step",
                 file,
                 tr("Export the module of &the step…"),
                 self.export_step,
-                enabled=self._window.workspace.is_open,
+                enabled=self._window.document.is_open,
             ),
             Command("save-patch", file, tr("Save the difference as a &patch…"), self.save_patch),
         )
@@ -88,7 +93,7 @@ class ExportCommands(QObject):
                 graph,
                 tr("Save &picture…"),
                 self.save_picture,
-                enabled=self._window.workspace.is_open,
+                enabled=self._window.document.is_open,
                 separated=True,
             ),
             Command(
@@ -96,7 +101,7 @@ class ExportCommands(QObject):
                 graph,
                 tr("Save picture of what &is seen…"),
                 self.save_seen,
-                enabled=self._window.workspace.is_open,
+                enabled=self._window.document.is_open,
             ),
         )
 
@@ -115,23 +120,29 @@ class ExportCommands(QObject):
         from lowerscope.app.views.export_dialog import choose_exports
 
         window = self._window
-        self.dialog = choose_exports(window.workspace, self._folder(), self._layout, window)
+        self.dialog = choose_exports(
+            window.document,
+            window.features.queries,
+            self._folder(),
+            self._layout,
+            window,
+        )
 
     def export_function(self) -> None:
         """Export the selected function, after all steps."""
         chosen = [
             each
-            for each in (*self._window.workspace.selection.chosen, *sorted(self._linked()))
+            for each in (*self._window.document.selection.chosen, *sorted(self._linked()))
             if each.startswith("tir:") and "/" not in each
         ]
         if chosen:
             self.export_named(chosen[0])
         else:
             text = self._window.tr("Select the TensorIR function that is to be exported")
-            self._window.workspace.announced.emit(text, "info")
+            self._window.document.notify(text, "info")
 
     def _linked(self) -> frozenset[str]:
-        return frozenset(self._window.workspace.selection.linked)
+        return frozenset(self._window.document.selection.linked)
 
     def export_named(self, entity: str) -> None:
         """Export the function with an id."""
@@ -140,15 +151,15 @@ class ExportCommands(QObject):
 
     def export_step(self) -> None:
         """Export the module at the current step, or after all steps."""
-        self.export_moment(self._window.workspace.stepping.moment)
+        self.export_moment(self._window.document.moment)
 
     def export_moment(self, moment: Moment | None) -> None:
         """Export the module at a step of the passes, or after all steps."""
-        workspace, tr = self._window.workspace, self._window.tr
-        snapshot = workspace.snapshot
+        document, tr = self._window.document, self._window.tr
+        snapshot = document.snapshot
         if moment is not None and moment.clock != "passes":
             text = tr("Modules are exported after passes: choose a step of Passes")
-            workspace.announced.emit(text, "info")
+            document.notify(text, "info")
         elif moment is None or snapshot is None:
             self._ask(Wanted(name="module"), tr("Export the module"))
         else:
@@ -160,29 +171,29 @@ class ExportCommands(QObject):
     def _ask(self, wanted: Wanted, title: str) -> None:
         """Select a folder in a dialog, and export one artifact to it."""
         window = self._window
-        if window.workspace.snapshot is None or self._exporting.is_busy:
+        if window.document.snapshot is None or self._exporting.is_busy:
             return
         folder = QFileDialog.getExistingDirectory(window, title, self._folder())
         if folder and not self._exporting.is_busy:
             self._order = Order(wanted=(wanted,), folder=folder)
-            window.workspace.say(window.tr("Exporting"), of="export")
+            window.document.say(window.tr("Exporting"), of="export")
             self._exporting.begin(self._order)
 
     def _say(self, record: ExportRecord) -> None:
-        workspace, tr = self._window.workspace, self._window.tr
-        workspace.say("", of="export")
+        document, tr = self._window.document, self._window.tr
+        document.say("", of="export")
         if record.left_out:
-            workspace.announced.emit("; ".join(record.left_out), "wrong")
+            document.notify("; ".join(record.left_out), "wrong")
         elif len(record.paths) == 1:
-            workspace.announced.emit(tr("Exported {0}").format(record.paths[0]), "info")
+            document.notify(tr("Exported {0}").format(record.paths[0]), "info")
         else:
             text = tr("Exported {0} files to {1}")
             folder = "" if self._order is None else self._order.folder
-            workspace.announced.emit(text.format(len(record.paths), folder), "info")
+            document.notify(text.format(len(record.paths), folder), "info")
 
     def _refuse(self, problem: Problem) -> None:
         window, order = self._window, self._order
-        window.workspace.say("", of="export")
+        window.document.say("", of="export")
         if problem.code == EXISTS and order is not None:
             names = ", ".join(problem.choices[:3])
             text = window.tr("{0} is there already. Overwrite it?")
@@ -196,7 +207,7 @@ class ExportCommands(QObject):
             question.accepted.connect(self._overwrite)
             question.open()
         elif problem.code != "cancelled":
-            window.workspace.report(problem)
+            window.document.report(problem)
 
     def _overwrite(self) -> None:
         if self._order is not None:
@@ -217,7 +228,7 @@ class ExportCommands(QObject):
         record = None if panes is None else panes.difference.page.record
         if record is None:
             text = tr("No difference is shown: choose Compare, or a step")
-            window.workspace.announced.emit(text, "info")
+            window.document.notify(text, "info")
             return
         path, _ = QFileDialog.getSaveFileName(
             window, tr("Save the difference"), "difference.patch", tr("Patches (*.patch *.diff)")
@@ -268,12 +279,12 @@ class ExportCommands(QObject):
             self._write(path, lambda file: file.write_text(text, "utf-8"))
 
     def _write(self, path: str, write: Callable[[Path], object]) -> None:
-        workspace, tr = self._window.workspace, self._window.tr
+        document, tr = self._window.document, self._window.tr
         try:
             with atomic_file(Path(path)) as made:
                 write(made)
         except OSError as error:
             what = tr("it cannot be written: {0}").format(error.strerror or error)
-            workspace.report(Problem(what=what, where=path))
+            document.report(Problem(what=what, where=path))
         else:
-            workspace.announced.emit(tr("Saved {0}").format(path), "info")
+            document.notify(tr("Saved {0}").format(path), "info")

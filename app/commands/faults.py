@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from lowerscope.app.actions import Command
 
 if TYPE_CHECKING:
-    from lowerscope.app.window import MainWindow
+    from lowerscope.app.document.document import Document
+    from lowerscope.app.runs.faults import Faults
 
 
-def fault_commands(window: MainWindow) -> tuple[Command, ...]:
+def fault_commands(document: Document, faults: Faults) -> tuple[Command, ...]:
     """Return the commands, for the menu Run."""
-    tr, workspace = window.tr, window.workspace
-    faults, menu = workspace.faults, tr("&Run")
+    tr, menu = faults.tr, faults.tr("&Run")
     return (
         Command(
             "go-back",
@@ -28,6 +28,6 @@ def fault_commands(window: MainWindow) -> tuple[Command, ...]:
             menu,
             tr("Run with &guarded memory"),
             faults.look,
-            enabled=lambda: workspace.snapshot is not None and not workspace.running,
+            enabled=lambda: document.snapshot is not None and not document.running,
         ),
     )

@@ -55,7 +55,7 @@ class Help(QObject):
         from lowerscope.app.views.help_window import HelpWindow
 
         if self.shown is None:
-            self.shown = HelpWindow(self._open, self._window.workspace.report)
+            self.shown = HelpWindow(self._open, self._window.document.report)
         name, _, section = page.partition("#")
         self.shown.show_page(name, section)
         self.shown.setWindowState(self.shown.windowState() & ~Qt.WindowState.WindowMinimized)
@@ -71,7 +71,7 @@ class Help(QObject):
             self.shown = None
 
     def _open(self, recipe: Recipe) -> None:
-        self._window.workspace.open(recipe)
+        self._window.document.open(recipe)
         self._window.show_panes()
 
     def _show_of_dialog(self, dialog: QWidget, page: str) -> None:

@@ -9,12 +9,12 @@ from lowerscope.app.actions import Command
 from lowerscope.core.recipe import TRANSLATORS
 
 if TYPE_CHECKING:
-    from lowerscope.app.window import MainWindow
+    from lowerscope.app.document.document import Document
 
 
-def importing(window: MainWindow) -> tuple[Command, ...]:
+def importing(document: Document) -> tuple[Command, ...]:
     """Return the choices of a translator, for the menu Lowering."""
-    tr, workspace = window.tr, window.workspace
+    tr = document.tr
     titles = {
         "lowerscope": tr("Translate with Lowerscope's r&ules"),
         "tvm-fx": tr("Translate with TVM's fro&m_fx"),
@@ -22,15 +22,15 @@ def importing(window: MainWindow) -> tuple[Command, ...]:
     }
 
     def chosen(translator: str) -> bool:
-        return workspace.wanted is not None and workspace.wanted.translator == translator
+        return document.wanted is not None and document.wanted.translator == translator
 
     return tuple(
         Command(
             translator,
             tr("&Lowering"),
             titles[translator],
-            partial(window.change, translator=translator),
-            enabled=workspace.has_torch,
+            partial(document.change_fields, translator=translator),
+            enabled=document.has_torch,
             checked=partial(chosen, translator),
             group="translator",
             separated=translator == TRANSLATORS[0],

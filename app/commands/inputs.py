@@ -37,7 +37,7 @@ def changing_inputs(window: MainWindow) -> tuple[Command, ...]:
         {"folder": page.sets.choose_folder, "archive": page.sets.choose_file}[what]()
 
     def has_inputs() -> bool:
-        return bool(window.workspace.inputs.records)
+        return bool(window.features.inputs.records)
 
     return (
         Command(
@@ -87,14 +87,12 @@ class Dropping(QObject):
     def take(self, data: QMimeData) -> bool:
         """Handle a dropped file; return whether it is one."""
         window, path = self._window, _local_file(data)
-        model, value = window.opening.dropped_file(data), window.workspace.inputs.droppable(data)
+        model, value = window.opening.dropped_file(data), window.features.inputs.droppable(data)
         if value and not model:
             window.show_page("inputs")
             window.panes.inputs.drop(value)
         elif (
-            not model
-            and Path(path).suffix.lower() in WEIGHTS
-            and takes_parameters(window.workspace)
+            not model and Path(path).suffix.lower() in WEIGHTS and takes_parameters(window.document)
         ):
             take_parameters(window, path)
         elif path:

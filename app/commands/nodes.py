@@ -10,27 +10,21 @@ from PySide6.QtCore import QObject
 from lowerscope.app.actions import Command
 
 if TYPE_CHECKING:
-    from lowerscope.app.window import MainWindow
+    from lowerscope.app.document.document import Document
     from lowerscope.core.recipe import Strategy
 
 
 class NodeCommands(QObject):
-    """Commands on nodes.
+    """Commands on nodes."""
 
-    Parameters
-    ----------
-    window
-        The window.
-    """
-
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window, self._workspace = window, window.workspace
+    def __init__(self, document: Document) -> None:
+        super().__init__(document)
+        self._document = document
 
     def walking(self) -> tuple[Command, ...]:
         """Return the commands that step through the nodes, for the menu Edit."""
-        tr = self._window.tr
-        menu, go, workspace = tr("&Edit"), self._select, self._workspace
+        tr = self.tr
+        menu, go, document = tr("&Edit"), self._select, self._document
 
         return (
             Command(
@@ -39,7 +33,7 @@ class NodeCommands(QObject):
                 tr("&Next node"),
                 partial(go, 1),
                 "Alt+Down",
-                enabled=workspace.has_torch,
+                enabled=document.has_torch,
                 separated=True,
             ),
             Command(
@@ -48,18 +42,18 @@ class NodeCommands(QObject):
                 tr("&Previous node"),
                 partial(go, -1),
                 "Alt+Up",
-                enabled=workspace.has_torch,
+                enabled=document.has_torch,
             ),
         )
 
     def lowering(self) -> tuple[Command, ...]:
         """Return the commands that lower the selection, for the menu Lowering."""
-        tr = self._window.tr
+        tr = self.tr
         menu, lower = tr("&Lowering"), self._lower
 
         def selected() -> bool:
-            workspace = self._workspace
-            return workspace.has_torch() and bool(workspace.selection.of_kind("fx"))
+            document = self._document
+            return document.has_torch() and bool(document.selection.of_kind("fx"))
 
         return (
             Command(
@@ -99,15 +93,15 @@ class NodeCommands(QObject):
 
     def _lower(self, strategy: Strategy | None) -> None:
         """Set the strategy of the selected nodes, or restore the default."""
-        self._workspace.lower_nodes(self._workspace.selection.of_kind("fx"), strategy)
+        self._document.lower_nodes(self._document.selection.of_kind("fx"), strategy)
 
     def _select(self, step: int) -> None:
         """Select the next or the previous node."""
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         nodes = () if snapshot is None else snapshot.fx
         if not nodes:
             return
-        marked = self._workspace.selection.of_kind("fx")
+        marked = self._document.selection.of_kind("fx")
         places = [index for index, node in enumerate(nodes) if node.id in marked]
         place = places[-1 if step > 0 else 0] + step if places else 0
-        self._workspace.select((nodes[max(0, min(place, len(nodes) - 1))].id,))
+        self._document.select((nodes[max(0, min(place, len(nodes) - 1))].id,))

@@ -15,7 +15,7 @@ class NumberCommands:
 
     def __init__(self, window: MainWindow) -> None:
         self._window = window
-        self._measurements = window.workspace.measurements
+        self._measurements = window.features.measurements
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands of the menu."""

@@ -13,8 +13,8 @@ from lowerscope.app.opening import with_source
 from lowerscope.core.sources.spec import MEMORY, WEIGHTS, is_file
 
 if TYPE_CHECKING:
+    from lowerscope.app.document.document import Document
     from lowerscope.app.window import MainWindow
-    from lowerscope.app.workspace import Workspace
 
 
 def loading_parameters(window: MainWindow) -> tuple[Command, ...]:
@@ -26,7 +26,7 @@ def loading_parameters(window: MainWindow) -> tuple[Command, ...]:
             menu,
             tr("&Load parameters from a file…"),
             partial(choose_parameters, window),
-            enabled=partial(takes_parameters, window.workspace),
+            enabled=partial(takes_parameters, window.document),
             separated=True,
         ),
         Command(
@@ -35,19 +35,19 @@ def loading_parameters(window: MainWindow) -> tuple[Command, ...]:
             tr("The model'&s own parameters"),
             partial(take_parameters, window, ""),
             enabled=lambda: (
-                (recipe := window.workspace.wanted) is not None and bool(recipe.source.params)
+                (recipe := window.document.wanted) is not None and bool(recipe.source.params)
             ),
         ),
     )
 
 
-def takes_parameters(workspace: Workspace) -> bool:
+def takes_parameters(document: Document) -> bool:
     """Return whether the open model's parameters can be loaded from a file."""
-    recipe = workspace.wanted
+    recipe = document.wanted
     spec = "" if recipe is None else recipe.source.spec
     # An exported program has its own parameters, and a model in memory keeps its own.
     takes = not spec.endswith(".pt2") and not spec.startswith(MEMORY)
-    return takes and workspace.snapshot is not None
+    return takes and document.snapshot is not None
 
 
 def choose_parameters(window: MainWindow) -> None:
@@ -57,7 +57,7 @@ def choose_parameters(window: MainWindow) -> None:
     path, _ = QFileDialog.getOpenFileName(
         window,
         tr("Load parameters"),
-        _folder(window.workspace),
+        _folder(window.document),
         tr("Parameters ({0});;All files (*)").format(kinds),
     )
     if path:
@@ -66,14 +66,14 @@ def choose_parameters(window: MainWindow) -> None:
 
 def take_parameters(window: MainWindow, path: str) -> None:
     """Load the parameters from a file, or from the model itself, as one undo step."""
-    recipe = window.workspace.wanted
+    recipe = window.document.wanted
     if recipe is not None:
-        window.workspace.change(with_source(recipe, params=path))
+        window.document.change(with_source(recipe, params=path))
 
 
-def _folder(workspace: Workspace) -> str:
+def _folder(document: Document) -> str:
     """Return the initial folder of the dialog: that of the current file, or of the model."""
-    source = None if workspace.recipe is None else workspace.recipe.source
+    source = None if document.recipe is None else document.recipe.source
     if source is None or not (source.params or is_file(source.spec)):
         return ""
     return str(Path(source.params or source.spec).parent)

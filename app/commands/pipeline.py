@@ -28,11 +28,12 @@ from lowerscope.core.records.passes import Preset
 from lowerscope.core.records.steps import Clock, Moment
 
 if TYPE_CHECKING:
+    from lowerscope.app.document.document import Document
     from lowerscope.app.panes import Panes
+    from lowerscope.app.stepping import Stepping
     from lowerscope.app.trusting import Trusting
     from lowerscope.app.views.pipeline_view import PipelineView
     from lowerscope.app.window import MainWindow
-    from lowerscope.app.workspace import Workspace
 
 COMPARING = ("difference", "pin-step", "compare-pinned", "swap-sides", "unpin", "compare-before")
 FILES = "Pipelines (*.json)"
@@ -41,9 +42,12 @@ FILES = "Pipelines (*.json)"
 class PipelineEditing(QObject):
     """Selects pipelines, and edits their steps."""
 
-    def __init__(self, workspace: Workspace, trusting: Trusting, window: MainWindow) -> None:
+    def __init__(
+        self, document: Document, stepping: Stepping, trusting: Trusting, window: MainWindow
+    ) -> None:
         super().__init__(window)
-        self._workspace = workspace
+        self._document = document
+        self._stepping = stepping
         self._trusting = trusting
         self._window = window
 
@@ -62,9 +66,9 @@ class PipelineEditing(QObject):
 
     def show_failed(self) -> None:
         """Go to the failed step, and select it."""
-        for line in self._workspace.stepping.lines("passes"):
+        for line in self._stepping.lines("passes"):
             if line.status == "failed" and line.depth == 0:
-                self._workspace.stepping.go(Moment(clock="passes", index=line.number))
+                self._stepping.go(Moment(clock="passes", index=line.number))
                 self._window.panes.bring("pipeline")
                 self.view.select_place(line.step - 1)
 
@@ -80,10 +84,8 @@ class PipelineEditing(QObject):
 
     def hide_unchanged(self) -> None:
         """Toggle hiding of steps that changed nothing."""
-        chosen = self._workspace.stepping.filter
-        self._workspace.stepping.set_filter(
-            replace(chosen, hide_unchanged=not chosen.hide_unchanged)
-        )
+        chosen = self._stepping.filter
+        self._stepping.set_filter(replace(chosen, hide_unchanged=not chosen.hide_unchanged))
 
     def edit(self, method: str, *values: int) -> None:
         """Call a method of the pane, which applies to the selected step."""
@@ -91,25 +93,25 @@ class PipelineEditing(QObject):
 
     def choose(self, steps: tuple[Step, ...]) -> None:
         """Switch to another pipeline, as one undo step."""
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is not None:
-            self._workspace.change(with_pipeline(recipe, steps))
+            self._document.change(with_pipeline(recipe, steps))
 
     def keep_params(self) -> None:
         """Toggle whether the model's parameters are arguments or constants."""
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is not None:
-            self._workspace.change(with_params_as_inputs(recipe, not recipe.params_as_inputs))
+            self._document.change(with_params_as_inputs(recipe, not recipe.params_as_inputs))
 
     def bind_params(self) -> None:
         """Toggle the step that binds parameters as constants."""
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is not None:
-            self._workspace.change(with_bound_params(recipe, not binds_params(recipe)))
+            self._document.change(with_bound_params(recipe, not binds_params(recipe)))
 
     def save(self) -> None:
         """Select a file in a dialog, and save the pipeline to it."""
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         path, _ = QFileDialog.getSaveFileName(
             self._window, self.tr("Save the pipeline"), "pipeline.json", self.tr(FILES)
         )
@@ -120,9 +122,9 @@ class PipelineEditing(QObject):
         try:
             save_preset(Preset(name=name, title=name, steps=recipe.steps), path)
         except LowerscopeError as error:
-            self._workspace.report(error.problem)
+            self._document.report(error.problem)
         else:
-            self._workspace.announced.emit(
+            self._document.notify(
                 self.tr("Saved; --pipeline {0} takes it, too.").format(path), "info"
             )
 
@@ -136,27 +138,27 @@ class PipelineEditing(QObject):
         try:
             preset = load_preset(path)
         except LowerscopeError as error:
-            self._workspace.report(error.problem)
+            self._document.report(error.problem)
         else:
-            recipe = self._workspace.wanted
+            recipe = self._document.wanted
             if recipe is not None:
-                self._trusting.ask(with_pipeline(recipe, preset.steps), self._workspace.change)
+                self._trusting.ask(with_pipeline(recipe, preset.steps), self._document.change)
 
 
 def binding(window: MainWindow) -> tuple[Command, ...]:
     """Return the switches for the model's parameters, for the menu Lowering."""
     menu, tr = window.tr("&Lowering"), window.tr
-    workspace, pipeline = window.workspace, window.pipeline
+    document, pipeline = window.document, window.pipeline
 
     def binds() -> bool:
-        return workspace.wanted is not None and binds_params(workspace.wanted)
+        return document.wanted is not None and binds_params(document.wanted)
 
     def are_inputs() -> bool:
-        return workspace.wanted is not None and workspace.wanted.params_as_inputs
+        return document.wanted is not None and document.wanted.params_as_inputs
 
     def can_bind() -> bool:
-        recipe = workspace.wanted
-        from_file = recipe is not None and bool(recipe.source.params) and not workspace.has_torch()
+        recipe = document.wanted
+        from_file = recipe is not None and bool(recipe.source.params) and not document.has_torch()
         return binds() or are_inputs() or from_file
 
     return (
@@ -165,7 +167,7 @@ def binding(window: MainWindow) -> tuple[Command, ...]:
             menu,
             tr("Parameters as &inputs"),
             pipeline.keep_params,
-            enabled=workspace.has_torch,
+            enabled=document.has_torch,
             checked=are_inputs,
         ),
         Command(
@@ -181,8 +183,8 @@ def binding(window: MainWindow) -> tuple[Command, ...]:
 
 def passes(window: MainWindow) -> tuple[Command, ...]:
     """Return the commands of the menu Passes."""
-    tr, workspace, pipeline = window.tr, window.workspace, window.pipeline
-    stepping, menu = workspace.stepping, tr("&Passes")
+    tr, document, pipeline = window.tr, window.document, window.pipeline
+    stepping, menu = window.features.stepping, tr("&Passes")
 
     def has_steps() -> bool:
         return bool(stepping.lines(stepping.clock))
@@ -191,7 +193,7 @@ def passes(window: MainWindow) -> tuple[Command, ...]:
         return stepping.clock == clock
 
     def is_pipeline(preset: Preset) -> bool:
-        return workspace.wanted is not None and preset_of(workspace.wanted) is preset
+        return document.wanted is not None and preset_of(document.wanted) is preset
 
     clocks: tuple[tuple[Clock, str], ...] = (
         ("translate", tr("Steps of the &translation")),
@@ -205,7 +207,7 @@ def passes(window: MainWindow) -> tuple[Command, ...]:
         key: str, text: str, method: str, *values: int, shortcut: str = "", line: bool = False
     ) -> Command:
         act = partial(pipeline.edit, method, *values)
-        return Command(key, menu, text, act, shortcut, enabled=workspace.is_open, separated=line)
+        return Command(key, menu, text, act, shortcut, enabled=document.is_open, separated=line)
 
     return (
         Command(
@@ -273,7 +275,7 @@ def passes(window: MainWindow) -> tuple[Command, ...]:
                 menu,
                 tr("Pipeline: {0}").format(preset.title),
                 partial(pipeline.choose, preset.steps),
-                enabled=workspace.is_open,
+                enabled=document.is_open,
                 checked=partial(is_pipeline, preset),
                 group="pipeline",
                 separated=preset is PRESETS[0],
@@ -285,17 +287,17 @@ def passes(window: MainWindow) -> tuple[Command, ...]:
             menu,
             tr("Sa&ve the pipeline as a preset…"),
             pipeline.save,
-            enabled=workspace.is_open,
+            enabled=document.is_open,
             separated=True,
         ),
         Command(
-            "load-pipeline", menu, tr("Load a p&reset…"), pipeline.load, enabled=workspace.is_open
+            "load-pipeline", menu, tr("Load a p&reset…"), pipeline.load, enabled=document.is_open
         ),
         Command(
             "load-passes",
             menu,
             tr("Load passes of &your own…"),
             window.extensions.choose_passes,
-            enabled=workspace.is_open,
+            enabled=document.is_open,
         ),
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def reporting(window: MainWindow) -> tuple[Command, ...]:
     """Return the command, for the menu File."""
-    runs = window.workspace.runs.variants
+    runs = window.features.runs.variants
     return (
         Command(
             "export-report",
@@ -34,8 +34,8 @@ def export_report(window: MainWindow) -> None:
     # Imported here to keep the window's start fast.
     from lowerscope.core.export.report import source_name, write_report
 
-    workspace, tr = window.workspace, window.tr
-    runs = workspace.runs.variants
+    document, tr = window.document, window.tr
+    runs = window.features.runs.variants
     chosen = window.panes.variants.selected()
     variants = [
         variant
@@ -54,6 +54,6 @@ def export_report(window: MainWindow) -> None:
     try:
         written = write_report(path, variants)
     except LowerscopeError as error:
-        workspace.report(error.problem)
+        document.report(error.problem)
     else:
-        workspace.announced.emit(tr("The report is written: {0}").format(written), "info")
+        document.notify(tr("The report is written: {0}").format(written), "info")

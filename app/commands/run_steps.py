@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 from lowerscope.app.actions import Command
 
 if TYPE_CHECKING:
-    from lowerscope.app.window import MainWindow
+    from lowerscope.app.document.document import Document
+    from lowerscope.app.runs.steps import RunSteps
+    from lowerscope.app.stepping import Stepping
 
 
-def run_step_commands(window: MainWindow) -> tuple[Command, ...]:
+def run_step_commands(
+    document: Document, stepping: Stepping, steps: RunSteps
+) -> tuple[Command, ...]:
     """Return the commands, for the menu Run."""
-    tr, workspace = window.tr, window.workspace
-    steps, stepping, menu = workspace.run_steps, workspace.stepping, tr("&Run")
+    tr, menu = steps.tr, steps.tr("&Run")
 
     def has_calls() -> bool:
         return bool(steps.calls)
@@ -26,7 +29,7 @@ def run_step_commands(window: MainWindow) -> tuple[Command, ...]:
             tr("Toggle breakpoint at the selection"),
             steps.toggle_selected,
             "Ctrl+B",
-            enabled=lambda: bool(workspace.selection.chosen),
+            enabled=lambda: bool(document.selection.chosen),
             separated=True,
             key_there="B",
         ),

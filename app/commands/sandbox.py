@@ -32,18 +32,21 @@ class SandboxCommands(QObject):
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
-        self._workspace = window.workspace
+        self._document = window.document
         self.sandboxing = Sandboxing(window.settings, self)
-        for client in (self._workspace.engine, self._workspace.worker):
+        for client in (
+            self._window.features.processes.engine,
+            self._window.features.processes.worker,
+        ):
             client.sandbox = self.sandboxing
         self._had_network = False
         self._shared: tuple[Path, Path | None] | None = None
         self.sandboxing.changed.connect(self._note_network)
         self.sandboxing.held.connect(self._ask_without)
         self.sandboxing.network_wanted.connect(self._ask)
-        self._workspace.recipe_wanted.connect(self._look_at_recipe)
-        self._workspace.changes.opening.connect(self._share_folder_of)
-        self._workspace.snapshot_changed.connect(self._share_folder)
+        self._document.on(("recipe", "pending"), self._look_at_recipe)
+        window.features.changes.opening.connect(self._share_folder_of)
+        self._document.on(("snapshot",), self._share_folder)
 
     def command(self) -> Command:
         """Return the command, for the menu."""
@@ -69,15 +72,15 @@ class SandboxCommands(QObject):
         self.sandboxing.set_wanted(on)
         self._shared = self._shared_now()
         if self.sandboxing.is_on != was_on:
-            self._workspace.restart()
-            self._workspace.announced.emit(self.sandboxing.availability, "info")
+            self._window.features.restart()
+            self._document.notify(self.sandboxing.availability, "info")
 
     def set_shares(self, on: bool) -> None:
         """Set whether code may write to the session's folder, and restart the children."""
         self.sandboxing.set_shares(on)
         self._restart_if_shared_anew()
         if on and self.sandboxing.is_on:
-            self._workspace.announced.emit(self.sandboxing.availability, "info")
+            self._document.notify(self.sandboxing.availability, "info")
 
     def watch(self, sessions: Sessions) -> None:
         """Let code write to the folder of the open session, if so configured."""
@@ -85,7 +88,7 @@ class SandboxCommands(QObject):
         sessions.saved.connect(self._share_folder)
 
     def _share_folder(self) -> None:
-        self._share_folder_of(self._workspace.wanted)
+        self._share_folder_of(self._document.wanted)
 
     def _share_folder_of(self, recipe: Recipe | None) -> None:
         # Before any of its code runs: code must not write to the previous session's folder, nor the
@@ -100,7 +103,7 @@ class SandboxCommands(QObject):
         self._shared = shared
         self._window.sessions.has_twin = shared is not None
         if shared != before and self.sandboxing.is_on:
-            self._workspace.restart()
+            self._window.features.restart()
 
     def _shared_now(self) -> tuple[Path, Path | None] | None:
         """Return the folder that code may write to, and the file in it that it may not."""
@@ -119,17 +122,17 @@ class SandboxCommands(QObject):
             self.sandboxing.set_wanted(False)
         else:
             self.sandboxing.go_without()
-        self._workspace.announced.emit(self.sandboxing.availability, "wrong")
+        self._document.notify(self.sandboxing.availability, "wrong")
 
     def _note_network(self) -> None:
         if self.sandboxing.has_network and not self._had_network:
             self._had_network = True
             # One that is not started yet will use the new settings.
-            if self._workspace.worker.state not in ("stopped", "failed"):
-                self._workspace.worker.restart()
+            if self._window.features.processes.worker.state not in ("stopped", "failed"):
+                self._window.features.processes.worker.restart()
 
     def _look_at_recipe(self) -> None:
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         self.sandboxing.look_at(None if recipe is None else recipe.remote)
 
     def _ask(self, remote: Remote) -> None:

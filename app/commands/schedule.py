@@ -32,8 +32,8 @@ class ScheduleCommands(QObject):
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
-        self._workspace = window.workspace
-        self._variants = window.workspace.variants
+        self._document = window.document
+        self._variants = window.features.variants
         # Created on first use; it keeps its last content.
         self._rules: RulesDialog | None = None
 
@@ -45,8 +45,8 @@ class ScheduleCommands(QObject):
     def commands(self) -> tuple[Command, ...]:
         """Return the commands, for the menu."""
         tr, menu = self._window.tr, self._window.tr("&Schedule")
-        workspace, variants = self._workspace, self._variants
-        scheduling = workspace.scheduling
+        document, variants = self._document, self._variants
+        scheduling = self._window.features.scheduling
 
         def has_function() -> bool:
             return scheduling.active and scheduling.record is not None
@@ -64,7 +64,7 @@ class ScheduleCommands(QObject):
                 tr("Wor&kbench"),
                 self.show,
                 "Ctrl+Shift+S",
-                enabled=workspace.is_open,
+                enabled=document.is_open,
             ),
             Command(
                 "schedule-moves",
@@ -72,7 +72,7 @@ class ScheduleCommands(QObject):
                 tr("Moves…"),
                 self.open_moves,
                 "Ctrl+.",
-                enabled=workspace.is_open,
+                enabled=document.is_open,
                 key_there="S",
             ),
             Command(
@@ -139,7 +139,7 @@ class ScheduleCommands(QObject):
                 tr("The whole model by rules"),
                 self.rules_in_model,
                 "Ctrl+Shift+M",
-                enabled=workspace.is_open,
+                enabled=document.is_open,
             ),
             Command(
                 "new-variant", menu, tr("&New variant…"), self._ask_new_name, enabled=has_function
@@ -194,7 +194,7 @@ class ScheduleCommands(QObject):
                 menu,
                 tr("Apply to the &model"),
                 self.apply_to_model,
-                enabled=workspace.is_open,
+                enabled=document.is_open,
                 checked=lambda: variants.in_model,
                 separated=True,
             ),
@@ -214,14 +214,14 @@ class ScheduleCommands(QObject):
     def show(self) -> None:
         """Show the workbench."""
         self._window.show_panes()
-        self._workspace.stepping.set_clock("schedule")
+        self._window.features.stepping.set_clock("schedule")
         self._window.panes.bring("schedule")
         self.view.set_current("loops")
         self.view.tree.setFocus()
 
     def open_moves(self) -> None:
         """Open the menu of primitives for the selection."""
-        if not self._workspace.scheduling.active:
+        if not self._window.features.scheduling.active:
             self.show()
         self.view.open_menu_here()
 
@@ -234,26 +234,32 @@ class ScheduleCommands(QObject):
         """Schedule the whole model by rules, and show the rule of each function."""
         self._variants.rules.set_in_model(True)
         if self._rules is None:
-            self._rules = RulesDialog(self._workspace, self._window)
+            self._rules = RulesDialog(
+                self._document,
+                self._window.features.stepping,
+                self._window.features.variants,
+                self._window.features.runs,
+                self._window,
+            )
         self._rules.show()
 
     def duplicate(self) -> None:
         """Add a copy of the enabled variant."""
-        schedule = self._workspace.scheduling.schedule
+        schedule = self._window.features.scheduling.schedule
         if schedule is not None:
             name = self.tr("copy of {0}").format(shown_name(schedule.variant))
             self._variants.add(name, copied=True)
 
     def copy_python(self) -> None:
         """Copy the schedule to the clipboard as a Python function."""
-        record = self._workspace.scheduling.record
+        record = self._window.features.scheduling.record
         if record is not None:
             QGuiApplication.clipboard().setText(record.code)
-            self._workspace.announced.emit(self.tr("Copied as apply_trace(sch)."), "info")
+            self._document.notify(self.tr("Copied as apply_trace(sch)."), "info")
 
     def save(self) -> None:
         """Select a file in a dialog, and save the schedule to it."""
-        scheduling = self._workspace.scheduling
+        scheduling = self._window.features.scheduling
         schedule, name = scheduling.schedule, f"{scheduling.function}.json"
         if schedule is None:
             return
@@ -266,9 +272,9 @@ class ScheduleCommands(QObject):
         try:
             save_schedules([schedule], path)
         except LowerscopeError as error:
-            self._workspace.report(error.problem)
+            self._document.report(error.problem)
         else:
-            self._workspace.announced.emit(self.tr("Saved in {0}").format(path), "info")
+            self._document.notify(self.tr("Saved in {0}").format(path), "info")
 
     def load(self) -> None:
         """Select a file in a dialog, and load its schedule as another variant."""
@@ -280,7 +286,7 @@ class ScheduleCommands(QObject):
         try:
             self._variants.load(path)
         except LowerscopeError as error:
-            self._workspace.report(error.problem)
+            self._document.report(error.problem)
 
     def apply_to_model(self) -> None:
         """Toggle whether the schedules are applied to the model."""
@@ -293,7 +299,7 @@ class ScheduleCommands(QObject):
         self._ask_name(self.tr("New variant"), self.tr("Add"), "", self._variants.add)
 
     def _ask_other_name(self) -> None:
-        schedule = self._workspace.scheduling.schedule
+        schedule = self._window.features.scheduling.schedule
         if schedule is not None:
             title, name = self.tr("Rename the variant"), shown_name(schedule.variant)
             self._ask_name(title, self.tr("Rename"), name, self._variants.rename)
@@ -309,7 +315,7 @@ class ScheduleCommands(QObject):
     def _fill_variants(self) -> None:
         menu: QMenu = self._variant_menu
         menu.clear()
-        schedule = self._workspace.scheduling.schedule
+        schedule = self._window.features.scheduling.schedule
         for each in self._variants.all:
             count = len(each.primitives)
             words = self.tr("{0} · 1 step") if count == 1 else self.tr("{0} · {1} steps")
@@ -326,7 +332,7 @@ class ScheduleCommands(QObject):
     def _fill_left_over(self) -> None:
         menu, left_over = self._left_menu, self._variants.left_over
         menu.clear()
-        scheduling = self._workspace.scheduling
+        scheduling = self._window.features.scheduling
         for each in left_over.all:
             inner = menu.addMenu(literal(left_over.title(each)))
             inner.addAction(literal(left_over.reason(each))).setEnabled(False)

@@ -30,7 +30,7 @@ def keeping_sessions(window: MainWindow) -> tuple[Command, ...]:
             tr("Sa&ve session as…"),
             partial(save_as, window),
             "Ctrl+S",
-            enabled=window.workspace.is_open,
+            enabled=window.document.is_open,
         ),
         Command("reopen", menu, tr("Reopen where &I was"), partial(reopen, window)),
         Command(
@@ -46,7 +46,7 @@ def keeping_sessions(window: MainWindow) -> tuple[Command, ...]:
 
 def save_as(window: MainWindow) -> None:
     """Select a file in a dialog, and save the session there from now on."""
-    snapshot = window.workspace.snapshot
+    snapshot = window.document.snapshot
     if snapshot is None:
         return
     tr, sessions = window.tr, window.sessions
@@ -56,7 +56,7 @@ def save_as(window: MainWindow) -> None:
     )
     if path:
         sessions.save_as(path)
-        recipe = window.workspace.recipe
+        recipe = window.document.recipe
         if recipe is not None and is_in_memory(recipe):
             text = tr(
                 "{0} lives in the memory of the Python process that made it: the session has all"
@@ -76,7 +76,7 @@ def reopen(window: MainWindow) -> None:
 
 def title(window: MainWindow) -> str:
     """Return the text of the title bar."""
-    snapshot, path = window.workspace.snapshot, window.sessions.path
+    snapshot, path = window.document.snapshot, window.sessions.path
     parts = [] if snapshot is None else [snapshot.model.title]
     if path is not None:
         words = "{0} [read-only]" if window.sessions.read_only else "{0}"
@@ -92,7 +92,7 @@ def layout_of(window: MainWindow) -> Layout:
         panes="" if panes is None else _text(panes.state()),
         panes_version=LAYOUT_VERSION,
         timeline=panes is None or panes.timeline_action.isChecked(),
-        selection=window.workspace.selection.chosen,
+        selection=window.document.selection.chosen,
     )
 
 
@@ -106,7 +106,7 @@ def lay_out(window: MainWindow, layout: Layout) -> None:
         window.panes.restore(panes, same_size=same_size)
         window.panes.timeline_action.setChecked(layout.timeline)
     if layout.selection:
-        window.workspace.select(layout.selection)
+        window.document.select(layout.selection)
 
 
 class LayoutWatch(QObject):

@@ -20,16 +20,17 @@ class TargetCommands:
 
     def __init__(self, window: MainWindow) -> None:
         self._window = window
-        self._workspace = window.workspace
-        self.targets = Targets(window.workspace)
+        self._document = window.document
+        self.targets = Targets(window.features.queries, window)
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands, for the menu."""
-        tr, change, workspace = self._window.tr, self._window.change, self._workspace
+        tr, document = self._window.tr, self._document
+        change = document.change_fields
         menu = tr("&Run")
 
         def compiled_for(target: str) -> bool:
-            return workspace.wanted is not None and workspace.wanted.target == target
+            return document.wanted is not None and document.wanted.target == target
 
         return (
             Command(
@@ -52,48 +53,46 @@ class TargetCommands:
                 menu,
                 tr("Ot&her target…"),
                 self.choose_target,
-                enabled=workspace.is_open,
+                enabled=document.is_open,
             ),
             Command(
                 "target-remote",
                 menu,
                 tr("&Remote machine…"),
                 self.choose_remote,
-                enabled=workspace.is_open,
+                enabled=document.is_open,
             ),
             Command(
                 "target-here",
                 menu,
                 tr("R&un on this machine again"),
                 self.leave_remote,
-                enabled=lambda: (
-                    workspace.wanted is not None and workspace.wanted.remote is not None
-                ),
+                enabled=lambda: document.wanted is not None and document.wanted.remote is not None,
             ),
         )
 
     def choose_target(self) -> None:
         """Show the targets in a dialog, and apply the selected or typed one."""
-        if self._workspace.wanted is None:
+        if self._document.wanted is None:
             return
         from lowerscope.app.views.target_dialog import TargetDialog
 
-        dialog = TargetDialog(self._workspace, self.targets, self._window)
+        dialog = TargetDialog(self._document, self.targets, self._window)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
 
     def choose_remote(self) -> None:
         """Select a remote machine, by tracker and key, in a dialog."""
-        if self._workspace.wanted is None:
+        if self._document.wanted is None:
             return
         from lowerscope.app.views.remote_dialog import RemoteDialog
 
-        dialog = RemoteDialog(self._workspace, self.targets, self._window)
+        dialog = RemoteDialog(self._document, self.targets, self._window)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
 
     def leave_remote(self) -> None:
         """Run on this machine again; the target stays."""
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is not None and recipe.remote is not None:
-            self._workspace.change(msgspec.structs.replace(recipe, remote=None))
+            self._document.change(msgspec.structs.replace(recipe, remote=None))

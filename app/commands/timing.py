@@ -10,19 +10,21 @@ from lowerscope.app.views.measuring_dialog import edit_measuring
 from lowerscope.app.views.tolerances_dialog import edit_tolerances
 
 if TYPE_CHECKING:
-    from lowerscope.app.window import MainWindow
+    from PySide6.QtWidgets import QWidget
+
+    from lowerscope.app.document.document import Document
+    from lowerscope.app.runs.running import Runs
 
 
-def timing_commands(window: MainWindow) -> tuple[Command, ...]:
+def timing_commands(document: Document, runs: Runs, parent: QWidget) -> tuple[Command, ...]:
     """Return the commands, for the menu Run."""
-    tr, workspace = window.tr, window.workspace
-    menu = tr("&Run")
+    tr, menu = runs.tr, runs.tr("&Run")
 
     def idle() -> bool:
-        return workspace.wanted is not None and not workspace.running
+        return document.wanted is not None and not document.running
 
     def times_compile() -> bool:
-        recipe = workspace.wanted
+        recipe = document.wanted
         return recipe is not None and recipe.measuring.torch_compile
 
     return (
@@ -30,23 +32,23 @@ def timing_commands(window: MainWindow) -> tuple[Command, ...]:
             "measure-again",
             menu,
             tr("Measure again"),
-            workspace.runs.measure_again,
+            runs.measure_again,
             "Shift+F6",
-            enabled=lambda: workspace.run_record is not None and not workspace.running,
+            enabled=lambda: document.run_record is not None and not document.running,
             separated=True,
         ),
         Command(
             "measuring",
             menu,
             tr("&Threads and repeats…"),
-            partial(edit_measuring, workspace, window),
+            partial(edit_measuring, document, runs, parent),
             enabled=idle,
         ),
         Command(
             "torch-compile",
             menu,
             tr("Time torch.compile as &well"),
-            workspace.runs.toggle_torch_compile,
+            runs.toggle_torch_compile,
             enabled=idle,
             checked=times_compile,
         ),
@@ -54,7 +56,7 @@ def timing_commands(window: MainWindow) -> tuple[Command, ...]:
             "tolerances",
             menu,
             tr("T&olerances…"),
-            partial(edit_tolerances, workspace, window),
-            enabled=lambda: workspace.wanted is not None,
+            partial(edit_tolerances, document, parent),
+            enabled=lambda: document.wanted is not None,
         ),
     )

@@ -20,11 +20,11 @@ class TuneCommands(QObject):
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
-        self._workspace, self._tuning = window.workspace, window.workspace.tuning
+        self._document, self._tuning = window.document, window.features.tuning
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands, for the menu Schedule."""
-        tr, tuning, workspace = self._window.tr, self._tuning, self._workspace
+        tr, tuning, document = self._window.tr, self._tuning, self._document
         menu = tr("&Schedule")
 
         return (
@@ -34,7 +34,7 @@ class TuneCommands(QObject):
                 tr("Tune…"),
                 self.ask,
                 "Ctrl+Shift+Y",
-                enabled=lambda: workspace.is_open() and not tuning.under_way,
+                enabled=lambda: document.is_open() and not tuning.under_way,
                 separated=True,
             ),
             Command(
@@ -43,7 +43,7 @@ class TuneCommands(QObject):
                 tr("Tuning so far"),
                 self._show_page,
                 "Ctrl+Shift+T",
-                enabled=workspace.is_open,
+                enabled=document.is_open,
             ),
             Command(
                 "tune-pause",
@@ -84,7 +84,12 @@ class TuneCommands(QObject):
 
     def ask(self) -> None:
         """Show the dialog that starts a tuning; the page shows the progress."""
-        dialog = ask_tuning(self._workspace, self._window)
+        dialog = ask_tuning(
+            self._document,
+            self._window.features.scheduling,
+            self._window.features.tuning,
+            self._window,
+        )
         dialog.accepted.connect(self._show_page)
 
     def go_on(self) -> None:
@@ -97,5 +102,5 @@ class TuneCommands(QObject):
         self._window.panes.show_tuning()
 
     def _show_function(self, function: str) -> None:
-        self._workspace.select((f"tir:{function}",))
+        self._document.select((f"tir:{function}",))
         self._window.schedules.show()

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 def running_variants(window: MainWindow) -> tuple[Command, ...]:
     """Return the commands, for the menu Run."""
-    tr, menu, workspace = window.tr, window.tr("&Run"), window.workspace
+    tr, menu, document = window.tr, window.tr("&Run"), window.document
     return (
         Command(
             "run-variants",
             menu,
             tr("Run var&iants"),
-            workspace.runs.variants.run_all,
+            window.features.runs.variants.run_all,
             "Ctrl+F5",
-            enabled=lambda: workspace.recipe is not None and not workspace.running,
+            enabled=lambda: document.recipe is not None and not document.running,
         ),
         Command(
             "variants",
@@ -29,6 +29,6 @@ def running_variants(window: MainWindow) -> tuple[Command, ...]:
             tr("Variant&s side by side"),
             partial(window.show_page, "variants"),
             "Ctrl+Shift+V",
-            enabled=workspace.is_open,
+            enabled=document.is_open,
         ),
     )

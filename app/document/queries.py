@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QWidget
 from lowerscope.app.children.outstanding import OnProblem, OnProgress
 from lowerscope.app.engine_client import CANCEL_MS, EngineClient
 from lowerscope.core.errors import Problem
-from lowerscope.core.model.queries import Query
+from lowerscope.core.model.queries import Query, Role
 from lowerscope.core.recipe import Recipe
 
 SUPERSEDED_MS = 3000
@@ -120,7 +120,7 @@ class Queries(QObject):
 
     def __init__(self, engine: EngineClient, worker: EngineClient, parent: QObject) -> None:
         super().__init__(parent)
-        self._clients = {"engine": engine, "worker": worker}
+        self._clients: dict[Role, EngineClient] = {"engine": engine, "worker": worker}
         self._cache: OrderedDict[Query[Any], tuple[Any, int]] = OrderedDict()
         self._bytes = 0
         self._keys: dict[Recipe, str] = {}
@@ -145,6 +145,10 @@ class Queries(QObject):
             on_answer(answer)
 
         return Pending(client, client.request(query, take, on_problem, on_progress))
+
+    def client(self, role: Role) -> EngineClient:
+        """Return the client of a child."""
+        return self._clients[role]
 
     def cached(self, query: Query[A]) -> A | None:
         """Return the cached answer to a query, if any."""

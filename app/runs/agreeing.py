@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.document.queries import Slot
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.queries import AgreementQuery
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.agreement import AgreementRecord
-
-if TYPE_CHECKING:
-    from lowerscope.app.workspace import Workspace
 
 
 class SetRuns(QObject):
@@ -40,16 +36,16 @@ class SetRuns(QObject):
     changed = Signal()
     began = Signal()
 
-    def __init__(self, workspace: Workspace) -> None:
-        super().__init__(workspace)
-        self._workspace = workspace
-        self._slot = Slot(workspace.queries)
+    def __init__(self, document: Document, queries: Queries) -> None:
+        super().__init__(document)
+        self._document = document
+        self._slot = Slot(queries)
         self._asked: Recipe | None = None
         self._outcome: tuple[Recipe, AgreementRecord] | None = None
         self.path = ""
         self.progress: tuple[str, float | None] = ("", None)
         self.problem: Problem | None = None
-        workspace.snapshot_changed.connect(self.changed)
+        document.on(("snapshot",), self.changed)
 
     @property
     def running(self) -> bool:
@@ -59,7 +55,7 @@ class SetRuns(QObject):
     @property
     def record(self) -> AgreementRecord | None:
         """The outcome for the recipe shown, whatever its inputs are."""
-        shown = self._workspace.recipe
+        shown = self._document.recipe
         if self._outcome is None or shown is None:
             return None
         recipe, record = self._outcome
@@ -67,15 +63,15 @@ class SetRuns(QObject):
 
     def run(self, path: str = "") -> None:
         """Run a set of inputs in the worker; without a path, the last one again."""
-        workspace = self._workspace
-        recipe = workspace.recipe
+        document = self._document
+        recipe = document.recipe
         if recipe is None or not (path or self.path):
             return
         self._slot.supersede()
         self.path = path or self.path
         self.problem = None
         self.progress = (self.tr("Waiting for the worker"), None)
-        workspace.say(*self.progress, of="set")
+        document.say(*self.progress, of="set")
         self._asked = _without_inputs(recipe)
         self._slot.ask(
             AgreementQuery(recipe=recipe, path=self.path),
@@ -92,7 +88,7 @@ class SetRuns(QObject):
 
     def _tell(self, text: str, fraction: float | None = None) -> None:
         self.progress = (text, fraction)
-        self._workspace.say(text, fraction, of="set")
+        self._document.say(text, fraction, of="set")
         self.changed.emit()
 
     def _accept(self, record: AgreementRecord) -> None:
@@ -106,7 +102,7 @@ class SetRuns(QObject):
 
     def _end(self) -> None:
         self.progress = ("", None)
-        self._workspace.say("", of="set")
+        self._document.say("", of="set")
         self.changed.emit()
 
 

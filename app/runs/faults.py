@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.children.child_process import Ending
-from lowerscope.app.document.queries import Slot
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries, Slot
+from lowerscope.app.engine_client import EngineClient
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.queries import GuardQuery
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.fault import GuardedRun
 from lowerscope.core.records.run import FAILING
 from lowerscope.core.running.running_call import parts_of_name
-
-if TYPE_CHECKING:
-    from lowerscope.app.workspace import Workspace
 
 SPOILT = frozenset(("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE"))
 """Signals that kill a process after memory corruption, possibly long before."""
@@ -39,17 +37,17 @@ class Faults(QObject):
 
     changed = Signal()
 
-    def __init__(self, workspace: Workspace) -> None:
-        super().__init__(workspace)
-        self._workspace = workspace
+    def __init__(self, document: Document, queries: Queries, worker: EngineClient) -> None:
+        super().__init__(document)
+        self._document = document
         self._worked: Recipe | None = None
         self._failed: Problem | None = None
         self._ending: Ending | None = None
-        self._slot = Slot(workspace.queries)
-        workspace.runs.changed.connect(self._note_run)
-        workspace.snapshot_changed.connect(self.forget)
-        workspace.recipe_wanted.connect(self.changed)
-        workspace.worker.crashed.connect(self._note_ending)
+        self._slot = Slot(queries)
+        document.on(("run", "running"), self._note_run)
+        document.on(("snapshot",), self.forget)
+        document.on(("recipe", "pending"), self.changed)
+        worker.crashed.connect(self._note_ending)
 
     @property
     def failed(self) -> Problem | None:
@@ -59,7 +57,7 @@ class Faults(QObject):
     @property
     def can_go_back(self) -> bool:
         """Return whether another recipe of the open source has run successfully."""
-        wanted, worked = self._workspace.wanted, self._worked
+        wanted, worked = self._document.wanted, self._worked
         return (
             worked is not None
             and wanted is not None
@@ -78,12 +76,12 @@ class Faults(QObject):
     def go_back(self) -> None:
         """Return to the last recipe that ran successfully, as one undo step."""
         if self.can_go_back and self._worked is not None:
-            self._workspace.change(self._worked)
+            self._document.change(self._worked)
 
     def look(self) -> None:
         """Run the recipe shown with guarded memory, and report the result."""
-        workspace, recipe = self._workspace, self._workspace.recipe
-        if recipe is None or workspace.running or self._slot.is_busy:
+        document, recipe = self._document, self._document.recipe
+        if recipe is None or document.running or self._slot.is_busy:
             return
 
         def take_found(found: GuardedRun) -> None:
@@ -94,7 +92,7 @@ class Faults(QObject):
                 self._show(Problem(what=found.failure))
             else:
                 text = self.tr("Each of {0} calls kept to its own memory")
-                workspace.announced.emit(text.format(found.calls), "info")
+                document.notify(text.format(found.calls), "info")
 
         def take_problem(problem: Problem) -> None:
             self._end_look()
@@ -109,13 +107,13 @@ class Faults(QObject):
         take_found: Callable[[GuardedRun], None],
         take_problem: Callable[[Problem], None],
     ) -> None:
-        workspace = self._workspace
-        workspace.say(self.tr("Running with guarded memory"), of="fault")
+        document = self._document
+        document.say(self.tr("Running with guarded memory"), of="fault")
         self._slot.ask(
             GuardQuery(recipe=recipe),
             take_found,
             take_problem,
-            partial(workspace.say, of="fault"),
+            partial(document.say, of="fault"),
         )
 
     def cancel(self) -> None:
@@ -126,13 +124,13 @@ class Faults(QObject):
         """Forget how the last run ended: another run started, or another recipe is shown."""
         if self._slot.is_busy:
             self._slot.supersede()
-            self._workspace.say("", of="fault")
+            self._document.say("", of="fault")
         self._failed = None
         self.changed.emit()
 
     def take(self, problem: Problem) -> None:
         """Show how a run failed, and repeat it with guarded memory if it crashed."""
-        recipe, ending = self._workspace.recipe, self._ending
+        recipe, ending = self._document.recipe, self._ending
         self._ending = None
         spoilt = ending is not None and ending.signal_name in SPOILT and ending.call.count > 0
         if recipe is None or ending is None or not spoilt or problem.code != "crashed":
@@ -152,24 +150,12 @@ class Faults(QObject):
 
         self._ask(recipe, take_found, take_problem)
 
-    def crash_text(self, ending: Ending) -> str:
-        """Return the message about a child that crashed."""
-        workspace = self._workspace
-        client = workspace.engine if ending.role == "engine" else workspace.worker
-        if client.state == "failed":
-            what = self.tr("It died again and again, and was given up; Run has a command for it.")
-        elif ending.role == "worker" or workspace.recipe is None:
-            what = self.tr("It is started anew; all that is open is as it was.")
-        else:
-            what = self.tr("It is started anew and the session replayed.")
-        return f"{ending}. {what}"
-
     def _end_look(self) -> None:
-        self._workspace.say("", of="fault")
+        self._document.say("", of="fault")
 
     def _show(self, problem: Problem) -> None:
         self._failed = problem
-        self._workspace.trouble.show(problem)
+        self._document.report(problem)
         self.changed.emit()
 
     def _trespass(self, problem: Problem, found: GuardedRun) -> Problem:
@@ -211,10 +197,10 @@ class Faults(QObject):
         self._ending = ending
 
     def _note_run(self) -> None:
-        runs = self._workspace.runs
-        if runs.running and (self._failed is not None or self._slot.is_busy):
+        document = self._document
+        if document.running and (self._failed is not None or self._slot.is_busy):
             self.forget()
-        record = runs.record
+        record = document.run_record
         if record is not None and record.verdict not in FAILING and self._failed is None:
-            self._worked = self._workspace.recipe
+            self._worked = self._document.recipe
             self.changed.emit()

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.runs.faults import Faults
 from lowerscope.app.step_lines import call_lines
+from lowerscope.app.stepping import Stepping
 from lowerscope.core.errors import Problem
 from lowerscope.core.recipe import Source
 from lowerscope.core.records.run import NOT_THERE, CallRun, RunRecord
 from lowerscope.core.running.running_call import parts_of_name
-
-if TYPE_CHECKING:
-    from lowerscope.app.workspace import Workspace
 
 
 class RunSteps(QObject):
@@ -36,19 +35,21 @@ class RunSteps(QObject):
     call_changed = Signal()
     breaks_changed = Signal()
 
-    def __init__(self, workspace: Workspace) -> None:
-        super().__init__(workspace)
-        self._workspace = workspace
+    def __init__(self, document: Document, stepping: Stepping, faults: Faults) -> None:
+        super().__init__(document)
+        self._document = document
+        self._stepping = stepping
+        self._faults = faults
         self._source: Source | None = None
         self._record: RunRecord | None = None
         self._failed: Problem | None = None
         self._breaks: frozenset[str] = frozenset()
         self._calls: tuple[CallRun, ...] = ()
         self._call: CallRun | None = None
-        workspace.run_changed.connect(self._take_run)
-        workspace.faults.changed.connect(self._take_run)
-        workspace.snapshot_changed.connect(self._take_snapshot)
-        workspace.stepping.run_moved.connect(self._follow)
+        document.on(("run", "running"), self._take_run)
+        faults.changed.connect(self._take_run)
+        document.on(("snapshot",), self._take_snapshot)
+        stepping.run_moved.connect(self._follow)
 
     # The current call
 
@@ -65,7 +66,7 @@ class RunSteps(QObject):
     @property
     def index(self) -> int | None:
         """Index of the current call in `calls`; ``None`` for none."""
-        index = self._workspace.stepping.run_index
+        index = self._stepping.run_index
         return index - 1 if index and index <= len(self.calls) else None
 
     @property
@@ -104,10 +105,10 @@ class RunSteps(QObject):
             self.call_changed.emit()
         # A run that is measured again has the same calls: a selection made since stays.
         if call is not None and (before is None or _computed(call) != _computed(before)):
-            self._workspace.select(_computed(call))
+            self._document.select(_computed(call))
 
     def _take_run(self) -> None:
-        record, failed = self._workspace.run_record, self._workspace.faults.failed
+        record, failed = self._document.run_record, self._faults.failed
         failed = failed if failed is not None and failed.calls else None
         if record is self._record and failed is self._failed:
             return
@@ -122,23 +123,23 @@ class RunSteps(QObject):
             )
         else:
             self._calls = () if record is None else record.calls
-        index = self._workspace.stepping.run_index
+        index = self._stepping.run_index
         self._show_lines()
-        if self._workspace.stepping.run_index == index:
+        if self._stepping.run_index == index:
             # The index is the same, but the call is of another run.
             self._follow()
         is_other = failed is not None and (before is None or failed.calls != before.calls)
-        if is_other and self._workspace.stepping.clock == "run":
-            self._workspace.stepping.last()
+        if is_other and self._stepping.clock == "run":
+            self._stepping.last()
 
     def _entity_of(self, callee: str) -> str:
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         functions = () if snapshot is None else snapshot.functions
         return next((each.id for each in functions if each.name == callee), "")
 
     def _show_lines(self) -> None:
         error = "" if self._failed is None else self._failed.what
-        self._workspace.stepping.take_run(call_lines(self._calls, self._breaks, error))
+        self._stepping.take_run(call_lines(self._calls, self._breaks, error))
 
     # Breakpoints
 
@@ -149,7 +150,7 @@ class RunSteps(QObject):
 
     def marked(self) -> frozenset[str]:
         """Return the breakpoints, with the nodes linked to bindings and vice versa."""
-        linked = self._workspace.linked_to(*self._breaks)
+        linked = self._document.linked_to(*self._breaks)
         return self._breaks | {each for each in linked if can_break(each)}
 
     def toggle(self, entities: Iterable[str]) -> None:
@@ -161,11 +162,11 @@ class RunSteps(QObject):
         stops = {each for call in self.calls for each in (*call.nodes, *call.bindings)}
         if meant <= self._breaks and self.calls and meant.isdisjoint(stops):
             text = self.tr("No call of the last run computes it, so there is nothing to break at.")
-            self._workspace.announced.emit(text, "info")
+            self._document.notify(text, "info")
 
     def toggle_selected(self) -> None:
         """Toggle breakpoints on the selected nodes or bindings: for a function, on its nodes."""
-        selection = self._workspace.selection
+        selection = self._document.selection
         chosen = [each for each in selection.chosen if can_break(each)]
         self.toggle(chosen or selection.of_kind("fx"))
 
@@ -180,7 +181,7 @@ class RunSteps(QObject):
             self.breaks_changed.emit()
 
     def _take_snapshot(self) -> None:
-        recipe = self._workspace.recipe
+        recipe = self._document.recipe
         source = None if recipe is None else recipe.source
         if source != self._source:
             self._source = source

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.document.queries import Slot
+from lowerscope.app.children.pair import Children
+from lowerscope.app.document.document import Document, State
+from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.runs.outcomes import run_of, same_run_of
 from lowerscope.app.runs.quiet import Quiet
 from lowerscope.core.comparing.variant_names import variant_names
@@ -17,13 +18,10 @@ from lowerscope.core.errors import Problem
 from lowerscope.core.model.queries import RunQuery, VariantTimesQuery
 from lowerscope.core.passes.presets import find_pipeline, with_pipeline
 from lowerscope.core.recipe import Recipe, Strategy
-from lowerscope.core.records.run import RunRecord, with_times
+from lowerscope.core.records.run import KEEP, RunRecord, with_times
 from lowerscope.core.records.snapshot import Snapshot
 from lowerscope.core.records.times import RunTimes
 from lowerscope.core.records.variant import Variant
-
-if TYPE_CHECKING:
-    from lowerscope.app.workspace import Workspace
 
 MOST = 100
 """Maximum number of variants; the oldest are dropped."""
@@ -74,24 +72,41 @@ class RunVariants(QObject):
     ----------
     found
         Called with the outcome of each run of a batch.
+    is_held_back
+        Returns whether a tuning measures, so that nothing may run.
+
+    Attributes
+    ----------
+    keep_bytes
+        Size of the cache of a run's values.
     """
 
     changed = Signal()
     running_changed = Signal()
     ended = Signal()
 
-    def __init__(self, workspace: Workspace, found: Callable[[Recipe, RunRecord], None]) -> None:
-        super().__init__(workspace)
-        self._workspace = workspace
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        children: Children,
+        found: Callable[[Recipe, RunRecord], None],
+        is_held_back: Callable[[], bool],
+    ) -> None:
+        super().__init__(document)
+        self._document = document
+        self._children = children
         self._found = found
+        self._is_held_back = is_held_back
         self._kept: tuple[KeptRun, ...] = ()
         self._last_id = 0
         self._row: tuple[Recipe, ...] = ()
         self._done = 0
-        self._slot = Slot(workspace.queries)
+        self._slot = Slot(queries)
         self._waits = False
-        self._quiet = Quiet(workspace.engine, self)
+        self._quiet = Quiet(children.engine, self)
         self._measured: tuple[tuple[Recipe, RunRecord], ...] = ()
+        self.keep_bytes = KEEP
 
     # State
 
@@ -122,7 +137,7 @@ class RunVariants(QObject):
     @property
     def shown(self) -> str:
         """Id of the run of the recipe shown; empty if that was not run."""
-        recipe = self._workspace.recipe
+        recipe = self._document.recipe
         here = None if recipe is None else self._of(recipe)
         return "" if here is None else here.id
 
@@ -142,7 +157,7 @@ class RunVariants(QObject):
         """Return to the recipe of a run, as one undo step."""
         recipe = next((each.recipe for each in self._kept if each.id == run), None)
         if recipe is not None:
-            self._workspace.change(recipe)
+            self._document.change(recipe)
 
     def keep(
         self, recipe: Recipe, record: RunRecord | None, problem: Problem | None = None
@@ -157,18 +172,18 @@ class RunVariants(QObject):
         after = replace(before, recipe=recipe, record=record, problem=problem, outdated=False)
         self._replace([after if each is before else each for each in self._kept])
 
-    def take(self, recipe: Recipe, snapshot: Snapshot) -> None:
-        """Switch to a recipe with these records, while the workspace still has the previous ones.
+    def take(self, before: State, recipe: Recipe, snapshot: Snapshot) -> None:
+        """Switch to a recipe with these records.
 
         The runs of another source are dropped, and those of a changed file are outdated.
         """
-        before, shown = self._workspace.recipe, self._workspace.snapshot
-        if before is None or shown is None:
+        shown = before.snapshot
+        if before.recipe is None or shown is None:
             return
-        if before.source != recipe.source:
+        if before.recipe.source != recipe.source:
             self._abandon()
             self._replace(())
-        elif before == recipe and shown.key != snapshot.key:
+        elif before.recipe == recipe and shown.key != snapshot.key:
             now = [
                 each.record is not None and each.record.key == snapshot.key for each in self._kept
             ]
@@ -183,24 +198,23 @@ class RunVariants(QObject):
 
     def run_all(self) -> None:
         """Run high-level and TE, unfused and fused, and the recipe shown."""
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is not None:
-            has_torch = self._workspace.has_torch()
+            has_torch = self._document.has_torch()
             self.run(variants_of(recipe, LOWERINGS if has_torch else (recipe.lowering,)))
 
     def run(self, recipes: Sequence[Recipe]) -> None:
         """Run some recipes one after the other, as soon as the engine is idle."""
-        if not self._workspace.running and recipes:
+        if not self._document.running and recipes:
             self._row, self._done, self._waits = tuple(recipes), 0, True
-            self._workspace.say(self._workspace.tr("Waiting for the engine"), of="run")
+            self._document.say(self.tr("Waiting for the engine"), of="run")
             self.running_changed.emit()
             self.go_on()
 
     def go_on(self) -> None:
         """Start the next run of the batch, if there is one and the engine is idle."""
-        workspace = self._workspace
-        busy = workspace.changing or workspace.engine.state in ("starting", "busy")
-        if not self._waits or busy or workspace.tuning.measures:
+        busy = self._document.is_changing or self._children.engine_is_busy
+        if not self._waits or busy or self._is_held_back():
             return
         # A request makes the worker busy, which calls this again.
         self._waits = False
@@ -209,7 +223,7 @@ class RunVariants(QObject):
             self._measure()
             return
         self._tell("")
-        params = RunQuery(recipe=self._row[self._done], keep=workspace.runs.keep)
+        params = RunQuery(recipe=self._row[self._done], keep=self.keep_bytes)
         self._slot.ask(params, self._accept, self._refuse, self._tell)
 
     def cancel(self) -> None:
@@ -224,7 +238,7 @@ class RunVariants(QObject):
         name = variant_names(self._row)[self._done]
         words = self.tr("Variant {0} of {1}, {2}").format(self._done + 1, len(self._row), name)
         share = (self._done + (fraction or 0.0)) / len(self._row)
-        self._workspace.say(f"{words}: {text}" if text else words, share, of="run")
+        self._document.say(f"{words}: {text}" if text else words, share, of="run")
 
     def _accept(self, record: RunRecord) -> None:
         recipe, record = self._row[self._done], self._quiet.end(record)
@@ -266,7 +280,7 @@ class RunVariants(QObject):
     def _tell_measuring(self, text: str, _fraction: float | None = None) -> None:
         self._quiet.follow(text)
         words = self.tr("All variants by turns")
-        self._workspace.say(f"{words}: {text}" if text else words, of="run")
+        self._document.say(f"{words}: {text}" if text else words, of="run")
 
     def _take_times(self, times: tuple[tuple[RunTimes, ...], ...]) -> None:
         for (recipe, record), found in zip(self._measured, times, strict=True):
@@ -281,7 +295,7 @@ class RunVariants(QObject):
         """Use the times that each run measured itself."""
         self._end()
         if problem.code != "cancelled":
-            self._workspace.trouble.show(problem)
+            self._document.report(problem)
 
     def _end(self) -> None:
         self._abandon()
@@ -293,7 +307,7 @@ class RunVariants(QObject):
         self._slot.supersede()
         if self._row:
             self._row = ()
-            self._workspace.say("", of="run")
+            self._document.say("", of="run")
             self.running_changed.emit()
 
     def _of(self, recipe: Recipe) -> KeptRun | None:

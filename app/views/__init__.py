@@ -1,1 +1,1 @@
-"""The panes: domain-aware views that draw records and forward commands to the workspace."""
+"""The panes: domain-aware views that draw records and forward commands to the document."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.widgets.plain_text import Label, literal
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.model.entities import name_of
 from lowerscope.core.records.snapshot import FunctionRecord
 
@@ -16,9 +16,9 @@ _OFFERED = 4
 class CalledBy(QWidget):
     """A row of links to the bindings that call a function; a click selects one of them."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
         self.title = Label(self.tr("called by"))
         self.title.setProperty("role", "quiet")
         self.more = Label()
@@ -58,4 +58,4 @@ class CalledBy(QWidget):
     def _select_sender(self) -> None:
         sender = self.sender()
         if sender is not None:
-            self._workspace.select((sender.objectName(),))
+            self._document.select((sender.objectName(),))

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.widgets.question import Question
 from lowerscope.core.cache_limit import Cleared, cache_size, clear_cache
 from lowerscope.core.model.formatting import bytes_text
 
-if TYPE_CHECKING:
-    from lowerscope.app.window import MainWindow
 
-
-def ask_to_clear(window: MainWindow, parent: QWidget) -> ClearCaches:
+def ask_to_clear(document: Document, parent: QWidget) -> ClearCaches:
     """Show the size of the caches over a parent, and clear them after confirmation.
 
     If they are empty, a message says so.
     """
-    asking = ClearCaches(window, parent)
+    asking = ClearCaches(document, parent)
     asking.ask()
     return asking
 
@@ -36,16 +34,16 @@ class ClearCaches(QObject):
 
     cleared = Signal()
 
-    def __init__(self, window: MainWindow, parent: QWidget) -> None:
+    def __init__(self, document: Document, parent: QWidget) -> None:
         super().__init__(parent)
-        self._window = window
+        self._document = document
         self._parent = parent
 
     def ask(self) -> None:
         """Show the dialog, if there is something to clear."""
-        tr, size = self._window.tr, cache_size()
+        tr, size = self.tr, cache_size()
         if not size:
-            self._window.workspace.announced.emit(tr("The caches are empty"), "info")
+            self._document.notify(tr("The caches are empty"), "info")
             return
         question = Question(
             tr("Clear caches"),
@@ -61,20 +59,20 @@ class ClearCaches(QObject):
         question.open()
 
     def _clear(self) -> None:
-        announced = self._window.workspace.announced
+        notify = self._document.notify
         try:
             cleared = clear_cache()
         except OSError as error:
-            announced.emit(str(error), "wrong")
+            notify(str(error), "wrong")
             return
-        announced.emit(cleared_text(self._window, cleared), "info")
+        notify(cleared_text(self.tr, cleared), "info")
         self.cleared.emit()
 
 
-def cleared_text(window: MainWindow, cleared: Cleared) -> str:
+def cleared_text(tr: Callable[[str], str], cleared: Cleared) -> str:
     """Return a message about what was removed, and what was not."""
-    text = window.tr("Removed {0} of caches").format(bytes_text(cleared.freed))
+    text = tr("Removed {0} of caches").format(bytes_text(cleared.freed))
     if cleared.in_use:
-        kept = window.tr("{0} stay: a tuning adds to them").format(bytes_text(cleared.in_use))
+        kept = tr("{0} stay: a tuning adds to them").format(bytes_text(cleared.in_use))
         return f"{text}; {kept}"
     return text

@@ -41,8 +41,8 @@ def open_menu(page: ComparePage, entity: str, position: QPoint) -> None:
 
 
 def _fill(page: ComparePage, entity: str, menu: QMenu, deeds: Deeds) -> None:
-    workspace, tr = page.workspace, page.tr
-    snapshot = workspace.snapshot
+    document, tr = page.document, page.tr
+    snapshot = document.snapshot
     node = None if snapshot is None else find_node(snapshot, entity)
     if snapshot is None or node is None:
         return
@@ -56,15 +56,15 @@ def _fill(page: ComparePage, entity: str, menu: QMenu, deeds: Deeds) -> None:
     if step is not None:
         moment = Moment(clock="translate", index=step.number)
         text = tr("Step {0} of the translation").format(step.number)
-        deeds[menu.addAction(text)] = partial(workspace.stepping.go, moment)
+        deeds[menu.addAction(text)] = partial(page.stepping.go, moment)
     if node.strategy:
         below = menu.addMenu(tr("Lower as"))
         for strategy in STRATEGIES:
             action = below.addAction(STRATEGY_NAMES[strategy])
-            deeds[action] = partial(workspace.lower_nodes, (entity,), strategy)
+            deeds[action] = partial(document.lower_nodes, (entity,), strategy)
         below.addSeparator()
         reset = below.addAction(tr("Reset to default"))
-        deeds[reset] = partial(workspace.lower_nodes, (entity,), None)
+        deeds[reset] = partial(document.lower_nodes, (entity,), None)
     menu.addSeparator()
     deeds[menu.addAction(tr("Show all nodes"))] = page.nodes.show_all
     deeds[menu.addAction(tr("Copy the rows\tCtrl+C"))] = page.nodes.table.copy

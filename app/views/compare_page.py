@@ -8,13 +8,15 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.compare_menu import open_menu
 from lowerscope.app.views.compare_table import CompareTable
 from lowerscope.app.views.first_difference_line import FirstDifferenceLine
 from lowerscope.app.views.tensor_page import TensorPage
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.split import Split
-from lowerscope.app.workspace import Workspace
 
 BOTH = 1240
 """Width, in pixels, from which the table and the values are side by side."""
@@ -46,13 +48,19 @@ class ComparePage(QWidget):
     tensor_wanted = Signal()
 
     def __init__(
-        self, workspace: Workspace, set_busy: Callable[[bool], None], parent: QWidget | None = None
+        self,
+        document: Document,
+        queries: Queries,
+        stepping: Stepping,
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self.workspace = workspace
-        self.nodes = CompareTable(workspace)
-        self.tensor = TensorPage(workspace, set_busy)
-        self.first_difference = FirstDifferenceLine(workspace)
+        self.document = document
+        self.stepping = stepping
+        self.nodes = CompareTable(document)
+        self.tensor = TensorPage(document, queries, set_busy)
+        self.first_difference = FirstDifferenceLine(document)
         self.parts = SegmentedSwitch(
             self.tr("Part of the comparison"),
             (
@@ -104,8 +112,8 @@ class ComparePage(QWidget):
         self.foot.setVisible(both or chosen == "nodes")
 
     def _open_menu(self, node: str, place: QPoint) -> None:
-        if node not in self.workspace.selection.chosen:
-            self.workspace.select((node,))
+        if node not in self.document.selection.chosen:
+            self.document.select((node,))
         open_menu(self, node, place)
 
     # Qt overrides

@@ -6,12 +6,12 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.compare_rows import compared_nodes, is_of, node_rows
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Column, Row, Table
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.run import NOT_THERE, NodeRun
 
 OWN_ERROR, TORCH_TIME = 4, 6
@@ -32,9 +32,9 @@ class CompareTable(QWidget):
     menu_wanted = Signal(str, QPoint)
     node_wanted = Signal(str)
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
         self._rows: tuple[Row, ...] = ()
         self._runs: dict[str, NodeRun] = {}
         self._stale = True
@@ -89,9 +89,9 @@ class CompareTable(QWidget):
         self.sorts.changed.connect(self._show_rows)
         self.table.row_clicked.connect(self._select)
         self.table.row_activated.connect(self._open)
-        workspace.snapshot_changed.connect(self._show_run)
-        workspace.run_changed.connect(self._show_run)
-        workspace.selection_changed.connect(self._show_selection)
+        document.on(("snapshot",), self._show_run)
+        document.on(("run", "running"), self._show_run)
+        document.on(("selection", "snapshot"), self._show_selection)
         self._show_run()
 
     def show_all(self) -> None:
@@ -105,7 +105,7 @@ class CompareTable(QWidget):
         self._stale = not self.isVisible()
         if self._stale:
             return
-        snapshot, record = self._workspace.snapshot, self._workspace.run_record
+        snapshot, record = self._document.snapshot, self._document.run_record
         self._rows, self._runs = (), {}
         if snapshot is not None and record is not None:
             self._rows = node_rows(snapshot, record)
@@ -122,8 +122,8 @@ class CompareTable(QWidget):
         self._show_rows()
 
     def _say_empty(self) -> None:
-        record = self._workspace.run_record
-        if self._workspace.running:
+        record = self._document.run_record
+        if self._document.running:
             said = self.tr("Running…"), self.tr("Cancel, in the status bar, stops it.")
         elif record is None:
             said = (
@@ -208,17 +208,17 @@ class CompareTable(QWidget):
     def _show_selection(self) -> None:
         if self._stale or not self.isVisible():
             return
-        marked = self._workspace.selection.of_kind("fx")
+        marked = self._document.selection.of_kind("fx")
         self.table.set_selection(marked)
-        chosen = [each for each in self._workspace.selection.chosen if each in marked]
+        chosen = [each for each in self._document.selection.chosen if each in marked]
         if marked:
             self.table.reveal((chosen or list(marked))[0])
 
     def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
-        self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))
+        self._document.select((entity,), extend=bool(modifiers & EXTENDING))
 
     def _open(self, entity: str) -> None:
-        self._workspace.select((entity,))
+        self._document.select((entity,))
         self.node_wanted.emit(entity)
 
     # Qt overrides

@@ -7,8 +7,11 @@ from collections.abc import Callable
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QWidget
 
+from lowerscope.app.build_steps import BuildSteps
+from lowerscope.app.colouring import Colouring
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.views.fetched_page import FetchedPage
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.snapshot import TextRecord, View
 from lowerscope.core.records.steps import Moment
@@ -26,13 +29,17 @@ class CompiledPage(FetchedPage):
 
     def __init__(
         self,
-        workspace: Workspace,
+        document: Document,
+        queries: Queries,
+        colouring: Colouring,
+        build: BuildSteps,
         view: View,
         name: str,
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
-        super().__init__(workspace, view, name, self._note_busy, parent)
+        super().__init__(document, queries, colouring, view, name, self._note_busy, parent)
+        self._build = build
         self._set_busy = set_busy
         empty = self.script.code.empty
         self.cancel = empty.add_action(self.tr("Cancel"), self._cancel)
@@ -60,7 +67,7 @@ class CompiledPage(FetchedPage):
         self._set_busy(busy)
 
     def _show_waiting(self) -> None:
-        busy = self._workspace.running
+        busy = self._document.running
         hint = self.tr("The worker is running the model; this comes after it.") if busy else ""
         self._say(self.tr("Building…"), hint)
 
@@ -77,7 +84,7 @@ class CompiledPage(FetchedPage):
         self._offer()
         super()._take_text(record)
         if self._moment is None:
-            self._workspace.build.note_built()
+            self._build.note_built()
 
     def _take_problem(self, problem: Problem) -> None:
         super()._take_problem(problem)

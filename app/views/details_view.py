@@ -5,13 +5,16 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.runs.steps import RunSteps
+from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.descriptions import facts_of, find_node, tensor_of
 from lowerscope.app.views.node_figures import run_facts
 from lowerscope.app.views.run_step_page import RunStepPage
 from lowerscope.app.views.values_panel import Facts, ValuesPanel
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.model.entities import name_of
 
 
@@ -26,9 +29,17 @@ class DetailsView(Pane):
 
     rule_wanted = Signal()
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        stepping: Stepping,
+        run_steps: RunSteps,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(self.tr("Details"), parent)
-        self._workspace = workspace
+        self._document = document
+        self._stepping = stepping
         self._facts: Facts = ()
         self.table = Table(
             self.tr("Details"),
@@ -39,7 +50,7 @@ class DetailsView(Pane):
             self.tr("Nothing selected"), self.tr("Click a node, a line or a function.")
         )
         self.table.row_activated.connect(self._activate)
-        self.values = ValuesPanel(workspace, self._add_facts, self.set_busy)
+        self.values = ValuesPanel(document, queries, self._add_facts, self.set_busy)
         page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(0, 0, 0, 0)
@@ -47,18 +58,18 @@ class DetailsView(Pane):
         column.addWidget(self.table, 1)
         column.addWidget(self.values)
         self.add_page("details", self.tr("Selection"), page)
-        self.call = RunStepPage(workspace, self.set_busy)
+        self.call = RunStepPage(document, queries, run_steps, self.set_busy)
         self.add_page("call", self.tr("Call"), self.call)
-        self._clock = workspace.stepping.clock
-        workspace.stepping.list_changed.connect(self._follow_clock)
-        workspace.selection_changed.connect(self._show_selection)
-        workspace.snapshot_changed.connect(self._show_selection)
-        workspace.run_changed.connect(self._show_selection)
+        self._clock = stepping.clock
+        stepping.list_changed.connect(self._follow_clock)
+        document.on(("selection", "snapshot"), self._show_selection)
+        document.on(("snapshot",), self._show_selection)
+        document.on(("run", "running"), self._show_selection)
         self._show_selection()
 
     def _follow_clock(self) -> None:
         """Bring the page Call to the front while the timeline Run is current."""
-        clock = self._workspace.stepping.clock
+        clock = self._stepping.clock
         if clock != self._clock and "run" in (clock, self._clock):
             self.set_current("call" if clock == "run" else "details")
         self._clock = clock
@@ -68,16 +79,16 @@ class DetailsView(Pane):
             self.rule_wanted.emit()
 
     def _show_selection(self) -> None:
-        snapshot, chosen = self._workspace.snapshot, self._workspace.selection.chosen
+        snapshot, chosen = self._document.snapshot, self._document.selection.chosen
         if snapshot is None or not chosen:
             self.values.show_nothing()
             self.table.set_rows(())
             self.set_context("")
             return
         entity = chosen[-1]
-        linked = self._workspace.linked_to(entity)
-        known = facts_of(snapshot, entity, linked, self._workspace.function_at_step(entity))
-        self._facts = (*known, *run_facts(self._workspace.run_record, (entity,)))
+        linked = self._document.linked_to(entity)
+        known = facts_of(snapshot, entity, linked, self._document.function_at_step(entity))
+        self._facts = (*known, *run_facts(self._document.run_record, (entity,)))
         node = find_node(snapshot, entity)
         self.set_context(name_of(entity) if node is None else node.title)
         self._show_facts(self._facts)

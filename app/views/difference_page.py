@@ -7,10 +7,12 @@ from collections.abc import Callable
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QWidget
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.pins import Pins
 from lowerscope.app.views.sides_page import SidesPage, status_cell
 from lowerscope.app.widgets.diff.view import DiffPart, DiffRun, DiffView
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.model.labels import STATUS_MARKS
 from lowerscope.core.model.queries import DifferenceQuery
 from lowerscope.core.records.difference import (
@@ -29,10 +31,14 @@ class DifferencePage(SidesPage):
 
     def __init__(
         self,
-        workspace: Workspace,
+        document: Document,
+        queries: Queries,
+        pins: Pins,
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
+        self._document = document
+        self._pins = pins
         self._record: DifferenceRecord | None = None
         self._sides: tuple[Side, Side] | None = None
         self.diff = DiffView(_tr("Difference"), changed_words)
@@ -44,10 +50,10 @@ class DifferencePage(SidesPage):
                 Column(_tr("lines"), numeric=True),
             ),
         )
-        super().__init__(workspace, set_busy, self.functions, self.diff, LIST_WIDTH, parent)
+        super().__init__(queries, set_busy, self.functions, self.diff, LIST_WIDTH, parent)
         self.functions.row_clicked.connect(self._choose)
         self.functions.empty.set_text(self.tr("No function"), "")
-        workspace.selection_changed.connect(self._follow_selection)
+        document.on(("selection", "snapshot"), self._follow_selection)
 
     @property
     def record(self) -> DifferenceRecord | None:
@@ -56,8 +62,8 @@ class DifferencePage(SidesPage):
 
     @property
     def is_current(self) -> bool:
-        """Return whether the difference shown is that of the workspace's two sides."""
-        return self._record is not None and self._sides == self._workspace.pins.sides
+        """Return whether the difference shown is that of the comparison's two sides."""
+        return self._record is not None and self._sides == self._pins.sides
 
     @property
     def relax_function(self) -> str:
@@ -68,18 +74,18 @@ class DifferencePage(SidesPage):
         return relax[0] if relax else "main"
 
     def show_sides(self) -> None:
-        """Show the difference of the workspace's two sides, once it arrives."""
-        sides = self._workspace.pins.sides
+        """Show the difference of the comparison's two sides, once it arrives."""
+        sides = self._pins.sides
         if sides is None:
             self._show_problem(self.tr("Nothing is open"), "")
         self._watch.update()
 
     def _query(self) -> DifferenceQuery | None:
-        sides = self._workspace.pins.sides
+        sides = self._pins.sides
         return None if sides is None else DifferenceQuery(*sides)
 
     def _take(self, record: DifferenceRecord) -> None:
-        self._record, self._sides = record, self._workspace.pins.sides
+        self._record, self._sides = record, self._pins.sides
         self._show_list()
         self._follow_selection()
         self.shown.emit()
@@ -114,7 +120,7 @@ class DifferencePage(SidesPage):
 
     def _follow_selection(self) -> None:
         """Scroll to what is selected in the other panes."""
-        linked = self._workspace.selection.linked
+        linked = self._document.selection.linked
         rows = [row.key for row in self.functions.rows()]
         found = [key for key in rows if f"tir:{key}" in linked]
         self.functions.set_selection(found)

@@ -17,13 +17,15 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app import theme
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.pins import Pins
 from lowerscope.app.views.difference_page import DifferencePage
 from lowerscope.app.views.graph_difference_page import GraphDifferencePage
 from lowerscope.app.widgets.icons import icon
 from lowerscope.app.widgets.pane import PartsLabel
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
-from lowerscope.app.workspace import Workspace
 
 
 class DifferenceView(QWidget):
@@ -44,15 +46,16 @@ class DifferenceView(QWidget):
 
     def __init__(
         self,
-        workspace: Workspace,
+        document: Document,
+        queries: Queries,
+        pins: Pins,
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
-        self._pins = workspace.pins
-        self.page = DifferencePage(workspace, set_busy)
-        self.graph = GraphDifferencePage(workspace, set_busy)
+        self._pins = pins
+        self.page = DifferencePage(document, queries, pins, set_busy)
+        self.graph = GraphDifferencePage(document, queries, pins, set_busy)
         self.pages = QStackedWidget()
         self.pages.addWidget(self.page)
         self.pages.addWidget(self.graph)
@@ -97,7 +100,7 @@ class DifferenceView(QWidget):
         self.graph.shown.connect(self._show_labels)
         self.page.diff.moved.connect(self._show_figure)
         self._pins.changed.connect(self._show_sides)
-        workspace.snapshot_changed.connect(self._show_anew)
+        document.on(("snapshot",), self._show_anew)
         theme.notifier().changed.connect(self._draw_icons)
         self._draw_icons()
         self._show_sides()

@@ -20,6 +20,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.exporting import Exporting, Order
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.banner import Banner
@@ -27,7 +29,6 @@ from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.widgets.typefaces import ui_font
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.export.catalogue import (
     DEFAULT,
@@ -53,14 +54,15 @@ class ExportDialog(Dialog):
 
     def __init__(
         self,
-        workspace: Workspace,
+        document: Document,
+        queries: Queries,
         folder: str,
         layout: Callable[[], Layout],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
-        self._exporting = Exporting(workspace, layout, self)
+        self._document = document
+        self._exporting = Exporting(document, queries, layout, self)
         self._order = Order(wanted=(), folder=folder)
         self.setWindowTitle(self.tr("Export"))
         self.boxes: dict[str, QCheckBox] = {}
@@ -206,7 +208,7 @@ class ExportDialog(Dialog):
     def _box(self, each: ExportType) -> QWidget:
         box = QCheckBox(each.title)
         box.setChecked(each.name in (*DEFAULT, "reproduce") and each.name != "parameters")
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         if each.name in _NEED_TORCH and snapshot is not None and snapshot.model.kind != "torch":
             box.setChecked(False)
             box.setEnabled(False)
@@ -303,12 +305,16 @@ class ExportDialog(Dialog):
 
 
 def choose_exports(
-    workspace: Workspace, folder: str, layout: Callable[[], Layout], parent: QWidget
+    document: Document,
+    queries: Queries,
+    folder: str,
+    layout: Callable[[], Layout],
+    parent: QWidget,
 ) -> ExportDialog | None:
     """Open the dialog, if there is something to export."""
-    if workspace.snapshot is None:
+    if document.snapshot is None:
         return None
-    dialog = ExportDialog(workspace, folder, layout, parent)
+    dialog = ExportDialog(document, queries, folder, layout, parent)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
     return dialog

@@ -18,11 +18,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.plain_text import Label
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import Extension
 from lowerscope.core.records.snapshot import ExtensionRecord, SourceLine
 
@@ -46,9 +46,9 @@ class ExtensionsDialog(Dialog):
     file_wanted = Signal(str)
     place_wanted = Signal(object)
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
         self.setWindowTitle(self.tr("Rules and library files"))
         self.list = QTreeWidget()
         self.list.setAccessibleName(self.tr("Rule and library files"))
@@ -96,8 +96,8 @@ class ExtensionsDialog(Dialog):
         self.resize(720, 300)
         self.list.itemChanged.connect(self._switch)
         self.list.currentItemChanged.connect(self._enable)
-        workspace.recipe_wanted.connect(self._show_recipe)
-        workspace.snapshot_changed.connect(self._show_recipe)
+        document.on(("recipe", "pending"), self._show_recipe)
+        document.on(("snapshot",), self._show_recipe)
         self._show_recipe()
         offer_help(self, "add-operator-rule")
 
@@ -109,7 +109,7 @@ class ExtensionsDialog(Dialog):
         return button
 
     def _files(self) -> tuple[Extension, ...]:
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         return () if recipe is None else recipe.extensions
 
     def _show_recipe(self) -> None:
@@ -118,7 +118,7 @@ class ExtensionsDialog(Dialog):
         place = self._place()
         self.list.blockSignals(True)
         self.list.clear()
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         held = {each.path: each for each in snapshot.extensions} if snapshot is not None else {}
         for each in self._files():
             holds = _holds(each, held.get(each.path))
@@ -144,16 +144,16 @@ class ExtensionsDialog(Dialog):
     def _enable(self) -> None:
         place, count = self._place(), len(self._files())
         for key in KINDS:
-            self.buttons[key].setEnabled(self._workspace.wanted is not None)
+            self.buttons[key].setEnabled(self._document.wanted is not None)
         for key in ("remove", "open"):
             self.buttons[key].setEnabled(place >= 0)
         self.buttons["up"].setEnabled(place > 0)
         self.buttons["down"].setEnabled(0 <= place < count - 1)
 
     def _change(self, files: list[Extension]) -> None:
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is not None:
-            self._workspace.change(msgspec.structs.replace(recipe, extensions=tuple(files)))
+            self._document.change(msgspec.structs.replace(recipe, extensions=tuple(files)))
 
     def _switch(self, item: QTreeWidgetItem) -> None:
         place = self.list.indexOfTopLevelItem(item)

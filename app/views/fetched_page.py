@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from lowerscope.app.colouring import Colouring
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.views.script_page import ScriptPage
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.queries import TextQuery
 from lowerscope.core.records.snapshot import TextRecord, View
@@ -31,7 +33,9 @@ class FetchedPage(QWidget):
 
     def __init__(
         self,
-        workspace: Workspace,
+        document: Document,
+        queries: Queries,
+        colouring: Colouring,
         view: View,
         name: str,
         set_busy: Callable[[bool], None],
@@ -40,13 +44,13 @@ class FetchedPage(QWidget):
         kind: str = "tir",
     ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
         self._view: View = view
         self._kind = "relax" if view == "bytecode" else kind
         self._name: str | None = None
         self._moment: Moment | None = None
         self._shown_name: str | None = None
-        self._watch = workspace.queries.watch(
+        self._watch = queries.watch(
             self,
             self._query,
             self._take_text,
@@ -54,7 +58,7 @@ class FetchedPage(QWidget):
             set_busy,
             self._note_progress,
         )
-        self.script = ScriptPage(workspace, name)
+        self.script = ScriptPage(document, colouring, name)
         self.column = QVBoxLayout(self)
         self.column.setContentsMargins(0, 0, 0, 0)
         self.column.setSpacing(0)
@@ -82,7 +86,7 @@ class FetchedPage(QWidget):
         self.script.show_text(None)
 
     def _query(self) -> TextQuery | None:
-        recipe = self._workspace.recipe
+        recipe = self._document.recipe
         if recipe is None or self._name is None:
             return None
         return TextQuery(recipe, self._name, self._view, self._moment)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QSizePolicy, QWidget
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.widgets.plain_text import literal
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.model.formatting import error_text
 
 
 class FirstDifferenceLine(QPushButton):
     """A button that selects the first differing node; visible if the last run had one."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
         self._node = ""
         self.setProperty("quiet", True)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -24,11 +24,11 @@ class FirstDifferenceLine(QPushButton):
         self.setStyleSheet("text-align: left")
         self.setMinimumWidth(120)
         self.clicked.connect(self._select)
-        workspace.run_changed.connect(self._show_run)
+        document.on(("run", "running"), self._show_run)
         self._show_run()
 
     def _show_run(self) -> None:
-        record = self._workspace.run_record
+        record = self._document.run_record
         self._node = "" if record is None else record.first_difference
         self.setVisible(bool(self._node))
         if record is None or not self._node:
@@ -53,4 +53,4 @@ class FirstDifferenceLine(QPushButton):
 
     def _select(self) -> None:
         if self._node:
-            self._workspace.select((self._node,))
+            self._document.select((self._node,))

@@ -5,6 +5,10 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QWidget
 
+from lowerscope.app.colouring import Colouring
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.runs.steps import RunSteps
 from lowerscope.app.views.descriptions import RANDOM
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.graph_page import EXTENDING, GraphPage
@@ -12,7 +16,6 @@ from lowerscope.app.views.nothing_shown import nothing_words
 from lowerscope.app.views.source_page import SourcePage
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.labels import STRATEGY_NAMES
 from lowerscope.core.records.snapshot import FxNode, FxPart
@@ -21,11 +24,20 @@ from lowerscope.core.records.snapshot import FxNode, FxPart
 class FxView(Pane):
     """The pane with the FX graph."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        run_steps: RunSteps,
+        colouring: Colouring,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(self.tr("FX"), parent)
-        self._workspace = workspace
+        self._document = document
         self._stale = False
-        self.graph = GraphPage(workspace, "fx", self.tr("FX graph"), self.set_busy)
+        self.graph = GraphPage(
+            document, queries, run_steps, "fx", self.tr("FX graph"), self.set_busy
+        )
         self.table = Table(
             self.tr("FX nodes"),
             (
@@ -41,22 +53,24 @@ class FxView(Pane):
         )
         self.add_page("graph", self.tr("Graph"), self.graph)
         self.add_page("table", self.tr("Table"), self.table)
-        self.code = FetchedPage(workspace, "code", self.tr("FX code"), self.set_busy)
+        self.code = FetchedPage(
+            document, queries, colouring, "code", self.tr("FX code"), self.set_busy
+        )
         self.add_page("code", self.tr("Code"), self.code)
-        self.source = SourcePage(workspace, self.set_busy)
+        self.source = SourcePage(document, queries, colouring, self.set_busy)
         self.add_page("source", self.tr("Source"), self.source)
         self.table.row_clicked.connect(self._select)
         self.page_changed.connect(self._show_page)
-        workspace.snapshot_changed.connect(self._show_snapshot)
-        workspace.recipe_wanted.connect(self._show_wanted)
-        workspace.selection_changed.connect(self._show_selection)
+        document.on(("snapshot",), self._show_snapshot)
+        document.on(("recipe", "pending"), self._show_wanted)
+        document.on(("selection", "snapshot"), self._show_selection)
         self._show_snapshot()
 
     def _show_snapshot(self) -> None:
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         self.code.show_nothing()
         if snapshot is None:
-            title, hint = nothing_words(self._workspace)
+            title, hint = nothing_words(self._document)
             self.graph.canvas.set_empty(title, hint)
             self.table.set_empty(title, hint)
             self.code.show_nothing(title, hint)
@@ -81,7 +95,7 @@ class FxView(Pane):
         self._show_selection()
 
     def _show_wanted(self) -> None:
-        if self._workspace.snapshot is None:
+        if self._document.snapshot is None:
             self._show_snapshot()
 
     def _show_selection(self) -> None:
@@ -89,7 +103,7 @@ class FxView(Pane):
             # The other pages update by themselves.
             return
         self._fill()
-        selection = self._workspace.selection
+        selection = self._document.selection
         marked = (*selection.of_kind("fx"), *selection.of_kind("part"))
         self.table.set_selection(marked)
         if marked:
@@ -98,7 +112,7 @@ class FxView(Pane):
 
     def _fill(self) -> None:
         """Build the rows of the table, of which there may be thousands, once it is visible."""
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         if self._stale and snapshot is not None:
             self._stale = False
             self.table.set_rows([row for node in snapshot.fx for row in _rows(node)])
@@ -112,7 +126,7 @@ class FxView(Pane):
             self._show_selection()
 
     def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
-        self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))
+        self._document.select((entity,), extend=bool(modifiers & EXTENDING))
 
 
 def _rows(node: FxNode) -> list[Row]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.descriptions import RANDOM, Facts, find_node, line_text, names_of
 from lowerscope.app.views.node_figures import measured_in, run_facts
 from lowerscope.app.widgets.hover_card import CardText
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.model.entities import name_of
 from lowerscope.core.model.graph import Box, Region
 from lowerscope.core.model.labels import STRATEGY_NAMES
@@ -19,18 +19,18 @@ MOST_CODE = 8
 """Lines of code in a card."""
 
 
-def card_text(workspace: Workspace, box: Box) -> CardText:
+def card_text(document: Document, box: Box) -> CardText:
     """Return the text of the card of `box`."""
-    snapshot = workspace.snapshot
+    snapshot = document.snapshot
     if box.kind == "group" or snapshot is None:
-        measured = run_facts(workspace.run_record, measured_in(box))
+        measured = run_facts(document.run_record, measured_in(box))
         return CardText(box.title, (*_group_facts(box), *measured))
     node = find_node(snapshot, box.id)
     if node is not None:
         code = "" if node.line is None else node.line.text.strip()
-        facts = (*_given(_node_facts(node)), *run_facts(workspace.run_record, (box.id,)))
+        facts = (*_given(_node_facts(node)), *run_facts(document.run_record, (box.id,)))
         return CardText(f"{node.title} · {node.label}", facts, code)
-    linked = workspace.linked_to(*box.entities)
+    linked = document.linked_to(*box.entities)
     # Links of functions are those after the passes, not those of a step.
     functions = (*_of_kind(linked, "tir"), *_of_kind(linked, "ext")) if box.origins is None else ()
     described = [
@@ -41,7 +41,7 @@ def card_text(workspace: Workspace, box: Box) -> CardText:
         ("FX nodes", names_of(_of_kind(linked, "fx"))),
         ("functions", names_of(functions)),
     ]
-    measured = run_facts(workspace.run_record, measured_in(box))
+    measured = run_facts(document.run_record, measured_in(box))
     facts = (*_given(described), *measured)
     return CardText(box.title, facts, _binding_text(snapshot, box.entities))
 

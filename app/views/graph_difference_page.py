@@ -8,12 +8,14 @@ import msgspec
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtWidgets import QWidget
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.pins import Pins
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.sides_page import SidesPage, status_cell
 from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.widgets.hover_card import CardText
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.model.graph import Box, GraphRecord
 from lowerscope.core.model.labels import STATUS_MARKS
 from lowerscope.core.model.queries import GraphDifferenceQuery
@@ -27,10 +29,14 @@ class GraphDifferencePage(SidesPage):
 
     def __init__(
         self,
-        workspace: Workspace,
+        document: Document,
+        queries: Queries,
+        pins: Pins,
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
+        self._document = document
+        self._pins = pins
         self._record: GraphDifference | None = None
         self._boxes: dict[str, Box] = {}
         self._here = ""
@@ -44,7 +50,7 @@ class GraphDifferencePage(SidesPage):
                 Column(_tr("value, and what it was"), stretch=True, wrap=True),
             ),
         )
-        super().__init__(workspace, set_busy, self.nodes, self.canvas, LIST_WIDTH, parent)
+        super().__init__(queries, set_busy, self.nodes, self.canvas, LIST_WIDTH, parent)
         self.canvas.set_legend(
             {
                 "added": self.tr("+ added"),
@@ -55,7 +61,7 @@ class GraphDifferencePage(SidesPage):
         self.canvas.card_text = self._card
         self.nodes.row_clicked.connect(self._choose)
         self.canvas.node_clicked.connect(self._choose)
-        workspace.selection_changed.connect(self._show_selection)
+        document.on(("selection", "snapshot"), self._show_selection)
 
     @property
     def record(self) -> GraphDifference | None:
@@ -63,9 +69,9 @@ class GraphDifferencePage(SidesPage):
         return self._record
 
     def show_sides(self, function: str) -> None:
-        """Show the difference of a function in the workspace's two sides, once it arrives."""
+        """Show the difference of a function in the comparison's two sides, once it arrives."""
         self._function = function
-        sides = self._workspace.pins.sides
+        sides = self._pins.sides
         if sides is None:
             self._show(None)
         self._watch.update()
@@ -86,11 +92,11 @@ class GraphDifferencePage(SidesPage):
             self._mark(keys[max(0, min(place, len(keys) - 1))])
 
     def _query(self) -> GraphDifferenceQuery | None:
-        workspace = self._workspace
-        sides = workspace.pins.sides
+        document = self._document
+        sides = self._pins.sides
         if sides is None:
             return None
-        return GraphDifferenceQuery(*sides, workspace.metrics, self._function)
+        return GraphDifferenceQuery(*sides, document.metrics, self._function)
 
     def _take(self, record: GraphDifference) -> None:
         title = self.tr("No graph")
@@ -128,12 +134,12 @@ class GraphDifferencePage(SidesPage):
         entities = self._boxes[key].entities if self._is_of_shown() else ()
         self._mark(key)
         if entities:
-            self._workspace.select(entities)
+            self._document.select(entities)
             self._show_selection()
 
     def _show_selection(self) -> None:
         """Mark the selection, as far as it belongs to the module shown."""
-        linked = self._workspace.selection.linked
+        linked = self._document.selection.linked
         if self._is_of_shown():
             marked = [
                 box.id
@@ -145,7 +151,7 @@ class GraphDifferencePage(SidesPage):
 
     def _is_of_shown(self) -> bool:
         """Return whether the boxes stand for bindings of the window's recipe."""
-        sides, recipe = self._workspace.pins.sides, self._workspace.recipe
+        sides, recipe = self._pins.sides, self._document.recipe
         if sides is None or recipe is None:
             return False
         replace = msgspec.structs.replace
@@ -156,7 +162,7 @@ class GraphDifferencePage(SidesPage):
         node = next((each for each in nodes if each.id == entity), None)
         if node is None:
             return None
-        linked = self._workspace.linked_to(*self._boxes[entity].entities)
+        linked = self._document.linked_to(*self._boxes[entity].entities)
         nodes_of = tuple(sorted(each for each in linked if each.startswith("fx:")))
         rows = (
             (self.tr("status"), f"{STATUS_MARKS[node.status]} {node.status}"),

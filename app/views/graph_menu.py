@@ -46,11 +46,11 @@ def open_menu(page: GraphPage, name: str, position: QPoint) -> None:
 
 
 def _add_thing(page: GraphPage, name: str, menu: QMenu, deeds: Deeds) -> None:
-    canvas, workspace, tr = page.canvas, page.workspace, page.tr
+    canvas, document, tr = page.canvas, page.document, page.tr
     entities = page.entities_of(name)
-    deeds[menu.addAction(tr("Select"))] = partial(workspace.select, entities)
+    deeds[menu.addAction(tr("Select"))] = partial(document.select, entities)
     add = menu.addAction(tr("Add to selection"))
-    deeds[add] = partial(workspace.select, entities, extend=True)
+    deeds[add] = partial(document.select, entities, extend=True)
     deeds[menu.addAction(tr("What is known of it\tI"))] = partial(canvas.show_card, name)
     around = canvas.frame_around(name)
     if canvas.is_group(name):
@@ -64,7 +64,7 @@ def _add_thing(page: GraphPage, name: str, menu: QMenu, deeds: Deeds) -> None:
     if breaks:
         check = menu.addAction(tr("Breakpoint at its calls\tB"))
         check.setCheckable(True)
-        check.setChecked(workspace.run_steps.breaks.issuperset(breaks))
+        check.setChecked(page.run_steps.breaks.issuperset(breaks))
         deeds[check] = partial(page.toggle_break, name)
     if page.graph != "fx":
         return
@@ -72,9 +72,9 @@ def _add_thing(page: GraphPage, name: str, menu: QMenu, deeds: Deeds) -> None:
     meant = page.meant(name)
     for strategy in STRATEGIES:
         action = below.addAction(STRATEGY_NAMES[strategy])
-        deeds[action] = partial(workspace.lower_nodes, meant, strategy)
+        deeds[action] = partial(document.lower_nodes, meant, strategy)
     below.addSeparator()
-    deeds[below.addAction(tr("Reset to default"))] = partial(workspace.lower_nodes, meant, None)
+    deeds[below.addAction(tr("Reset to default"))] = partial(document.lower_nodes, meant, None)
     if name.startswith("fx:"):
         write = menu.addAction(tr("Write a rule for {0}…").format(literal(name_of(name))))
         deeds[write] = partial(page.rule_wanted.emit, name)

@@ -8,14 +8,15 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from lowerscope.app.runs.steps import can_break
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.runs.steps import RunSteps, can_break
 from lowerscope.app.views.graph_cards import card_text, frame_text
 from lowerscope.app.views.graph_menu import open_menu
 from lowerscope.app.views.node_figures import figures_of, why_no_figures
 from lowerscope.app.widgets.canvas.colours import Colouring
 from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.widgets.hover_card import CardText
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.entities import name_of
 from lowerscope.core.model.graph import FITS, WHOLE, Box, GraphName, GraphRecord, Region
@@ -54,7 +55,9 @@ class GraphPage(QWidget):
 
     def __init__(
         self,
-        workspace: Workspace,
+        document: Document,
+        queries: Queries,
+        run_steps: RunSteps,
         graph: GraphName,
         name: str,
         set_busy: Callable[[bool], None],
@@ -62,7 +65,8 @@ class GraphPage(QWidget):
     ) -> None:
         super().__init__(parent)
         self.graph: GraphName = graph
-        self.workspace = workspace
+        self.document = document
+        self.run_steps = run_steps
         self._record: GraphRecord | None = None
         self._boxes: dict[str, Box] = {}
         self._frames: dict[str, Region] = {}
@@ -83,7 +87,7 @@ class GraphPage(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.canvas)
         self._wanted_title: str | None = None
-        self._watch = workspace.queries.watch(
+        self._watch = queries.watch(
             self, self._query, self._take_graph, self._take_problem, set_busy
         )
         self.canvas.node_clicked.connect(self._select)
@@ -93,16 +97,16 @@ class GraphPage(QWidget):
         self.canvas.collapse_wanted.connect(self.collapse)
         self.canvas.menu_requested.connect(self._open_menu)
         self.canvas.flag_wanted.connect(self.toggle_break)
-        workspace.run_steps.breaks_changed.connect(self._show_breaks)
-        workspace.selection_changed.connect(self.show_selection)
-        workspace.run_changed.connect(self._show_figures)
+        run_steps.breaks_changed.connect(self._show_breaks)
+        document.on(("selection", "snapshot"), self.show_selection)
+        document.on(("run", "running"), self._show_figures)
 
     # Content
 
     def show_source(
         self, title: str, record: GraphRecord | None = None, moment: Moment | None = None
     ) -> None:
-        """Show the graph of the workspace's snapshot; until it arrives, the previous one stays.
+        """Show the graph of the document's snapshot; until it arrives, the previous one stays.
 
         Parameters
         ----------
@@ -187,7 +191,7 @@ class GraphPage(QWidget):
     # Fetching
 
     def _query(self) -> GraphQuery | None:
-        recipe, metrics = self.workspace.recipe, self.workspace.metrics
+        recipe, metrics = self.document.recipe, self.document.metrics
         if recipe is None or self._wanted_title is None:
             return None
         fits = self._fits or FITS
@@ -221,24 +225,24 @@ class GraphPage(QWidget):
         self._mark(reveal=not anchor)
 
     def _show_figures(self) -> None:
-        record = self.workspace.run_record
+        record = self.document.run_record
         self.canvas.set_figures(figures_of(record, self._boxes.values()))
 
     def _show_breaks(self) -> None:
-        self.canvas.set_flags(self._boxes_of(self.workspace.run_steps.marked()))
+        self.canvas.set_flags(self._boxes_of(self.run_steps.marked()))
 
     def why_not(self, colouring: Colouring) -> str:
         """Return why nodes cannot be coloured by time or by error; empty if they can."""
         if self.canvas.has_figures(colouring):
             return ""
-        why = why_no_figures(self.workspace.run_record, colouring)
+        why = why_no_figures(self.document.run_record, colouring)
         return why or self.tr("Nothing that is shown here is a call of the run")
 
     def _mark(self, reveal: bool) -> None:
         self._is_stale = not self.isVisible()
         if self._is_stale:
             return
-        selection = self.workspace.selection
+        selection = self.document.selection
         marked = self._boxes_of(selection.linked)
         self.canvas.set_selection(marked)
         first = self._boxes_of(selection.chosen) or marked
@@ -272,44 +276,44 @@ class GraphPage(QWidget):
 
         These are all selected ones, if the box is among them.
         """
-        selection, entities = self.workspace.selection, self.entities_of(name)
+        selection, entities = self.document.selection, self.entities_of(name)
         if not set(entities).isdisjoint(selection.chosen):
             return selection.of_kind("fx")
         if name in self._boxes and self._boxes[name].kind == "group":
             return self._boxes[name].members
-        linked = self.workspace.linked_to(*entities).union(entities)
+        linked = self.document.linked_to(*entities).union(entities)
         return tuple(sorted(each for each in linked if each.startswith("fx:")))
 
     def breaks_of(self, name: str) -> tuple[str, ...]:
         """Return the nodes or bindings of a box, or the selected ones if there is none."""
-        entities = self.entities_of(name) if name else self.workspace.selection.chosen
+        entities = self.entities_of(name) if name else self.document.selection.chosen
         return tuple(each for each in entities if can_break(each)) or self.meant(name)
 
     def toggle_break(self, name: str) -> None:
         """Toggle breakpoints on the calls of a box, or of the selection."""
-        self.workspace.run_steps.toggle(self.breaks_of(name))
+        self.run_steps.toggle(self.breaks_of(name))
 
     def _card_text(self, name: str) -> CardText | None:
         box = self._boxes.get(name)
         if box is not None:
-            return card_text(self.workspace, box)
+            return card_text(self.document, box)
         return frame_text(self._frames[name]) if name in self._frames else None
 
     def _select(self, name: str, modifiers: Qt.KeyboardModifier) -> None:
         entities, extend = self.entities_of(name), bool(modifiers & EXTENDING)
-        others = [each for each in entities if each not in self.workspace.selection.chosen]
+        others = [each for each in entities if each not in self.document.selection.chosen]
         # A partly selected box is selected as a whole.
-        self.workspace.select(others if extend and others else entities, extend=extend)
+        self.document.select(others if extend and others else entities, extend=extend)
 
     def _select_ends(self, names: tuple[str, ...]) -> None:
         ends = [entity for name in names for entity in self.entities_of(name)]
-        self.workspace.select(dict.fromkeys(ends))
+        self.document.select(dict.fromkeys(ends))
 
     def _open_menu(self, name: str, position: QPoint) -> None:
         open_menu(self, name, position)
 
     def _clear(self) -> None:
-        self.workspace.select(())
+        self.document.select(())
 
     # Qt overrides
 

@@ -6,8 +6,8 @@ import msgspec
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QMenu, QWidget
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.widgets.field import Field, Part
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import TRANSLATORS
 
 TRANSLATOR_NAMES = {
@@ -20,9 +20,9 @@ TRANSLATOR_NAMES = {
 class ImporterField(Field):
     """A field that is visible while one of TVM's importers is the translator."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(self.tr("Importer"), parent)
-        self._workspace = workspace
+        self._document = document
         menu = QMenu(self)
         self._choices = QActionGroup(menu)
         for translator in TRANSLATORS:
@@ -34,11 +34,11 @@ class ImporterField(Field):
         self.setToolTip(
             self.tr("TVM's own importer translates the graph, not Lowerscope's rules: as it is")
         )
-        workspace.recipe_wanted.connect(self._show_recipe)
+        document.on(("recipe", "pending"), self._show_recipe)
         self._show_recipe()
 
     def _show_recipe(self) -> None:
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         self.setVisible(recipe is not None and recipe.translator != "lowerscope")
         if recipe is None:
             return
@@ -48,6 +48,6 @@ class ImporterField(Field):
             action.setChecked(action.data() == recipe.translator)
 
     def _choose(self, action: QAction) -> None:
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is not None:
-            self._workspace.change(msgspec.structs.replace(recipe, translator=action.data()))
+            self._document.change(msgspec.structs.replace(recipe, translator=action.data()))

@@ -14,6 +14,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.inputs import Inputs
 from lowerscope.app.views.inputs_dialog import FILES
 from lowerscope.app.views.prediction_rows import show_prediction
 from lowerscope.app.views.values_panel import Facts, ValuesPanel
@@ -22,7 +25,6 @@ from lowerscope.app.widgets.drawing_pad import DrawingPad
 from lowerscope.app.widgets.fact_lines import FactLines
 from lowerscope.app.widgets.picture_view import PictureView
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.recipe import SEEDS
 from lowerscope.core.records.model import InputRecord
 
@@ -47,14 +49,21 @@ class InputPanel(QWidget):
         The input shown; empty for none.
     """
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        inputs: Inputs,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
+        self._inputs = inputs
         self.name = ""
         self.pad = DrawingPad(self.tr("Drawing"))
         self.picture = PictureView(self.tr("Input picture"))
         self.facts = FactLines()
-        self.values = ValuesPanel(workspace, self._show_facts, self._set_busy)
+        self.values = ValuesPanel(document, queries, self._show_facts, self._set_busy)
         self.values.save.hide()
         self.bars = Bars(self.tr("The best classes of both sides"), whole=1.0)
         self.tool = SegmentedSwitch(
@@ -130,14 +139,14 @@ class InputPanel(QWidget):
         self.pad.tool_changed.connect(self.tool.set_current)
         self.brush.changed.connect(self._take_brush)
         self.pad.stroke_ended.connect(self._draw)
-        workspace.run_changed.connect(self._show_run)
-        workspace.inputs.changed.connect(self._show_state)
+        document.on(("run", "running"), self._show_run)
+        inputs.changed.connect(self._show_state)
         self.show_input("")
         self._show_run()
 
     def show_input(self, name: str) -> None:
         """Show an input by its name, or nothing for an empty name."""
-        inputs = self._workspace.inputs
+        inputs = self._inputs
         self.name = name
         record = next((each for each in inputs.records if each.name == name), None)
         drawn = record is not None and inputs.drawable is record
@@ -191,7 +200,7 @@ class InputPanel(QWidget):
         return button
 
     def _show_figures(self, record: InputRecord | None) -> None:
-        is_open = self._workspace.snapshot is not None
+        is_open = self._document.snapshot is not None
         none = self.tr("The model takes no inputs.") if is_open else self.tr("Nothing is open.")
         self.facts.set_facts(() if record is not None else (("", none),))
         if record is None:
@@ -210,10 +219,10 @@ class InputPanel(QWidget):
         self.pad.set_brush(BRUSHES[key] * max(1.0, min(width, height) / _DRAWN_FOR))
 
     def _draw(self) -> None:
-        self._workspace.inputs.draw(self.pad.pixels())
+        self._inputs.draw(self.pad.pixels())
 
     def _randomise(self) -> None:
-        inputs = self._workspace.inputs
+        inputs = self._inputs
         spec = inputs.spec_of(self.name)
         if spec is not None and spec.seed == round(self.seed.value()):
             # Randomising again uses other values.
@@ -224,18 +233,18 @@ class InputPanel(QWidget):
         title = self.tr("Value of {0}").format(self.name)
         path, _ = QFileDialog.getOpenFileName(self, title, "", f"{self.tr('Values')} ({FILES})")
         if path:
-            self._workspace.inputs.take_file(self.name, path)
+            self._inputs.take_file(self.name, path)
 
     def _reset(self) -> None:
-        self._workspace.inputs.reset(self.name)
+        self._inputs.reset(self.name)
 
     def _show_state(self) -> None:
-        if self._workspace.inputs.problem is not None:
+        if self._inputs.problem is not None:
             # A rejected drawing is not what is run.
             self.show_input(self.name)
 
     def _show_run(self) -> None:
-        record = self._workspace.run_record
+        record = self._document.run_record
         if record is not None:
             show_prediction(self.bars, record)
         else:

@@ -14,6 +14,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.inputs import Inputs
 from lowerscope.app.views.input_panel import InputPanel
 from lowerscope.app.views.set_panel import SetPanel
 from lowerscope.app.views.tool_bar import verdict_state
@@ -21,7 +24,6 @@ from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.pill import Pill
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.model.formatting import shape_text
 
 NARROW = 500
@@ -34,9 +36,16 @@ ROOM = 560
 class InputsPage(QWidget):
     """The page with all settings of the inputs' values."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        inputs: Inputs,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
+        self._inputs = inputs
         self.switch = SegmentedSwitch(
             self.tr("One input or a set"),
             (
@@ -50,13 +59,13 @@ class InputsPage(QWidget):
         self.origin.setProperty("role", "quiet")
         self.live = QCheckBox(self.tr("Run at once"))
         self.live.setToolTip(self.tr("Run as soon as the input has changed; nothing is rebuilt"))
-        self.live.setChecked(workspace.inputs.live)
+        self.live.setChecked(inputs.live)
         self.verdict = Pill()
         self.error = Label()
         self.error.setProperty("role", "wrong")
         self.error.setWordWrap(True)
-        self.one = InputPanel(workspace)
-        self.sets = SetPanel(workspace)
+        self.one = InputPanel(document, queries, inputs)
+        self.sets = SetPanel(inputs)
         self._stack = QStackedWidget()
         # In a narrow pane its parts are stacked.
         area = self._area = QScrollArea()
@@ -85,11 +94,11 @@ class InputsPage(QWidget):
         self.switch.changed.connect(self._switch)
         self.name.activated.connect(self._choose)
         self.sets.taken.connect(self.show_one)
-        workspace.inputs.sets.began.connect(self.show_set)
-        self.live.toggled.connect(workspace.inputs.set_live)
-        workspace.snapshot_changed.connect(self._show_inputs)
-        workspace.run_changed.connect(self._show_run)
-        workspace.inputs.changed.connect(self._show_state)
+        inputs.sets.began.connect(self.show_set)
+        self.live.toggled.connect(inputs.set_live)
+        document.on(("snapshot",), self._show_inputs)
+        document.on(("run", "running"), self._show_run)
+        inputs.changed.connect(self._show_state)
         self._show_inputs()
         self._show_run()
         self._show_state()
@@ -100,7 +109,7 @@ class InputsPage(QWidget):
 
     def drop(self, path: str) -> None:
         """Use a dropped file as the input shown, or a folder as a set of inputs."""
-        inputs = self._workspace.inputs
+        inputs = self._inputs
         (self.show_set if inputs.is_set(path) else self.show_one)()
         inputs.drop(path, self.one.name)
 
@@ -126,7 +135,7 @@ class InputsPage(QWidget):
         self._show_origin()
 
     def _show_inputs(self) -> None:
-        names = [each.name for each in self._workspace.inputs.records]
+        names = [each.name for each in self._inputs.records]
         shown = self.one.name
         if names != [self.name.itemText(place) for place in range(self.name.count())]:
             self.name.clear()
@@ -139,10 +148,10 @@ class InputsPage(QWidget):
         self._show_origin()
 
     def _show_origin(self) -> None:
-        records = self._workspace.inputs.records
+        records = self._inputs.records
         record = next((each for each in records if each.name == self.one.name), None)
         if self.switch.current() == "set":
-            text = self._workspace.inputs.sets.path
+            text = self._inputs.sets.path
         elif record is None:
             text = ""
         else:
@@ -150,19 +159,19 @@ class InputsPage(QWidget):
         self.origin.set_whole(text)
 
     def _show_run(self) -> None:
-        workspace = self._workspace
-        record = workspace.run_record
-        if workspace.running:
+        document = self._document
+        record = document.run_record
+        if document.running:
             self.verdict.set_state("busy", self.tr("running"))
         elif record is not None:
             self.verdict.set_state(*verdict_state(record), record.reason)
-        known = record is not None or workspace.running
+        known = record is not None or document.running
         # In a narrow pane it is only in the tool bar.
         has_room = self.width() >= ROOM
         self.verdict.setVisible(known and has_room and self.switch.current() == "one")
 
     def _show_state(self) -> None:
-        inputs = self._workspace.inputs
+        inputs = self._inputs
         self.live.setChecked(inputs.live)
         problem = inputs.problem
         self.error.setText("" if problem is None else problem.line())

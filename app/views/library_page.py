@@ -5,20 +5,20 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.descriptions import line_text, names_of, origin_text
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.views.nothing_shown import nothing_words
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.snapshot import LibraryRecord
 
 
 class LibraryPage(QWidget):
     """A table of the library functions, linked to the selection."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
         self.table = Table(
             self.tr("Library functions"),
             (
@@ -32,34 +32,34 @@ class LibraryPage(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.table)
         self.table.row_clicked.connect(self._select)
-        workspace.snapshot_changed.connect(self._show_snapshot)
-        workspace.recipe_wanted.connect(self._show_wanted)
-        workspace.selection_changed.connect(self._show_selection)
+        document.on(("snapshot",), self._show_snapshot)
+        document.on(("recipe", "pending"), self._show_wanted)
+        document.on(("selection", "snapshot"), self._show_selection)
         self._show_snapshot()
 
     def _show_wanted(self) -> None:
-        if self._workspace.snapshot is None:
+        if self._document.snapshot is None:
             self._show_snapshot()
 
     def _show_snapshot(self) -> None:
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         words = (
             self.tr("No library functions"),
             self.tr("Nothing outside of the module is called by name."),
         )
-        self.table.set_empty(*(nothing_words(self._workspace) if snapshot is None else words))
+        self.table.set_empty(*(nothing_words(self._document) if snapshot is None else words))
         records = () if snapshot is None else snapshot.library
         self.table.set_rows([_row(each) for each in records])
         self._show_selection()
 
     def _show_selection(self) -> None:
-        marked = self._workspace.selection.of_kind("ext")
+        marked = self._document.selection.of_kind("ext")
         self.table.set_selection(marked)
         if marked:
             self.table.reveal(marked[0])
 
     def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
-        self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))
+        self._document.select((entity,), extend=bool(modifiers & EXTENDING))
 
 
 def _row(each: LibraryRecord) -> Row:

@@ -8,12 +8,13 @@ from PySide6.QtGui import QContextMenuEvent, QTextCursor
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.children.pair import Children
 from lowerscope.app.children.shown_text import printable
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.save_whole import WholeText
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.plain_text import PlainTextEdit
 from lowerscope.app.widgets.typefaces import code_font
-from lowerscope.app.workspace import Workspace
 
 MOST_LINES = 5000
 LINE_CHARACTERS = 1000
@@ -38,13 +39,16 @@ class LogView(PlainTextEdit):
         Writes the whole text, of which this shows a part, to a file.
     """
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, document: Document, children: Children, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self.setReadOnly(True)
         self.setUndoRedoEnabled(False)
         self.setAccessibleName(self.tr("Log"))
-        self._workspace = workspace
-        self.saving = WholeText(workspace, self)
+        self._document = document
+        self._children = children
+        self.saving = WholeText(document, self)
         self._use_theme()
         theme.notifier().changed.connect(self._use_theme)
         self.setLineWrapMode(PlainTextEdit.LineWrapMode.NoWrap)
@@ -56,7 +60,7 @@ class LogView(PlainTextEdit):
         over = QVBoxLayout(self.viewport())
         over.setContentsMargins(0, 0, 0, 0)
         over.addWidget(self.empty)
-        workspace.logged.connect(self.append_text)
+        children.logged.connect(self.append_text)
 
     def _use_theme(self) -> None:
         self.setFont(code_font())
@@ -103,11 +107,11 @@ class LogView(PlainTextEdit):
 
     def save_whole(self) -> None:
         """Select a file in a dialog, and write the complete output to it."""
-        log = self._workspace.whole_log
+        log = self._children.whole_log
         if log.held or log.dropped:
             self.saving.choose_file(self.tr("Save whole log"), "lowerscope.log", log.text)
         else:
-            self._workspace.announced.emit(self.tr("The log is empty."), "info")
+            self._document.notify(self.tr("The log is empty."), "info")
 
     # Qt
 
@@ -115,5 +119,5 @@ class LogView(PlainTextEdit):
         menu = self.createStandardContextMenu()
         menu.addSeparator()
         save = menu.addAction(self.tr("Save whole log…"), self.save_whole)
-        save.setEnabled(self._workspace.whole_log.held > 0)
+        save.setEnabled(self._children.whole_log.held > 0)
         menu.exec(event.globalPos())

@@ -13,10 +13,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.runs.running import Runs
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.plain_text import Label
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.measuring import LEAST, MOST, REPEATS, Measuring
 
@@ -26,10 +27,10 @@ FIELD_WIDTH = 240
 class MeasuringDialog(Dialog):
     """A field for each number of the recipe; an existing run is measured again."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, document: Document, runs: Runs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._workspace = workspace
-        recipe = workspace.wanted
+        self._runs = runs
+        recipe = document.wanted
         assert recipe is not None
         threads, measuring = recipe.threads, recipe.measuring
         self.setWindowTitle(self.tr("Threads and repeats"))
@@ -73,7 +74,7 @@ class MeasuringDialog(Dialog):
         )
         ok = buttons.button(QDialogButtonBox.StandardButton.Ok)
         ok.setProperty("primary", True)
-        if workspace.run_record is not None:
+        if document.run_record is not None:
             ok.setText(self.tr("Measure"))
         self.accepted.connect(self._take)
         buttons.accepted.connect(self.accept)
@@ -93,13 +94,13 @@ class MeasuringDialog(Dialog):
             repeats=self.repeats.value(),
             torch_compile=self.compiled.isChecked(),
         )
-        self._workspace.runs.measure_as(self.threads.value(), measuring)
+        self._runs.measure_as(self.threads.value(), measuring)
 
 
-def edit_measuring(workspace: Workspace, parent: QWidget) -> None:
+def edit_measuring(document: Document, runs: Runs, parent: QWidget) -> None:
     """Show the form for timing runs."""
-    if workspace.wanted is not None:
-        dialog = MeasuringDialog(workspace, parent)
+    if document.wanted is not None:
+        dialog = MeasuringDialog(document, runs, parent)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
 

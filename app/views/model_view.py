@@ -10,13 +10,13 @@ from PySide6.QtGui import QColor, QFont, QGuiApplication
 from PySide6.QtWidgets import QMenu, QStackedWidget, QTreeWidget, QTreeWidgetItem, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.views.nothing_shown import nothing_words
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.note_delegate import NOTE, NoteDelegate
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.typefaces import ui_font
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.records.model import ModuleRecord
 from lowerscope.core.records.snapshot import FunctionRecord, Snapshot
@@ -36,9 +36,9 @@ class ModelView(Pane):
 
     export_wanted = Signal(str)
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(self.tr("Model"), parent)
-        self._workspace = workspace
+        self._document = document
         self._items: dict[str, QTreeWidgetItem] = {}
         self.tree = QTreeWidget()
         self.tree.setAccessibleName(self.tr("Parts of the model"))
@@ -58,31 +58,31 @@ class ModelView(Pane):
         self.tree.itemSelectionChanged.connect(self._select)
         self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.tree.customContextMenuRequested.connect(self._open_menu)
-        workspace.snapshot_changed.connect(self._show_snapshot)
-        workspace.recipe_wanted.connect(self._show_wanted)
-        workspace.selection_changed.connect(self._show_selection)
+        document.on(("snapshot",), self._show_snapshot)
+        document.on(("recipe", "pending"), self._show_wanted)
+        document.on(("selection", "snapshot"), self._show_selection)
         theme.notifier().changed.connect(self._show_snapshot)
         self._show_snapshot()
 
     def _show_wanted(self) -> None:
-        if self._workspace.snapshot is None:
+        if self._document.snapshot is None:
             self._show_snapshot()
 
     def _show_snapshot(self) -> None:
         self.tree.blockSignals(True)
         self.tree.clear()
         self._items = {}
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         self._either.setCurrentWidget(self.empty if snapshot is None else self.tree)
         if snapshot is None:
-            self.empty.set_text(*nothing_words(self._workspace))
+            self.empty.set_text(*nothing_words(self._document))
         else:
             self._add_modules(snapshot)
             self._add_section(
                 self.tr("Functions"),
                 [(each.id, each.name, _calls(each)) for each in snapshot.functions],
             )
-            recipe = self._workspace.recipe
+            recipe = self._document.recipe
             file = "" if recipe is None else PurePath(recipe.source.params).name
             self._add_section(
                 self.tr("Parameters of {0}").format(file) if file else self.tr("Parameters"),
@@ -138,7 +138,7 @@ class ModelView(Pane):
         return item
 
     def _show_selection(self) -> None:
-        selection = self._workspace.selection
+        selection = self._document.selection
         self.tree.blockSignals(True)
         self.tree.clearSelection()
         for entity in selection.linked:
@@ -152,7 +152,7 @@ class ModelView(Pane):
     def _open_menu(self, place: QPoint) -> None:
         item = self.tree.itemAt(place)
         entity = "" if item is None else str(item.data(0, ENTITY) or "")
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         functions = () if snapshot is None else snapshot.functions
         if all(each.id != entity or each.kind == "external" for each in functions):
             return
@@ -166,7 +166,7 @@ class ModelView(Pane):
         entity = current.data(0, ENTITY) if current is not None else None
         if entity:
             extend = bool(QGuiApplication.keyboardModifiers() & EXTENDING)
-            self._workspace.select((entity,), extend=extend)
+            self._document.select((entity,), extend=extend)
 
 
 def _calls(function: FunctionRecord) -> str:

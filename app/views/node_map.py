@@ -8,11 +8,11 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.model.entities import name_of
 from lowerscope.core.model.labels import STRATEGY_LETTERS, STRATEGY_NAMES
 from lowerscope.core.records.snapshot import FxNode, Snapshot
@@ -33,9 +33,9 @@ class NodeMap(QWidget):
 
     node_wanted = Signal()
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
         self._filled: tuple[Row, ...] = ()
         self._later: tuple[Row, ...] = ()
         self._unmade = True
@@ -88,9 +88,9 @@ class NodeMap(QWidget):
         self.table.verticalScrollBar().rangeChanged.connect(self._reveal_step)
         self.table.row_clicked.connect(self._select)
         self.table.row_activated.connect(self._open)
-        workspace.snapshot_changed.connect(self._show_snapshot)
-        workspace.selection_changed.connect(self._show_selection)
-        workspace.stepping.moment_changed.connect(self._show_moment)
+        document.on(("snapshot",), self._show_snapshot)
+        document.on(("selection", "snapshot"), self._show_selection)
+        document.on(("moment",), self._show_moment)
         self._show_snapshot()
 
     def _show_snapshot(self) -> None:
@@ -105,7 +105,7 @@ class NodeMap(QWidget):
             self._reveal_step()
 
     def _make_rows(self) -> None:
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         if self._unmade:
             self._unmade = False
             self._filled, self._later = ((), ()) if snapshot is None else _rows_of(snapshot)
@@ -139,12 +139,12 @@ class NodeMap(QWidget):
         return nodes if count else ""
 
     def _is_stepped(self) -> bool:
-        moment = self._workspace.stepping.moment
+        moment = self._document.moment
         return moment is not None and moment.clock == "translate"
 
     def _done(self) -> int:
         """Return the number of nodes translated at the current step."""
-        moment = self._workspace.stepping.moment
+        moment = self._document.moment
         if moment is None or moment.clock != "translate":
             return len(self._filled)
         return moment.index
@@ -152,17 +152,17 @@ class NodeMap(QWidget):
     def _show_selection(self) -> None:
         if self._stale:
             return
-        marked = self._workspace.selection.of_kind("fx")
+        marked = self._document.selection.of_kind("fx")
         self.table.set_selection(marked)
-        chosen = [each for each in self._workspace.selection.chosen if each in marked]
+        chosen = [each for each in self._document.selection.chosen if each in marked]
         if marked:
             self.table.reveal((chosen or list(marked))[0])
 
     def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
-        self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))
+        self._document.select((entity,), extend=bool(modifiers & EXTENDING))
 
     def _open(self, entity: str) -> None:
-        self._workspace.select((entity,))
+        self._document.select((entity,))
         self.node_wanted.emit()
 
     # Qt overrides

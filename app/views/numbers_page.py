@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.number_rows import measured_rows, work_rows
 from lowerscope.app.views.number_words import faster_text, verdict_of
 from lowerscope.app.widgets.charts.bars import Bar, Bars
@@ -20,8 +21,10 @@ from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.pill import Pill
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
+from lowerscope.app.workbench.measurements import Measurements
 from lowerscope.app.workbench.scheduled import Scheduled
-from lowerscope.app.workspace import Workspace
+from lowerscope.app.workbench.scheduling import Scheduling
+from lowerscope.app.workbench.variants import Variants
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.rendering.time_text import UNRELIABLE
 from lowerscope.core.schedules import Schedule, shown_name
@@ -36,11 +39,19 @@ BEST = "best"
 class NumbersPage(QWidget):
     """Metrics on the left, the roofline, and the variants side by side."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        scheduling: Scheduling,
+        variants: Variants,
+        measurements: Measurements,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
-        self._measurements = workspace.measurements
-        self._scheduling = workspace.scheduling
+        self._document = document
+        self._variants = variants
+        self._measurements = measurements
+        self._scheduling = scheduling
         self.automatic = QCheckBox(self.tr("After each step"))
         self.automatic.setToolTip(self.tr("Check and measure each step by itself"))
         self.measure = QPushButton(self.tr("Measure"))
@@ -84,7 +95,7 @@ class NumbersPage(QWidget):
         self.variants.row_activated.connect(self._choose)
         self._measurements.changed.connect(self._show_if_seen)
         self._scheduling.changed.connect(self._show_if_seen)
-        workspace.run_changed.connect(self._show_if_seen)
+        document.on(("run", "running"), self._show_if_seen)
         self._show()
 
     def _lay_out(self) -> None:
@@ -122,7 +133,7 @@ class NumbersPage(QWidget):
 
     def measure_all(self) -> None:
         """Check and measure all variants and the unscheduled function."""
-        schedules = tuple(each.primitives for each in self._workspace.variants.all)
+        schedules = tuple(each.primitives for each in self._variants.all)
         self._measurements.measure_all(((), *schedules))
 
     def _measure_again(self) -> None:
@@ -132,12 +143,12 @@ class NumbersPage(QWidget):
 
     def _choose(self, key: str) -> None:
         if key == UNSCHEDULED:
-            self._workspace.variants.choose(None)
+            self._variants.choose(None)
         elif key.startswith("variant:"):
-            self._workspace.variants.choose(key.removeprefix("variant:"))
+            self._variants.choose(key.removeprefix("variant:"))
         elif key == BEST and self._measurements.best is not None:
             best, _ = self._measurements.best
-            self._workspace.variants.add_with(self.tr("best"), best.primitives)
+            self._variants.add_with(self.tr("best"), best.primitives)
 
     # Content
 
@@ -157,7 +168,7 @@ class NumbersPage(QWidget):
         idle = here is not None and measurements.doing is None
         self.again.setVisible(idle and here is not None and bool(self._disturbed(here)))
         self.figures.set_rows(() if here is None else self._figures(here))
-        self.variants.set_rows(() if here is None else self._variants(here))
+        self.variants.set_rows(() if here is None else self._variant_rows(here))
         self.bars.set_bars(() if here is None else self._bars(here))
         self._show_roofline(here)
 
@@ -172,7 +183,7 @@ class NumbersPage(QWidget):
                 "peaks": self.tr("Measuring what this machine can do"),
             }
             return what[measurements.doing]
-        if self._workspace.running:
+        if self._document.running:
             return self.tr("Waits until the model has run")
         if measurements.waits:
             return self.tr("Waits until the tuning is paused or over")
@@ -198,7 +209,7 @@ class NumbersPage(QWidget):
     def _sides(self, here: Scheduled) -> list[tuple[str, str, Scheduled]]:
         """Return key, name and version of each row: the unscheduled function, and the variants."""
         sides = [(UNSCHEDULED, self.tr("unscheduled"), here.unscheduled)]
-        for each in self._workspace.variants.all:
+        for each in self._variants.all:
             name = shown_name(each.variant)
             of = here if self._is_shown(each) else here.after(each.primitives)
             sides.append((f"variant:{each.variant}", name, of))
@@ -210,7 +221,7 @@ class NumbersPage(QWidget):
         is_on = schedule is self._scheduling.schedule
         return is_on and record is not None and record.index == len(schedule.primitives)
 
-    def _variants(self, here: Scheduled) -> tuple[Row, ...]:
+    def _variant_rows(self, here: Scheduled) -> tuple[Row, ...]:
         measurements = self._measurements
         sides = self._sides(here)
         schedule = self._scheduling.schedule
@@ -336,9 +347,9 @@ class NumbersPage(QWidget):
 class VerdictPill(Pill):
     """Verdict on whether the function still computes the same, in the header of the pane."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, measurements: Measurements, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._measurements = workspace.measurements
+        self._measurements = measurements
         self._measurements.changed.connect(self._follow)
         self._follow()
 

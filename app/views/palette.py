@@ -62,9 +62,9 @@ class Palette(Finder):
         offer_help(self, "window#without-a-mouse")
         self.resize(*SIZE)
         self._filter("")
-        if window.workspace.recipe is not None:
-            query = CatalogueQuery(window.workspace.recipe)
-            window.workspace.queries.ask(query, self._take_passes, self._go_without_passes)
+        if window.document.recipe is not None:
+            query = CatalogueQuery(window.document.recipe)
+            window.features.queries.ask(query, self._take_passes, self._go_without_passes)
 
     def shown(self) -> list[Entry]:
         """Return the matching entries, in order."""

@@ -17,8 +17,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.build_steps import BuildSteps
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.links import moment_link
+from lowerscope.app.pins import Pins
 from lowerscope.app.step_lines import StepLine
+from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.nothing_shown import nothing_words
 from lowerscope.app.views.pass_dialog import PassDialog
 from lowerscope.app.views.pipeline_rows import METAL, build_rows, moment_of, step_rows, with_pin
@@ -26,7 +31,6 @@ from lowerscope.app.widgets.filter_field import filter_field
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.step_list import StepList
 from lowerscope.app.widgets.step_row import StepRow
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.queries import CatalogueQuery
@@ -41,10 +45,21 @@ class PipelineView(Pane):
 
     export_wanted = Signal(object)
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        stepping: Stepping,
+        pins: Pins,
+        build: BuildSteps,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(self.tr("Pipeline"), parent)
-        self._workspace = workspace
-        self._stepping = workspace.stepping
+        self._document = document
+        self._queries = queries
+        self._pins = pins
+        self._build = build
+        self._stepping = stepping
         self._dialog: PassDialog | None = None
         self._metal_shown = False
         titles = (self.tr("#"), self.tr("pass"), self.tr("changed"), self.tr("time"))
@@ -77,9 +92,9 @@ class PipelineView(Pane):
         self.list.folded.connect(self._fold, queued)
         self.list.menu_wanted.connect(self._open_menu)
         self.list.currentItemChanged.connect(self._note_selected)
-        workspace.recipe_wanted.connect(self._show_rows)
-        workspace.build.changed.connect(self._show_rows)
-        workspace.pins.changed.connect(self._show_rows)
+        document.on(("recipe", "pending"), self._show_rows)
+        build.changed.connect(self._show_rows)
+        pins.changed.connect(self._show_rows)
         self._stepping.list_changed.connect(self._show_rows)
         self._stepping.moment_changed.connect(self._show_moment)
         self._show_rows()
@@ -126,16 +141,16 @@ class PipelineView(Pane):
         return self._stepping.moment if at is None else Moment(clock=at[0], index=at[1])
 
     def _steps(self) -> tuple[Step, ...]:
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         return () if recipe is None else recipe.steps
 
     # Commands
 
     def change_steps(self, steps: tuple[Step, ...]) -> None:
         """Switch to other steps, as one undo step."""
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is not None:
-            self._workspace.change(msgspec.structs.replace(recipe, steps=steps))
+            self._document.change(msgspec.structs.replace(recipe, steps=steps))
 
     def add_pass(self) -> None:
         """Show the dialog that selects a pass, and insert it after the selected step."""
@@ -188,11 +203,11 @@ class PipelineView(Pane):
 
     def pin(self) -> None:
         """Pin the selected step as one side of the comparison."""
-        self._workspace.pins.pin(self.selected_moment())
+        self._pins.pin(self.selected_moment())
 
     def compare(self) -> None:
         """Compare the pinned step with the selected one, or that with the one before."""
-        pins = self._workspace.pins
+        pins = self._pins
         if pins.first is None:
             self.go_to_selected()
             pins.wanted.emit()
@@ -201,26 +216,26 @@ class PipelineView(Pane):
 
     def copy_link(self) -> None:
         """Copy to the clipboard the command line that shows the selected step."""
-        recipe, chosen = self._workspace.recipe, self._workspace.selection.chosen
+        recipe, chosen = self._document.recipe, self._document.selection.chosen
         if recipe is None:
             return
         text = moment_link(recipe, self.selected_moment(), self.selected_line(), chosen)
         QGuiApplication.clipboard().setText(text)
-        self._workspace.announced.emit(self.tr("Copied: {0}").format(text), "info")
+        self._document.notify(self.tr("Copied: {0}").format(text), "info")
 
     # The list
 
     def _show_rows(self) -> None:
-        workspace, stepping = self._workspace, self._stepping
+        document, stepping = self._document, self._stepping
         chosen = stepping.filter
         for field, text in ((self.name, chosen.name), (self.function, chosen.function)):
             if field.text() != text:
                 field.setText(text)
         self.hide_unchanged.setChecked(chosen.hide_unchanged)
-        wanted, shown = workspace.wanted, workspace.recipe
+        wanted, shown = document.wanted, document.recipe
         self.add.setEnabled(shown is not None)
         words = self.tr("No pass"), self.tr("Add one, or choose a pipeline in the tool bar.")
-        self.list.empty.set_text(*(nothing_words(workspace) if wanted is None else words))
+        self.list.empty.set_text(*(nothing_words(document) if wanted is None else words))
         if wanted is None:
             self.list.set_rows(())
             self.set_context("")
@@ -237,7 +252,7 @@ class PipelineView(Pane):
             note=self._build_note(),
             passed_over=stepping.passed_over("build")[0],
         )
-        pinned = workspace.pins.first
+        pinned = self._pins.first
         if pinned is not None and pinned.recipe == shown:
             rows = with_pin(rows, pinned.moment, self.tr("pinned"))
         self.list.set_rows(rows)
@@ -246,7 +261,7 @@ class PipelineView(Pane):
         self._note_selected()
 
     def _build_note(self) -> str:
-        build = self._workspace.build
+        build = self._build
         if build.busy:
             return self.tr("compiling…")
         if build.problem is not None:
@@ -313,7 +328,7 @@ class PipelineView(Pane):
         at = None if row is None else moment_of(row)
         if key == METAL:
             self._metal_shown = unfolded
-            self._workspace.build.look(unfolded)
+            self._build.look(unfolded)
             self._show_rows()
         elif at is not None:
             clock: Clock = at[0]
@@ -340,7 +355,7 @@ class PipelineView(Pane):
         applied = at is not None
         menu.addAction(self.tr("Go to this step"), self.go_to_selected).setEnabled(applied)
         menu.addAction(self.tr("Pin"), self.pin).setEnabled(applied)
-        pinned = self._workspace.pins.first is not None
+        pinned = self._pins.first is not None
         words = (
             self.tr("Compare with the pinned step") if pinned else self.tr("Compare with before")
         )
@@ -364,11 +379,9 @@ class PipelineView(Pane):
         self._dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._dialog.accepted.connect(self._take_chosen)
         self._dialog.finished.connect(self._forget_dialog)
-        recipe = self._workspace.recipe
+        recipe = self._document.recipe
         assert recipe is not None
-        self._workspace.queries.ask(
-            CatalogueQuery(recipe), self._take_catalogue, self._take_problem
-        )
+        self._queries.ask(CatalogueQuery(recipe), self._take_catalogue, self._take_problem)
         self._dialog.open()
 
     @property

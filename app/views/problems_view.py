@@ -18,11 +18,13 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app import theme
 from lowerscope.app.children.messages import whole_of
+from lowerscope.app.document.document import Document
+from lowerscope.app.runs.faults import Faults
 from lowerscope.app.views.save_whole import WholeText
 from lowerscope.app.widgets.empty_state import EmptyState
 from lowerscope.app.widgets.plain_text import Label, PlainTextEdit
 from lowerscope.app.widgets.typefaces import code_font
-from lowerscope.app.workspace import Workspace
+from lowerscope.app.workbench.variants import Variants
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.snapshot import Note
 
@@ -59,16 +61,20 @@ class ProblemsView(QWidget):
     library_wanted = Signal()
     step_wanted = Signal()
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, document: Document, variants: Variants, faults: Faults, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
+        self._variants = variants
+        self._faults = faults
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._content: QWidget | None = None
-        self.saving = WholeText(workspace, self)
-        workspace.problems_changed.connect(self._show_problems)
-        workspace.snapshot_changed.connect(self._show_problems)
-        workspace.variants.left_over.changed.connect(self._show_problems)
+        self.saving = WholeText(document, self)
+        document.on(("problems",), self._show_problems)
+        document.on(("snapshot",), self._show_problems)
+        variants.left_over.changed.connect(self._show_problems)
         theme.notifier().changed.connect(self._show_problems)
         self._show_problems()
 
@@ -77,11 +83,11 @@ class ProblemsView(QWidget):
             self._column.removeWidget(self._content)
             self._content.hide()
             self._content.deleteLater()
-        problems = self._workspace.problems
-        left = self._workspace.variants.left_over.notes
+        problems = self._document.problems
+        left = self._variants.left_over.notes
         # While schedules are applied to the model, its own notes cover them.
-        left = () if self._workspace.variants.in_model else left
-        notes = (*self._workspace.notes, *(Note(text=each) for each in left))
+        left = () if self._variants.in_model else left
+        notes = (*self._document.notes, *(Note(text=each) for each in left))
         self._content = self._list(problems, notes) if problems or notes else self._nothing()
         self._column.addWidget(self._content)
 
@@ -169,13 +175,13 @@ class ProblemsView(QWidget):
             remedies.append((self.tr("Load a library file…"), self.library_wanted.emit))
         if problem.code == "failed-step":
             remedies.append((self.tr("Show the step"), self.step_wanted.emit))
-        faults = self._workspace.faults
+        faults = self._faults
         if problem is faults.failed and faults.nodes:
-            select = partial(self._workspace.select, faults.nodes)
+            select = partial(self._document.select, faults.nodes)
             remedies.append((self.tr("Select what was called"), select))
         if problem is faults.failed and faults.can_go_back:
             remedies.append((self.tr("Go back to what worked"), faults.go_back))
-        if self._workspace.refused is not None:
+        if self._document.rejected is not None:
             remedies.append((self.tr("Try again"), self.retry_wanted.emit))
         if (whole := whole_of(problem)) is not None:
             # The text shown marks where it was shortened.

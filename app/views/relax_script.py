@@ -7,12 +7,15 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QStackedWidget, QVBoxLayout, QWidget
 
+from lowerscope.app.colouring import Colouring
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.script_page import ScriptPage
 from lowerscope.app.views.step_words import moment_text
 from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.widgets.plain_text import Label
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.snapshot import TextRecord
 
 _ANNOTATION = re.compile(r"^ *\w+(: .+?) = ", re.MULTILINE)
@@ -41,19 +44,32 @@ class RelaxScript(QWidget):
 
     def __init__(
         self,
-        workspace: Workspace,
+        document: Document,
+        queries: Queries,
+        stepping: Stepping,
+        colouring: Colouring,
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self.plain = ScriptPage(workspace, self.tr("Relax script"))
+        self.plain = ScriptPage(document, colouring, self.tr("Relax script"))
         self.whole = FetchedPage(
-            workspace, "metadata", self.tr("Relax script with metadata"), set_busy
+            document,
+            queries,
+            colouring,
+            "metadata",
+            self.tr("Relax script with metadata"),
+            set_busy,
         )
         self.stepped = FetchedPage(
-            workspace, "script", self.tr("Relax script at the step"), set_busy
+            document,
+            queries,
+            colouring,
+            "script",
+            self.tr("Relax script at the step"),
+            set_busy,
         )
-        self._stepping = workspace.stepping
+        self._stepping = stepping
         self.show_meta = QCheckBox(self.tr("show_meta"))
         self.show_meta.setToolTip(
             self.tr("The module as text that can be read back, with the values of its constants.")

@@ -15,12 +15,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.targets import Targets
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.wrong_mark import mark_wrong
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.records.remote import (
     TIMEOUT,
@@ -37,12 +37,10 @@ MOST_SECONDS = 24 * 3600
 class RemoteDialog(Dialog):
     """Tracker, key and time limit; *Test connection* queries the machine first."""
 
-    def __init__(
-        self, workspace: Workspace, targets: Targets, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, document: Document, targets: Targets, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._workspace, self._targets = workspace, targets
-        recipe = workspace.wanted
+        self._document, self._targets = document, targets
+        recipe = document.wanted
         assert recipe is not None
         remote = recipe.remote
         self.setWindowTitle(self.tr("Remote machine"))
@@ -167,12 +165,12 @@ class RemoteDialog(Dialog):
         self.said.setVisible(bool(text))
 
     def _take(self) -> None:
-        recipe, remote = self._workspace.wanted, self.remote()
+        recipe, remote = self._document.wanted, self.remote()
         if recipe is None or remote is None:
             return
         chosen = self._target_there() if self.adopt.isChecked() else ""
         target = chosen or recipe.target
-        self._workspace.change(msgspec.structs.replace(recipe, remote=remote, target=target))
+        self._document.change(msgspec.structs.replace(recipe, remote=remote, target=target))
 
 
 def _line(name: str, text: str) -> QLineEdit:

@@ -6,11 +6,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.prediction_rows import show_prediction
 from lowerscope.app.widgets.charts.bars import Bars
 from lowerscope.app.widgets.picture_view import PictureView
 from lowerscope.app.widgets.plain_text import Markup, MarkupLabel, join_markup, markup
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.records.run import RunRecord
 
@@ -26,9 +26,9 @@ _ANY_WIDTH = 16_777_215
 class ResultSide(QWidget):
     """The strip beside or above the outputs: the first input picture, and the prediction."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
         self.picture = PictureView(self.tr("Input picture"))
         self.picture.setFixedSize(PICTURE_SIDE, PICTURE_SIDE)
         self.prediction = MarkupLabel()
@@ -47,8 +47,8 @@ class ResultSide(QWidget):
         side.addLayout(head)
         side.addWidget(self.bars)
         side.addStretch(1)
-        workspace.snapshot_changed.connect(self._show_input)
-        workspace.run_changed.connect(self._show_run)
+        document.on(("snapshot",), self._show_input)
+        document.on(("run", "running"), self._show_run)
         theme.notifier().changed.connect(self._show_run)
         self._show_input()
         self._show_run()
@@ -65,7 +65,7 @@ class ResultSide(QWidget):
         self._show_side()
 
     def _show_input(self) -> None:
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         shown = next(
             (each for each in snapshot.model.inputs if each.picture is not None)
             if snapshot is not None
@@ -82,7 +82,7 @@ class ResultSide(QWidget):
             self.picture.setToolTip(f"{shown.name} · {shape_text(shown.shape)} · {shown.origin}")
 
     def _show_run(self) -> None:
-        record = self._workspace.run_record
+        record = self._document.run_record
         found = record is not None and record.prediction is not None
         self.prediction.setVisible(found)
         self.prediction.setText(_prediction(record) if record is not None and found else "")

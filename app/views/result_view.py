@@ -7,13 +7,14 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QVBoxLayout, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.document.document import Document
+from lowerscope.app.runs.running import Runs
 from lowerscope.app.views.first_difference_line import FirstDifferenceLine
 from lowerscope.app.views.result_side import ResultSide
 from lowerscope.app.views.times_panel import TimesPanel
 from lowerscope.app.views.tolerances_dialog import edit_tolerances
 from lowerscope.app.widgets.plain_text import Markup, MarkupLabel, join_markup, markup
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.dimensions import sizes_text
 from lowerscope.core.model.formatting import (
     bytes_text,
@@ -44,9 +45,9 @@ ROOMY, DTYPE = 510, 2
 class ResultView(QWidget):
     """The page with the outcome of the last run."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, document: Document, runs: Runs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
         self.outputs = Table(
             self.tr("Outputs"),
             (
@@ -79,15 +80,15 @@ class ResultView(QWidget):
         # Wrapped into two lines, it does not widen the pane beyond the table.
         self.summary.setWordWrap(True)
         # With a parent from the start: shown without one, it would be a window of its own.
-        self.side = ResultSide(workspace, self)
+        self.side = ResultSide(document, self)
         right = QVBoxLayout()
         right.setContentsMargins(0, 0, 0, 0)
         right.setSpacing(0)
         right.addWidget(self.sizes, 3)
         right.addWidget(self.outputs, 2)
-        self.first_difference = FirstDifferenceLine(workspace)
+        self.first_difference = FirstDifferenceLine(document)
         right.addWidget(self.first_difference)
-        self.times = TimesPanel(workspace)
+        self.times = TimesPanel(document, runs)
         right.addWidget(self.times)
         self.summary.setContentsMargins(10, 6, 12, 8)
         right.addWidget(self.summary)
@@ -96,15 +97,15 @@ class ResultView(QWidget):
         self._halves.setSpacing(0)
         self._halves.addWidget(self.side)
         self._halves.addLayout(right, 1)
-        workspace.run_changed.connect(self._show_run)
-        workspace.snapshot_changed.connect(self._fit)
+        document.on(("run", "running"), self._show_run)
+        document.on(("snapshot",), self._fit)
         theme.notifier().changed.connect(self._show_run)
         self._show_run()
 
     def _show_run(self) -> None:
-        record = self._workspace.run_record
+        record = self._document.run_record
         if record is None:
-            if self._workspace.running:
+            if self._document.running:
                 self.outputs.set_empty(
                     self.tr("Running…"), self.tr("Cancel, in the status bar, stops it.")
                 )
@@ -144,7 +145,7 @@ class ResultView(QWidget):
         self.times.fit(self.height() - tables * LEAST_TABLE - sum(words))
 
     def _edit_tolerances(self) -> None:
-        edit_tolerances(self._workspace, self)
+        edit_tolerances(self._document, self)
 
     def _summary(self, record: RunRecord) -> Markup:
         parts: list[str] = []

@@ -11,21 +11,32 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.runs.running import Runs
+from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
-from lowerscope.app.workspace import Workspace
+from lowerscope.app.workbench.variants import Variants
 from lowerscope.core.records.schedule import RuledFunction
 
 
 class RulesDialog(Dialog):
     """A modeless table of the rules, with a switch that schedules the model by them."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        stepping: Stepping,
+        variants: Variants,
+        runs: Runs,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
-        self._rules = workspace.variants.rules
+        self._document = document
+        self._stepping = stepping
+        self._rules = variants.rules
         self.setWindowTitle(self.tr("The whole model by rules"))
         self.in_model = QCheckBox(self.tr("Apply to the model"))
         self.in_model.setToolTip(
@@ -71,13 +82,13 @@ class RulesDialog(Dialog):
         column.addLayout(row)
         self.resize(860, 420)
         self.in_model.clicked.connect(self._rules.set_in_model)
-        self.run.clicked.connect(workspace.run)
+        self.run.clicked.connect(runs.run)
         close.clicked.connect(self.close)
         self.table.row_activated.connect(self._open)
         self._rules.changed.connect(self._show)
-        workspace.snapshot_changed.connect(self._follow)
-        workspace.recipe_wanted.connect(self._show_model)
-        workspace.run_changed.connect(self._show_model)
+        document.on(("snapshot",), self._follow)
+        document.on(("recipe", "pending"), self._show_model)
+        document.on(("run", "running"), self._show_model)
         self._show()
         offer_help(self, "schedule-rules")
 
@@ -103,14 +114,14 @@ class RulesDialog(Dialog):
 
     def _show_model(self) -> None:
         self.in_model.setChecked(self._rules.in_model)
-        self.in_model.setEnabled(self._workspace.wanted is not None)
-        ready = self._workspace.recipe is not None and not self._workspace.running
+        self.in_model.setEnabled(self._document.wanted is not None)
+        ready = self._document.recipe is not None and not self._document.running
         self.run.setEnabled(ready)
 
     def _open(self, function: str) -> None:
         """Schedule a function in the workbench."""
-        self._workspace.select((f"tir:{function}",))
-        self._workspace.stepping.set_clock("schedule")
+        self._document.select((f"tir:{function}",))
+        self._stepping.set_clock("schedule")
 
     # Qt overrides
 

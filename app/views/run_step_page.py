@@ -7,6 +7,9 @@ from collections.abc import Callable
 from PySide6.QtCore import QModelIndex, Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.runs.steps import RunSteps
 from lowerscope.app.views.run_step_rows import (
     instruction_rows,
     tensor_name,
@@ -16,7 +19,6 @@ from lowerscope.app.views.run_step_rows import (
 from lowerscope.app.views.step_words import call_text
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.queries import RunStepQuery
 from lowerscope.core.records.run_step import RunStep
@@ -43,13 +45,15 @@ class RunStepPage(QWidget):
 
     def __init__(
         self,
-        workspace: Workspace,
+        document: Document,
+        queries: Queries,
+        run_steps: RunSteps,
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
-        self._steps = workspace.run_steps
+        self._document = document
+        self._steps = run_steps
         self._step: RunStep | None = None
         self.title = ElidedLabel()
         self.title.setProperty("role", "title")
@@ -76,16 +80,14 @@ class RunStepPage(QWidget):
         column.setSpacing(0)
         column.addLayout(strip)
         column.addWidget(self.table, 1)
-        self._watch = workspace.queries.watch(
-            self, self._query, self._take, self._take_problem, set_busy
-        )
+        self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
         self.unfold.toggled.connect(self._show_rows)
         self.table.clicked.connect(self._open_at)
         self.table.row_activated.connect(self._open)
         self._steps.call_changed.connect(self._show_call)
-        workspace.run_changed.connect(self._note_run)
+        document.on(("run", "running"), self._note_run)
         # The query of a recipe with the same run has been superseded with it.
-        workspace.snapshot_changed.connect(self._watch.update)
+        document.on(("snapshot",), self._watch.update)
         self._show_call()
 
     @property
@@ -116,7 +118,7 @@ class RunStepPage(QWidget):
             self._say_nothing()
 
     def _say_nothing(self) -> None:
-        if self._workspace.running:
+        if self._document.running:
             self.table.set_empty(self.tr("Running…"))
         elif not self._steps.calls:
             hint = self._steps.why_none or self.tr("Run (F5), and step through its calls.")
@@ -128,7 +130,7 @@ class RunStepPage(QWidget):
             )
 
     def _query(self) -> RunStepQuery | None:
-        steps, recipe = self._steps, self._workspace.recipe
+        steps, recipe = self._steps, self._document.recipe
         if recipe is None or steps.call is None or steps.index is None or steps.failed is not None:
             return None
         return RunStepQuery(recipe, steps.index, steps.lines)

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from lowerscope.app.background import in_thread, when_done
 from lowerscope.app.children.handing_over import cannot_write
-from lowerscope.app.workspace import Workspace
+from lowerscope.app.document.document import Document
 from lowerscope.core.errors import Problem
 from lowerscope.core.files.atomic_write import atomic_file
 
@@ -27,9 +27,9 @@ class WholeText(QObject):
 
     done = Signal(object)
 
-    def __init__(self, workspace: Workspace, widget: QWidget) -> None:
+    def __init__(self, document: Document, widget: QWidget) -> None:
         super().__init__(widget)
-        self._workspace = workspace
+        self._document = document
         self._widget = widget
 
     def choose_file(self, title: str, name: str, text: Callable[[], Iterator[bytes]]) -> None:
@@ -57,7 +57,7 @@ class WholeText(QObject):
     def _report(self, future: Future[Path | Problem]) -> None:
         answer = future.result()
         if isinstance(answer, Problem):
-            self._workspace.report(answer)
+            self._document.report(answer)
         else:
-            self._workspace.announced.emit(self.tr("Saved as {0}.").format(answer), "info")
+            self._document.notify(self.tr("Saved as {0}.").format(answer), "info")
         self.done.emit(answer)

@@ -16,10 +16,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.schedule_fields import Editor, editor_of, follow_selection
 from lowerscope.app.widgets.plain_text import Label
+from lowerscope.app.workbench.scheduling import Scheduling
 from lowerscope.app.workbench.trying import Draft
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.schedules import Argument
 
 ROOMY = 240
@@ -31,10 +32,12 @@ ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 class ScheduleForm(QWidget):
     """The form of the draft, previewed while it is filled in."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
-        self._scheduling = workspace.scheduling
-        self._trying = workspace.scheduling.trying
+        self._scheduling = scheduling
+        self._trying = scheduling.trying
         self._shown: tuple[str, str] | None = None
         self.editors: dict[str, Editor] = {}
         self.back = QPushButton("‹")
@@ -71,7 +74,7 @@ class ScheduleForm(QWidget):
         self.force.clicked.connect(self._force)
         self._trying.draft_changed.connect(self._show)
         self._trying.preview_changed.connect(self._show_state)
-        workspace.selection_changed.connect(self._follow_selection)
+        document.on(("selection", "snapshot"), self._follow_selection)
 
     def _lay_out(self) -> None:
         head = QHBoxLayout()

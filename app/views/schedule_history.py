@@ -6,11 +6,13 @@ from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
 
+from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.schedule_rows import START, history_rows
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.step_list import StepList
-from lowerscope.app.workspace import Workspace
+from lowerscope.app.workbench.measurements import Measurements
+from lowerscope.app.workbench.scheduling import Scheduling
 
 _WIDTHS = {0: 56, 2: 74, 3: 50}
 
@@ -18,11 +20,17 @@ _WIDTHS = {0: 56, 2: 74, 3: 50}
 class ScheduleHistory(QWidget):
     """The list of steps; the current one is marked."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        stepping: Stepping,
+        scheduling: Scheduling,
+        measurements: Measurements,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
-        self._scheduling = workspace.scheduling
-        self._stepping = workspace.stepping
-        self._measurements = workspace.measurements
+        self._scheduling = scheduling
+        self._stepping = stepping
+        self._measurements = measurements
         titles = (self.tr("#"), self.tr("step"), self.tr("status"), self.tr("same"))
         self.list = StepList(self.tr("Steps of the schedule"), titles)
         self.list.headerItem().setToolTip(

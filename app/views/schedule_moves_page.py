@@ -6,10 +6,11 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QApplication, QFrame, QVBoxLayout, QWidget
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.schedule_rows import move_choices
 from lowerscope.app.widgets.choice_list import ChoiceList
 from lowerscope.app.widgets.pane import ElidedLabel
-from lowerscope.app.workspace import Workspace
+from lowerscope.app.workbench.scheduling import Scheduling
 from lowerscope.core.records.schedule import Move
 
 
@@ -26,9 +27,11 @@ class ScheduleMovesPage(QWidget):
 
     done = Signal()
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
-        self._scheduling = workspace.scheduling
+        self._scheduling = scheduling
         self._pointed = ""
         self.about = ElidedLabel()
         self.about.setProperty("role", "title")
@@ -41,9 +44,9 @@ class ScheduleMovesPage(QWidget):
         self.choices.pointed.connect(self._point)
         self.choices.chosen.connect(self._choose)
         self.choices.escaped.connect(self._escape)
-        workspace.scheduling.moves.changed.connect(self._show)
-        workspace.scheduling.changed.connect(self._show)
-        workspace.selection_changed.connect(self._show)
+        scheduling.moves.changed.connect(self._show)
+        scheduling.changed.connect(self._show)
+        document.on(("selection", "snapshot"), self._show)
 
     def _show(self) -> None:
         if not self.isVisible():
@@ -121,13 +124,13 @@ class ScheduleMenu(QFrame):
     the focus.
     """
 
-    def __init__(self, workspace: Workspace, pane: QWidget) -> None:
+    def __init__(self, document: Document, scheduling: Scheduling, pane: QWidget) -> None:
         super().__init__(pane)
         self._pane = pane
         self.setProperty("floating", True)
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(self.tr("Moves"))
-        self.page = ScheduleMovesPage(workspace)
+        self.page = ScheduleMovesPage(document, scheduling)
         column = QVBoxLayout(self)
         column.setContentsMargins(2, 2, 2, 2)
         column.addWidget(self.page)

@@ -6,13 +6,16 @@ import msgspec
 from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import QMenu, QStackedWidget, QVBoxLayout, QWidget
 
+from lowerscope.app.colouring import Colouring
+from lowerscope.app.document.document import Document
+from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.schedule_moves_page import ScheduleMenu
 from lowerscope.app.views.script_page import ScriptPage
 from lowerscope.app.widgets.code.view import CodeView
 from lowerscope.app.widgets.diff.view import DiffPart, DiffRun, DiffView
 from lowerscope.app.widgets.pane import ElidedLabel
+from lowerscope.app.workbench.scheduling import Scheduling
 from lowerscope.app.workbench.trying import Preview
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.schedule import ScheduleRecord, StepError
 from lowerscope.core.records.snapshot import TextRecord
 from lowerscope.core.rendering.difference import changed_words, line_runs
@@ -25,19 +28,27 @@ class ScheduleScript(QWidget):
     the lines at which a step failed.
     """
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        stepping: Stepping,
+        scheduling: Scheduling,
+        colouring: Colouring,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
-        self._scheduling = workspace.scheduling
+        self._document = document
+        self._stepping = stepping
+        self._scheduling = scheduling
         self._shown: ScheduleRecord | None = None
         self.line = ElidedLabel()
         self.line.setContentsMargins(10, 4, 10, 4)
         self.line.setMinimumHeight(26)
-        self.script = ScriptPage(workspace, self.tr("Scheduled TensorIR script"))
+        self.script = ScriptPage(document, colouring, self.tr("Scheduled TensorIR script"))
         self.preview = DiffView(self.tr("Difference that the move would make"), changed_words)
         self.preview.set_unified(True)
         self.failed = CodeView(self.tr("Where the step failed"))
-        self.menu = ScheduleMenu(workspace, self)
+        self.menu = ScheduleMenu(document, scheduling, self)
         self.script.code.menu_opening.connect(self._add_moves)
         self.pages = QStackedWidget()
         for page in (self.script, self.preview, self.failed):
@@ -49,13 +60,13 @@ class ScheduleScript(QWidget):
         column.addWidget(self.pages, 1)
         self._scheduling.changed.connect(self._show)
         self._scheduling.trying.preview_changed.connect(self._show)
-        workspace.stepping.schedule_moved.connect(self._show)
+        stepping.schedule_moved.connect(self._show)
 
     def _add_moves(self, entity: str, menu: QMenu) -> None:
         """Add the primitives for the loop or block at which the menu was opened."""
-        chosen = self._workspace.selection.chosen
+        chosen = self._document.selection.chosen
         if "/" in entity and entity not in chosen:
-            self._workspace.select((entity,))
+            self._document.select((entity,))
         self._script_menu = menu
         menu.addSeparator()
         menu.addAction(self.tr("Moves…"), self._open_moves)
@@ -111,7 +122,7 @@ class ScheduleScript(QWidget):
         self._say(self.tr("✕ {0}: {1}").format(title, error.message), "wrong")
 
     def _say_place(self, record: ScheduleRecord) -> None:
-        index = self._workspace.stepping.schedule_index
+        index = self._stepping.schedule_index
         step = self._scheduling.step
         if index is None:
             self._say("", "quiet")

@@ -6,16 +6,19 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QWidget
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.schedule_rows import tree_rows
 from lowerscope.app.widgets.table_model import Column
 from lowerscope.app.widgets.tree_table import TreeTable
-from lowerscope.app.workspace import Workspace
+from lowerscope.app.workbench.scheduling import Scheduling
 
 
 class ScheduleTree(TreeTable):
     """Nested loops and blocks; the selection is shared with the script."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
+    ) -> None:
         super().__init__(
             self.tr("Loop tree"),
             (
@@ -27,15 +30,16 @@ class ScheduleTree(TreeTable):
             ),
             parent,
         )
-        self._workspace = workspace
+        self._document = document
+        self._scheduling = scheduling
         self.setToolTip(self.tr("S opens the moves of what is selected, Return goes to their list"))
         self.rows_selected.connect(self._select)
-        workspace.scheduling.changed.connect(self._show)
-        workspace.selection_changed.connect(self._show_selection)
+        scheduling.changed.connect(self._show)
+        document.on(("selection", "snapshot"), self._show_selection)
         self._show()
 
     def _show(self) -> None:
-        scheduling = self._workspace.scheduling
+        scheduling = self._scheduling
         record = scheduling.record
         if record is None:
             problem = scheduling.problem
@@ -52,12 +56,12 @@ class ScheduleTree(TreeTable):
         self._show_selection()
 
     def _show_selection(self) -> None:
-        self.set_selection(self._workspace.selection.chosen)
+        self.set_selection(self._document.selection.chosen)
 
     def _select(self, keys: list[str]) -> None:
-        function = f"tir:{self._workspace.scheduling.function}"
+        function = f"tir:{self._scheduling.function}"
         chosen = [key for key in keys if key.startswith(f"{function}/")]
-        self._workspace.select(chosen or (function,))
+        self._document.select(chosen or (function,))
 
     # Qt overrides
 

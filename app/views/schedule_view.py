@@ -15,6 +15,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.runs.running import Runs
+from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.numbers_page import NumbersPage, VerdictPill
 from lowerscope.app.views.schedule_form import ScheduleForm
 from lowerscope.app.views.schedule_history import ScheduleHistory
@@ -25,7 +28,9 @@ from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.plain_text import literal
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.typefaces import TextMetrics
-from lowerscope.app.workspace import Workspace
+from lowerscope.app.workbench.measurements import Measurements
+from lowerscope.app.workbench.scheduling import Scheduling
+from lowerscope.app.workbench.variants import Variants
 from lowerscope.core.schedules import is_shared, shown_name
 
 VARIANT_WIDTH = 170
@@ -35,15 +40,26 @@ VERDICT_WIDTH = 150
 class ScheduleView(Pane):
     """The workbench: loop tree, primitives or form, and history side by side, next to the code."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        stepping: Stepping,
+        scheduling: Scheduling,
+        variants: Variants,
+        measurements: Measurements,
+        runs: Runs,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(self.tr("Schedule"), parent)
-        self._workspace = workspace
-        self._scheduling = workspace.scheduling
-        self.tree = ScheduleTree(workspace)
-        self.moves = ScheduleMovesPage(workspace)
-        self.form = ScheduleForm(workspace)
-        self.history = ScheduleHistory(workspace)
-        self.menu = ScheduleMenu(workspace, self)
+        self._document = document
+        self._variants = variants
+        self._runs = runs
+        self._scheduling = scheduling
+        self.tree = ScheduleTree(document, scheduling)
+        self.moves = ScheduleMovesPage(document, scheduling)
+        self.form = ScheduleForm(document, scheduling)
+        self.history = ScheduleHistory(stepping, scheduling, measurements)
+        self.menu = ScheduleMenu(document, scheduling, self)
         self.variant = QPushButton()
         self.variant.setToolTip(self.tr("The variants of this function's schedule"))
         self.variant.setMenu(QMenu(self))
@@ -79,8 +95,8 @@ class ScheduleView(Pane):
         self.code.set_empty(
             self.tr("No step yet"), self.tr("The steps of the schedule stand here as Python.")
         )
-        self.numbers = NumbersPage(workspace)
-        self.verdict = VerdictPill(workspace)
+        self.numbers = NumbersPage(document, scheduling, variants, measurements)
+        self.verdict = VerdictPill(measurements)
         # Fixed size for all its texts, for the same reason as the button of the variants.
         self.verdict.setFixedSize(VERDICT_WIDTH, self.verdict.sizeHint().height())
         stays = self.verdict.sizePolicy()
@@ -90,10 +106,10 @@ class ScheduleView(Pane):
         self.middle.addWidget(self.moves)
         self.middle.addWidget(self.form)
         self._lay_out()
-        self.everywhere.clicked.connect(workspace.variants.set_everywhere)
-        self.in_model.clicked.connect(workspace.variants.set_in_model)
+        self.everywhere.clicked.connect(variants.set_everywhere)
+        self.in_model.clicked.connect(variants.set_in_model)
         self.run.clicked.connect(self._run)
-        self.by_rule.clicked.connect(workspace.variants.by_rule.ask)
+        self.by_rule.clicked.connect(variants.by_rule.ask)
         self.verdict.clicked.connect(self.show_numbers)
         self.tree.menu_wanted.connect(self.open_menu)
         self.tree.row_activated.connect(self._enter_moves)
@@ -101,9 +117,9 @@ class ScheduleView(Pane):
         self._scheduling.changed.connect(self._show)
         self._scheduling.busy_changed.connect(self._show_busy)
         self._scheduling.trying.draft_changed.connect(self._show_draft)
-        workspace.recipe_wanted.connect(self._show)
-        workspace.run_changed.connect(self._show)
-        workspace.variants.left_over.changed.connect(self._show_left_over)
+        document.on(("recipe", "pending"), self._show)
+        document.on(("run", "running"), self._show)
+        variants.left_over.changed.connect(self._show_left_over)
         self._show()
 
     def _lay_out(self) -> None:
@@ -145,7 +161,7 @@ class ScheduleView(Pane):
         self.history.setMinimumWidth(150)
 
     def _show(self) -> None:
-        scheduling, variants = self._scheduling, self._workspace.variants
+        scheduling, variants = self._scheduling, self._variants
         record = scheduling.record
         schedule = scheduling.schedule
         self.set_context(scheduling.function)
@@ -167,19 +183,19 @@ class ScheduleView(Pane):
         self.everywhere.setAccessibleDescription(", ".join(twins))
         self.everywhere.setChecked(schedule is None or is_shared(schedule))
         self.in_model.setChecked(variants.in_model)
-        self.run.setEnabled(record is not None and not self._workspace.running)
+        self.run.setEnabled(record is not None and not self._document.running)
         self._show_code()
 
     def _run(self) -> None:
-        if self._scheduling.primitives and not self._workspace.variants.in_model:
+        if self._scheduling.primitives and not self._variants.in_model:
             text = self.tr(
                 "The model runs unscheduled: tick “Apply to the model” to change it too."
             )
-            self._workspace.announced.emit(text, "info")
-        self._workspace.run()
+            self._document.notify(text, "info")
+        self._runs.run()
 
     def _show_left_over(self) -> None:
-        left_over = self._workspace.variants.left_over
+        left_over = self._variants.left_over
         count = len(left_over.all)
         self.left_over.setVisible(count > 0)
         self.left_over.setText(self.tr("⚠ {0} left over").format(count))
@@ -187,7 +203,7 @@ class ScheduleView(Pane):
         self.left_over.setToolTip("\n".join((head, *map(left_over.title, left_over.all))))
 
     def _show_alike(self, functions: int) -> None:
-        schedule, alike = self._scheduling.schedule, self._workspace.variants.alike
+        schedule, alike = self._scheduling.schedule, self._variants.alike
         if schedule is None or not is_shared(schedule) or alike == functions:
             text = self.tr("all {0} alike").format(functions)
         else:

@@ -8,12 +8,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
+from lowerscope.app.colouring import Colouring
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.widgets.code.editor import NamedPlace
 from lowerscope.app.widgets.code.view import CodeView, Span
 from lowerscope.app.widgets.hover_card import CardText
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.snapshot import Card, TextRecord
 from lowerscope.core.rendering.difference import matching_lines
 
@@ -29,9 +30,15 @@ class ScriptPage(QWidget):
         Accessible name of the code view.
     """
 
-    def __init__(self, workspace: Workspace, name: str, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        colouring: Colouring,
+        name: str,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
         self._whole = ""
         self._record: TextRecord | None = None
         self._hide: Hide | None = None
@@ -51,10 +58,10 @@ class ScriptPage(QWidget):
         self.code.entity_clicked.connect(self._select)
         self.code.menu_opening.connect(self._add_to_menu)
         self.code.editor.set_describing(self._belongs_to)
-        self._colouring = workspace.colouring
+        self._colouring = colouring
         self._colouring.changed.connect(self._colour)
         self._colour()
-        workspace.selection_changed.connect(self.show_selection)
+        document.on(("selection", "snapshot"), self.show_selection)
 
     def show_text(self, record: TextRecord | None, whole: str = "", *, stay: bool = False) -> None:
         """Show a text, or the empty state for ``None``.
@@ -112,7 +119,7 @@ class ScriptPage(QWidget):
         self._is_stale = not self.isVisible()
         if self._is_stale:
             return
-        selection = self._workspace.selection
+        selection = self._document.selection
         marked = self._marked()
         self.code.set_selection(marked)
         chosen = [entity for entity in selection.chosen if entity in marked]
@@ -124,9 +131,9 @@ class ScriptPage(QWidget):
         same_thing = before is not None and (
             [span.entity for span in before.spans[:1]] == [span.entity for span in record.spans[:1]]
         )
-        if self._workspace.stepping.moment is not None and record.changed is not None:
+        if self._document.moment is not None and record.changed is not None:
             self._changed = list(record.changed)
-        elif self._workspace.stepping.moment is None or before is None or not same_thing:
+        elif self._document.moment is None or before is None or not same_thing:
             self._changed = []
         elif before is not record:
             self._changed = _changed(before.text, record.text)
@@ -136,7 +143,7 @@ class ScriptPage(QWidget):
         """Return a text naming the nodes of a line; empty if the whole text is of one entity."""
         if entity == self._whole:
             return ""
-        linked = self._workspace.linked_to(*self._sharing(entity)) | {entity}
+        linked = self._document.linked_to(*self._sharing(entity)) | {entity}
         nodes = tuple(sorted(each for each in linked if each.startswith("fx:")))
         return self.tr("of {0}").format(names_of(nodes, most=2)) if nodes else ""
 
@@ -151,20 +158,20 @@ class ScriptPage(QWidget):
         colours.triggered.connect(self._colouring.toggle)
 
     def _marked(self) -> frozenset[str]:
-        return (self._workspace.selection.linked & self._first_lines.keys()) - {self._whole}
+        return (self._document.selection.linked & self._first_lines.keys()) - {self._whole}
 
     def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
-        self._workspace.select(self._meant_by(entity), extend=bool(modifiers & EXTENDING))
+        self._document.select(self._meant_by(entity), extend=bool(modifiers & EXTENDING))
 
     def _meant_by(self, entity: str) -> tuple[str, ...]:
         """Return the entities a click selects: for a line of the user's file, the nodes it creates.
 
         A call of a fused function is the line of all bindings that were fused into it.
         """
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         if snapshot is None or not entity.startswith("torch:"):
             return self._sharing(entity)
-        linked = self._workspace.linked_to(entity)
+        linked = self._document.linked_to(entity)
         return tuple(node.id for node in snapshot.fx if node.id in linked)
 
     def _sharing(self, entity: str) -> tuple[str, ...]:

@@ -16,9 +16,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.inputs import Inputs
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.model.formatting import error_text, share_of_text
 from lowerscope.core.records.agreement import AgreementRecord, SampleRun
 from lowerscope.core.rendering.verdict_text import verdict_words
@@ -41,10 +41,10 @@ class SetPanel(QWidget):
 
     taken = Signal()
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, inputs: Inputs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._workspace = workspace
-        self._sets = workspace.inputs.sets
+        self._inputs = inputs
+        self._sets = inputs.sets
         self.folder = QPushButton(self.tr("Folder…"))
         self.folder.setToolTip(self.tr("Pictures or .npy files, one a sample"))
         self.archive = QPushButton(self.tr(".npz…"))
@@ -124,7 +124,7 @@ class SetPanel(QWidget):
     def _take(self, key: str, _modifiers: Qt.KeyboardModifier) -> None:
         record = self._sets.record
         if record is not None:
-            self._workspace.inputs.take_sample(record.worst[int(key)].inputs)
+            self._inputs.take_sample(record.worst[int(key)].inputs)
             self.taken.emit()
 
     def _show(self) -> None:

@@ -214,7 +214,7 @@ class SettingsDialog(Dialog):
     # Slots
 
     def _ask_to_clear(self) -> None:
-        ask_to_clear(self._window, self).cleared.connect(self._show_cached)
+        ask_to_clear(self._window.document, self).cleared.connect(self._show_cached)
 
     def _show_cached(self) -> None:
         size = cache_size()
@@ -246,7 +246,7 @@ class SettingsDialog(Dialog):
     def _edit_measuring(self) -> None:
         from lowerscope.app.views.measuring_dialog import edit_measuring
 
-        edit_measuring(self._window.workspace, self)
+        edit_measuring(self._window.document, self._window.features.runs, self)
 
     # Construction
 

@@ -8,9 +8,9 @@ from typing import Any
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Cell, Table
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.labels import STATUS_MARKS
 from lowerscope.core.model.queries import Query
@@ -28,7 +28,7 @@ def status_cell(status: Status) -> Cell:
 
 
 class SidesPage(QWidget):
-    """A difference of the workspace's two sides, fetched when it is visible.
+    """A difference of the comparison's two sides, fetched when it is visible.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class SidesPage(QWidget):
 
     def __init__(
         self,
-        workspace: Workspace,
+        queries: Queries,
         set_busy: Callable[[bool], None],
         table: Table,
         view: QWidget,
@@ -59,10 +59,7 @@ class SidesPage(QWidget):
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
-        self._watch = workspace.queries.watch(
-            self, self._query, self._take, self._take_problem, set_busy
-        )
+        self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
         self._filter = ""
         self._all = False
         self.split = Split(Qt.Orientation.Horizontal)

@@ -9,9 +9,11 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QVBoxLayout, QWidget
 
+from lowerscope.app.colouring import Colouring
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.views.fetched_page import FetchedPage
 from lowerscope.app.views.nothing_shown import nothing_words
-from lowerscope.app.workspace import Workspace
 
 
 class SourcePage(QWidget):
@@ -19,35 +21,44 @@ class SourcePage(QWidget):
 
     def __init__(
         self,
-        workspace: Workspace,
+        document: Document,
+        queries: Queries,
+        colouring: Colouring,
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
         self._files: tuple[str, ...] = ()
         self._lines: dict[str, str] = {}
         self.files = QComboBox()
         self.files.setAccessibleName(self.tr("File"))
         self.files.activated.connect(self._choose)
-        self.text = FetchedPage(workspace, "source", self.tr("Source of the model"), set_busy)
+        self.text = FetchedPage(
+            document,
+            queries,
+            colouring,
+            "source",
+            self.tr("Source of the model"),
+            set_busy,
+        )
         self.text.script.begins_at_spans = True
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self.files)
         column.addWidget(self.text, 1)
-        workspace.snapshot_changed.connect(self._show_snapshot)
-        workspace.recipe_wanted.connect(self._show_wanted)
-        workspace.selection_changed.connect(self._show_selection)
+        document.on(("snapshot",), self._show_snapshot)
+        document.on(("recipe", "pending"), self._show_wanted)
+        document.on(("selection", "snapshot"), self._show_selection)
         self._show_snapshot()
 
     def _show_wanted(self) -> None:
-        if self._workspace.snapshot is None:
+        if self._document.snapshot is None:
             self._show_snapshot()
 
     def _show_snapshot(self) -> None:
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         nodes = () if snapshot is None else snapshot.fx
         lines = [node.line for node in nodes if node.line is not None]
         self._lines = {node.id: node.line.file for node in nodes if node.line is not None}
@@ -68,7 +79,7 @@ class SourcePage(QWidget):
             self.tr("No source"),
             self.tr("No line of a file is known that a node of this model comes from."),
         )
-        self.text.show_nothing(*(nothing_words(self._workspace) if snapshot is None else words))
+        self.text.show_nothing(*(nothing_words(self._document) if snapshot is None else words))
         if files:
             self.text.show_text_of(self._current())
             self._show_selection()
@@ -77,7 +88,7 @@ class SourcePage(QWidget):
         """Switch to the file of the selection, if none of it is in the one shown."""
         files = {
             self._lines[entity]
-            for entity in self._workspace.selection.linked
+            for entity in self._document.selection.linked
             if entity in self._lines
         }
         if files and self._current() not in files:

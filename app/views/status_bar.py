@@ -8,13 +8,16 @@ from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import QPushButton, QStatusBar, QWidget
 
 from lowerscope.app import theme
+from lowerscope.app.children.at_work import AtWork
+from lowerscope.app.children.pair import Children
 from lowerscope.app.children.sandboxing import Sandboxing
+from lowerscope.app.document.document import Document
 from lowerscope.app.engine_client import State
 from lowerscope.app.views.descriptions import names_of
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.plain_text import Label, Markup, MarkupLabel, markup
 from lowerscope.app.widgets.progress_line import ProgressLine
-from lowerscope.app.workspace import Workspace
+from lowerscope.app.workbench.tuning import Tuning
 from lowerscope.core.model.formatting import bytes_text
 
 PROGRESS_AFTER = 200
@@ -39,10 +42,19 @@ class StatusBar(QStatusBar):
     tuning_wanted = Signal()
 
     def __init__(
-        self, workspace: Workspace, sandboxing: Sandboxing, parent: QWidget | None = None
+        self,
+        document: Document,
+        children: Children,
+        tuning: Tuning,
+        at_work: AtWork,
+        sandboxing: Sandboxing,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
+        self._children = children
+        self._tuning = tuning
+        self._at_work = at_work
         self._sandboxing = sandboxing
         self.setSizeGripEnabled(False)
         self.setContentsMargins(8, 0, 8, 0)
@@ -58,7 +70,6 @@ class StatusBar(QStatusBar):
         self.progress.setFixedWidth(120)
         self.cancel = QPushButton(self.tr("Cancel"))
         self.cancel.setProperty("quiet", True)
-        self.cancel.clicked.connect(workspace.cancel)
         self.tuning = QPushButton(self._tuning_text(10_000, 10_000))
         self.tuning.setProperty("quiet", True)
         self.tuning.setToolTip(self.tr("Show how far the tuning is"))
@@ -69,10 +80,10 @@ class StatusBar(QStatusBar):
         self.tuning.clicked.connect(self.tuning_wanted)
         self.selection = ElidedLabel()
         self.selection.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        children: tuple[QWidget, ...] = (
+        labels: tuple[QWidget, ...] = (
             *(self.engine, self.worker, self.sandbox, self.remote, self.tuning),
         )
-        for widget in (*children, self.progress, self.activity, self.cancel):
+        for widget in (*labels, self.progress, self.activity, self.cancel):
             self.addWidget(widget)
         self.addPermanentWidget(self.selection, 1)
         self._show_later = self._timer(PROGRESS_AFTER, self._show_activity)
@@ -80,13 +91,13 @@ class StatusBar(QStatusBar):
         self._hide_activity()
         self._fix_size(self.engine, self.tr("engine"))
         self._fix_size(self.worker, self.tr("worker"))
-        workspace.children_changed.connect(self._show_children)
+        children.changed.connect(self._show_children)
         sandboxing.changed.connect(self._show_sandbox)
-        workspace.recipe_wanted.connect(self._show_remote)
-        workspace.snapshot_changed.connect(self._show_remote)
-        workspace.activity_changed.connect(self._note_activity)
-        workspace.selection_changed.connect(self._show_selection)
-        workspace.tuning.changed.connect(self._show_tuning)
+        document.on(("recipe", "pending"), self._show_remote)
+        document.on(("snapshot",), self._show_remote)
+        document.on(("activities",), self._note_activity)
+        document.on(("selection", "snapshot"), self._show_selection)
+        tuning.changed.connect(self._show_tuning)
         theme.notifier().changed.connect(self._show_children)
         self._show_children()
         self._show_sandbox()
@@ -115,8 +126,8 @@ class StatusBar(QStatusBar):
 
     def _show_children(self) -> None:
         for label, name, client in (
-            (self.engine, self.tr("engine"), self._workspace.engine),
-            (self.worker, self.tr("worker"), self._workspace.worker),
+            (self.engine, self.tr("engine"), self._children.engine),
+            (self.worker, self.tr("worker"), self._children.worker),
         ):
             label.setText(self._state_text(name, client.state))
             limit = client.memory_limit
@@ -130,7 +141,7 @@ class StatusBar(QStatusBar):
         self.sandbox.setToolTip(self._sandboxing.availability)
 
     def _show_remote(self) -> None:
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         remote = None if recipe is None else recipe.remote
         self.remote.setText("" if remote is None else f"→ {remote.title}")
         self.remote.setToolTip("" if remote is None else remote.tracker)
@@ -153,7 +164,7 @@ class StatusBar(QStatusBar):
         return f"{word} {done} / {total}"
 
     def _show_tuning(self) -> None:
-        tuning, state = self._workspace.tuning, self._workspace.tuning.state
+        tuning, state = self._tuning, self._tuning.state
         self.tuning.setVisible(tuning.under_way)
         if tuning.under_way:
             done, total = (0, 0) if state is None else (state.trials_done, state.trials_total)
@@ -161,10 +172,10 @@ class StatusBar(QStatusBar):
             self.tuning.setText(self._tuning_text(done, total, paused=paused))
 
     def _note_activity(self) -> None:
-        if not self._workspace.activity.text:
+        if not self._document.activity.text:
             self._hide_activity()
             return
-        if self._workspace.at_work.said:
+        if self._at_work.said:
             # It has been running for a while already.
             self._show_activity()
             self.cancel.show()
@@ -175,7 +186,7 @@ class StatusBar(QStatusBar):
             self._offer_later.start()
 
     def _show_activity(self) -> None:
-        activity = self._workspace.activity
+        activity = self._document.activity
         self.activity.setText(f"{activity.text}…")
         self.activity.show()
         self.progress.show()
@@ -192,7 +203,7 @@ class StatusBar(QStatusBar):
             widget.hide()
 
     def _show_selection(self) -> None:
-        selection = self._workspace.selection
+        selection = self._document.selection
         parts = [
             names_of(
                 tuple(each for each in selection.of_kind(kind) if kind != "relax" or "/" in each)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.step_lines import HEAVY, StepLine
 from lowerscope.app.stepping import Stepping
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.model.formatting import duration_text, share_text
 from lowerscope.core.records.run import CallRun
 from lowerscope.core.records.snapshot import Snapshot
@@ -79,26 +79,26 @@ def moment_text(stepping: Stepping) -> str:
     return f"after {last.label} {last.title}"
 
 
-def fate_text(workspace: Workspace) -> str:
+def fate_text(document: Document, stepping: Stepping) -> str:
     """Return ``folded by FoldConstant`` if a pass has removed the selection.
 
     It is empty if the selection exists at the current step.
     """
-    snapshot, selection = workspace.snapshot, workspace.selection
+    snapshot, selection = document.snapshot, document.selection
     if snapshot is None or not selection.chosen:
         return ""
     entities = [each for each in selection.chosen if each in snapshot.fates] or [
         each for each in selection.of_kind("relax") if "/" in each
     ]
     fates = [snapshot.fates.get(each) for each in entities]
-    step = _last_step(workspace, snapshot)
+    step = _last_step(stepping, snapshot)
     gone = [fate.text for fate in fates if fate is not None and fate.gone and fate.step <= step]
     return gone[0] if gone and len(gone) == len(fates) else ""
 
 
-def _last_step(workspace: Workspace, snapshot: Snapshot) -> int:
+def _last_step(stepping: Stepping, snapshot: Snapshot) -> int:
     """Return the number of the recipe's last step before the current position."""
-    moment = workspace.stepping.moment
+    moment = stepping.moment
     if moment is None or moment.clock == "build":
         return len(snapshot.passes)
     if moment.clock == "translate" or moment.index == 0:

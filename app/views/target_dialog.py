@@ -12,13 +12,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.targets import Targets
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
 from lowerscope.app.widgets.wrong_mark import mark_wrong
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.records.target import TargetRecord, target_line
 
@@ -29,12 +29,10 @@ TYPING_MS = 150
 class TargetDialog(Dialog):
     """A table of targets above a text field, with the effect of the target."""
 
-    def __init__(
-        self, workspace: Workspace, targets: Targets, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, document: Document, targets: Targets, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._workspace, self._targets = workspace, targets
-        recipe = workspace.wanted
+        self._document, self._targets = document, targets
+        recipe = document.wanted
         assert recipe is not None
         self._threads = recipe.threads
         self.setWindowTitle(self.tr("Target"))
@@ -123,10 +121,10 @@ class TargetDialog(Dialog):
         self.accept()
 
     def _take(self) -> None:
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         text = self.line.text().strip()
         if recipe is not None and text:
-            self._workspace.change(msgspec.structs.replace(recipe, target=text))
+            self._document.change(msgspec.structs.replace(recipe, target=text))
 
 
 def _said(problem: Problem) -> str:

@@ -13,7 +13,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.document.queries import Pending
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Pending, Queries
 from lowerscope.app.views.slices_row import SlicesRow
 from lowerscope.app.views.tensor_sides import (
     SIDES,
@@ -32,7 +33,6 @@ from lowerscope.app.widgets.picture_view import PictureView
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.value_grid import ValueGrid
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.queries import WindowQuery
 from lowerscope.core.records.comparison import Comparison, Window
@@ -57,13 +57,15 @@ class TensorMatrix(QWidget):
 
     def __init__(
         self,
-        workspace: Workspace,
+        document: Document,
+        queries: Queries,
         say_problem: Callable[[Problem], None],
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
+        self._queries = queries
         self._say_problem = say_problem
         self._set_busy = set_busy
         self._record: Comparison | None = None
@@ -184,10 +186,10 @@ class TensorMatrix(QWidget):
             return
         if missing:
             leading, (top, left, rows, columns) = missing[0]
-            recipe = self._workspace.recipe
+            recipe = self._document.recipe
             assert recipe is not None
             query = WindowQuery(recipe, record.place, leading, top, left, rows, columns)
-            pending = self._workspace.queries.ask(query, self._take, self._take_problem)
+            pending = self._queries.ask(query, self._take, self._take_problem)
             self._asked = pending, missing[0]
             self._set_busy(True)
         self._show()

@@ -20,6 +20,8 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.children.handing_over import ask_for_file
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.views.tensor_matrix import TensorMatrix
 from lowerscope.app.views.tensor_sides import SIDES
 from lowerscope.app.views.tensor_words import about_text, fact_rows, places_of
@@ -29,7 +31,6 @@ from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Column, Table
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.entities import name_of
 from lowerscope.core.model.queries import ComparisonQuery, SaveRunValuesQuery
@@ -59,10 +60,15 @@ class TensorPage(QWidget):
     _place_name = ""
 
     def __init__(
-        self, workspace: Workspace, set_busy: Callable[[bool], None], parent: QWidget | None = None
+        self,
+        document: Document,
+        queries: Queries,
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
+        self._queries = queries
         self._entity = ""
         self._record: Comparison | None = None
         self._runs: dict[str, NodeRun] = {}
@@ -73,7 +79,7 @@ class TensorPage(QWidget):
         self._wait.setInterval(SOON_MS)
         self._wait.timeout.connect(self._say_busy)
         self._is_wanted = False
-        self._watch = workspace.queries.watch(
+        self._watch = queries.watch(
             self, self._query, self._take, self._take_problem, self._be_busy
         )
         self.title = ElidedLabel()
@@ -92,7 +98,7 @@ class TensorPage(QWidget):
         self.histogram = Histogram(
             self.tr("Histogram of the difference, TVM - torch"), logarithmic=True
         )
-        self.matrix = TensorMatrix(workspace, self._take_problem, self._be_busy)
+        self.matrix = TensorMatrix(document, queries, self._take_problem, self._be_busy)
         self.empty = EmptyState()
         self.again = self.empty.add_action(self.tr("Try again"), self._try_again)
         self.again.hide()
@@ -139,9 +145,9 @@ class TensorPage(QWidget):
         self.items.valueChanged.connect(self._want)
         self.bases.changed.connect(self._want)
         self.save.clicked.connect(self._open_saving)
-        workspace.snapshot_changed.connect(self._show_run)
-        workspace.run_changed.connect(self._show_run)
-        workspace.selection_changed.connect(self._show_selection)
+        document.on(("snapshot",), self._show_run)
+        document.on(("run", "running"), self._show_run)
+        document.on(("selection", "snapshot"), self._show_selection)
         self._show_run()
 
     def save_to(self, side: Saved, file: str) -> None:
@@ -150,10 +156,11 @@ class TensorPage(QWidget):
             self._save(self._record.place, side, file)
 
     def _save(self, place: TensorPlace, side: Saved, file: str) -> None:
-        workspace = self._workspace
-        assert workspace.recipe is not None
-        query = SaveRunValuesQuery(workspace.recipe, place, file, side)
-        ask_for_file(workspace.worker, query, self._note_saved, workspace.report)
+        document = self._document
+        assert document.recipe is not None
+        query = SaveRunValuesQuery(document.recipe, place, file, side)
+        client = self._queries.client(query.child)
+        ask_for_file(client, query, self._note_saved, document.report)
 
     def _open_saving(self) -> None:
         menu = QMenu(self)
@@ -187,7 +194,7 @@ class TensorPage(QWidget):
             self._save(record.place, side, path)
 
     def _note_saved(self, path: str) -> None:
-        self._workspace.announced.emit(self.tr("Saved as {0}.").format(path), "info")
+        self._document.notify(self.tr("Saved as {0}.").format(path), "info")
 
     # Selection
 
@@ -197,7 +204,7 @@ class TensorPage(QWidget):
         self._record = None
         self.matrix.show_nothing()
         self._entity = ""
-        run = self._workspace.run_record
+        run = self._document.run_record
         # A large model has many, and each selection looks one up.
         self._runs = {} if run is None else {each.id: each for each in run.nodes}
         self._show_selection()
@@ -253,7 +260,7 @@ class TensorPage(QWidget):
         self._want()
 
     def _selected(self) -> str:
-        selection = self._workspace.selection
+        selection = self._document.selection
         for kind in ("fx:", "relax:main/"):
             chosen = [each for each in selection.chosen if each.startswith(kind)]
             if chosen:
@@ -266,7 +273,7 @@ class TensorPage(QWidget):
         self._watch.refresh()
 
     def _query(self) -> ComparisonQuery | None:
-        recipe = self._workspace.recipe
+        recipe = self._document.recipe
         if recipe is None or not self._is_wanted:
             return None
         place = TensorPlace(
@@ -325,17 +332,17 @@ class TensorPage(QWidget):
             self._wait.start()
             return
         self._wait.stop()
-        self._workspace.say("", of="values")
+        self._document.say("", of="values")
 
     def _say_busy(self) -> None:
-        self._workspace.say(self.tr(LOOKING), of="values")
+        self._document.say(self.tr(LOOKING), of="values")
 
     def _try_again(self) -> None:
         self._watch.refresh()
 
     def _show_nothing(self) -> None:
         self.again.hide()
-        record = self._workspace.run_record
+        record = self._document.run_record
         self._record = None
         self.bases.set_segments(())
         if record is None:

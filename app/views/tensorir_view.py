@@ -5,6 +5,11 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
+from lowerscope.app.build_steps import BuildSteps
+from lowerscope.app.colouring import Colouring
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.stepping import Stepping
 from lowerscope.app.views.called_by import CalledBy
 from lowerscope.app.views.compiled_page import CompiledPage
 from lowerscope.app.views.descriptions import names_of
@@ -17,7 +22,7 @@ from lowerscope.app.views.step_words import fate_text, moment_text
 from lowerscope.app.widgets.pane import Pane
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.table import Cell, Column, Row, Table
-from lowerscope.app.workspace import Workspace
+from lowerscope.app.workbench.scheduling import Scheduling
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.entities import name_of
 from lowerscope.core.model.queries import FunctionsQuery
@@ -43,31 +48,80 @@ class TensorIRView(Pane):
 
     rules_wanted = Signal()
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        stepping: Stepping,
+        scheduling: Scheduling,
+        colouring: Colouring,
+        build: BuildSteps,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(self.tr("TensorIR"), parent)
-        self._workspace = workspace
+        self._document = document
+        self._stepping = stepping
+        self._scheduling = scheduling
+        self._colouring = colouring
         self._function = ""
         # The functions of the snapshot, or those at the current step.
         self._functions: tuple[FunctionRecord, ...] = ()
-        self._watch = workspace.queries.watch(
+        self._watch = queries.watch(
             self, self._query, self._take_functions, self._take_problem, while_hidden=True
         )
         self.siblings = SegmentedSwitch(self.tr("Functions of the selection"))
         self.siblings.changed.connect(self._show_function)
         self.texts: dict[str, FetchedPage] = {
-            "script": FetchedPage(workspace, "script", self.tr("TensorIR script"), self.set_busy),
-            "numpy": FetchedPage(workspace, "numpy", self.tr("NumPy loops"), self.set_busy),
-            "te": FetchedPage(workspace, "te", self.tr("Tensor expressions"), self.set_busy),
-            "llvm": CompiledPage(workspace, "llvm", self.tr("LLVM IR"), self.set_busy),
-            "asm": CompiledPage(workspace, "asm", self.tr("Assembly"), self.set_busy),
+            "script": FetchedPage(
+                document,
+                queries,
+                colouring,
+                "script",
+                self.tr("TensorIR script"),
+                self.set_busy,
+            ),
+            "numpy": FetchedPage(
+                document,
+                queries,
+                colouring,
+                "numpy",
+                self.tr("NumPy loops"),
+                self.set_busy,
+            ),
+            "te": FetchedPage(
+                document,
+                queries,
+                colouring,
+                "te",
+                self.tr("Tensor expressions"),
+                self.set_busy,
+            ),
+            "llvm": CompiledPage(
+                document,
+                queries,
+                colouring,
+                build,
+                "llvm",
+                self.tr("LLVM IR"),
+                self.set_busy,
+            ),
+            "asm": CompiledPage(
+                document,
+                queries,
+                colouring,
+                build,
+                "asm",
+                self.tr("Assembly"),
+                self.set_busy,
+            ),
         }
         self.script = self.texts["script"].script
         # Replaces the script after the passes while the function is scheduled.
-        self.scheduled = ScheduleScript(workspace)
+        self.scheduled = ScheduleScript(document, stepping, scheduling, colouring)
         self.texts["script"].column.addWidget(self.scheduled, 1)
         self._show_clock()
-        workspace.stepping.list_changed.connect(self._show_clock)
-        workspace.scheduling.changed.connect(self._show_scheduled)
+        stepping.list_changed.connect(self._show_clock)
+        scheduling.changed.connect(self._show_scheduled)
         self.functions = Table(
             self.tr("Functions"),
             (
@@ -87,7 +141,7 @@ class TensorIRView(Pane):
         self.add_page("llvm", self.tr("LLVM"), self.texts["llvm"])
         self.add_page("asm", self.tr("Assembly"), self.texts["asm"])
         self.add_page("functions", self.tr("Functions"), self._functions_page())
-        self.library = LibraryPage(workspace)
+        self.library = LibraryPage(document)
         self.add_page("library", self.tr("Library"), self.library)
         self._strip = QWidget()
         row = QHBoxLayout(self._strip)
@@ -98,15 +152,15 @@ class TensorIRView(Pane):
         self.others.setToolTip(self.tr("All functions, those of the selection marked"))
         self.others.clicked.connect(self._show_functions)
         row.addWidget(self.others)
-        self.callers = CalledBy(workspace)
+        self.callers = CalledBy(document)
         row.addWidget(self.callers)
         row.addStretch(1)
         self._move_strip("script")
         self.page_changed.connect(self._move_strip)
-        workspace.snapshot_changed.connect(self._show_snapshot)
-        workspace.recipe_wanted.connect(self._show_wanted)
-        workspace.selection_changed.connect(self._show_selection)
-        workspace.stepping.moment_changed.connect(self._show_moment)
+        document.on(("snapshot",), self._show_snapshot)
+        document.on(("recipe", "pending"), self._show_wanted)
+        document.on(("selection", "snapshot"), self._show_selection)
+        stepping.moment_changed.connect(self._show_moment)
         self._show_snapshot()
 
     def _functions_page(self) -> QWidget:
@@ -134,18 +188,18 @@ class TensorIRView(Pane):
             self.texts[page].column.insertWidget(0, self._strip)
 
     def _show_clock(self) -> None:
-        scheduled = self._workspace.stepping.clock == "schedule"
+        scheduled = self._stepping.clock == "schedule"
         self.script.setVisible(not scheduled)
         self.scheduled.setVisible(scheduled)
         if self._function and not scheduled:
             for page in self.texts.values():
-                page.show_text_of(self._function, self._workspace.stepping.moment)
+                page.show_text_of(self._function, self._stepping.moment)
 
     def _show_snapshot(self) -> None:
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         self._function = ""
         words = (
-            nothing_words(self._workspace)
+            nothing_words(self._document)
             if snapshot is None
             else (
                 self.tr("No function selected"),
@@ -164,28 +218,28 @@ class TensorIRView(Pane):
         self._show_moment()
 
     def _show_wanted(self) -> None:
-        if self._workspace.snapshot is None:
+        if self._document.snapshot is None:
             self._show_snapshot()
 
     def _show_moment(self) -> None:
-        workspace = self._workspace
-        snapshot, moment = workspace.snapshot, workspace.stepping.moment
+        document = self._document
+        snapshot, moment = document.snapshot, self._stepping.moment
         self._watch.refresh()
         if snapshot is not None and moment is None:
             self._show_functions_of(snapshot.functions)
-            workspace.selecting.take_functions(())
-            workspace.colouring.renew()
+            document.show_functions(())
+            self._colouring.renew()
 
     def _query(self) -> FunctionsQuery | None:
-        recipe, moment = self._workspace.recipe, self._workspace.stepping.moment
+        recipe, moment = self._document.recipe, self._stepping.moment
         if recipe is None or moment is None:
             return None
         return FunctionsQuery(recipe, moment)
 
     def _take_functions(self, functions: tuple[FunctionRecord, ...]) -> None:
         self._show_functions_of(functions)
-        self._workspace.selecting.take_functions(functions)
-        self._workspace.colouring.renew()
+        self._document.show_functions(functions)
+        self._colouring.renew()
 
     def _show_functions_of(self, functions: tuple[FunctionRecord, ...]) -> None:
         self._functions = functions
@@ -200,8 +254,8 @@ class TensorIRView(Pane):
             page.show_nothing(problem.headline, problem.todo)
 
     def _show_selection(self) -> None:
-        selection = self._workspace.selection
-        if self._workspace.snapshot is None:
+        selection = self._document.selection
+        if self._document.snapshot is None:
             return
         linked = [each for each in self._functions if self._is_linked(each)]
         callable_ = [each for each in linked if each.kind != "relax"]
@@ -210,11 +264,11 @@ class TensorIRView(Pane):
             if linked:
                 self.functions.reveal(linked[0].id)
         shown = [each for each in callable_ if each.kind == "tensorir"]
-        fate = "" if callable_ else fate_text(self._workspace)
+        fate = "" if callable_ else fate_text(self._document, self._stepping)
         if fate:
             self._show_gone(fate)
             return
-        if not shown and (not selection.chosen or self._workspace.stepping.moment is not None):
+        if not shown and (not selection.chosen or self._stepping.moment is not None):
             # Keep the function that is shown, or its counterpart at this step; by default, show
             # the one with the most work.
             everything = [each for each in self._functions if each.kind == "tensorir"]
@@ -228,14 +282,14 @@ class TensorIRView(Pane):
             best = max(chosen or shown, key=_work).name
             stays = self._function in names and not chosen
             self._show_function(self._function if stays else best)
-        elif self._workspace.stepping.moment is not None:
+        elif self._stepping.moment is not None:
             self._show_none_yet()
         elif selection.chosen:
             self._show_nothing(callable_)
 
     def _is_linked(self, function: FunctionRecord) -> bool:
-        selection = self._workspace.selection
-        if self._workspace.stepping.moment is None:
+        selection = self._document.selection
+        if self._stepping.moment is None:
             return function.id in selection.linked
         # Another function may have had the name at this step: compare the calls.
         return function.id in selection.chosen or any(
@@ -261,7 +315,7 @@ class TensorIRView(Pane):
             self.others.setVisible(others > 0)
 
     def _show_none_yet(self) -> None:
-        self._workspace.scheduling.look("")
+        self._scheduling.look("")
         for page in self.texts.values():
             page.show_nothing(
                 self.tr("No TensorIR function at this step"),
@@ -270,9 +324,9 @@ class TensorIRView(Pane):
 
     def _show_gone(self, fate: str) -> None:
         self._function = ""
-        self._workspace.scheduling.look("")
+        self._scheduling.look("")
         self._offer([])
-        name = name_of(self._workspace.selection.chosen[0])
+        name = name_of(self._document.selection.chosen[0])
         self.set_context(self.tr("nothing here for {0} ({1})").format(name, fate))
         for page in self.texts.values():
             page.show_nothing(
@@ -281,8 +335,8 @@ class TensorIRView(Pane):
 
     def _show_nothing(self, external: list[FunctionRecord]) -> None:
         self._function = ""
-        self._workspace.scheduling.look("")
-        name = self._workspace.selection.chosen[0].partition(":")[2]
+        self._scheduling.look("")
+        name = self._document.selection.chosen[0].partition(":")[2]
         if external:
             title = self.tr("{0} is a library function").format(external[0].name)
             hint = self.tr("It runs outside of TVM, so there is no TensorIR to show.")
@@ -293,14 +347,14 @@ class TensorIRView(Pane):
             page.show_nothing(title, hint)
 
     def _show_context(self, functions: list[FunctionRecord]) -> None:
-        moment = moment_text(self._workspace.stepping)
+        moment = moment_text(self._stepping)
         untied = self._untied_text(functions)
         if untied:
             self.set_context(untied)
         elif moment:
             self.set_context(moment)
         elif len(functions) == 1:
-            self.set_context(_call_text(functions[0], self._workspace))
+            self.set_context(_call_text(functions[0], self._document))
         elif functions:
             self.set_context(self.tr("{0} functions").format(len(functions)))
         else:
@@ -308,7 +362,7 @@ class TensorIRView(Pane):
 
     def _untied_text(self, functions: list[FunctionRecord]) -> str:
         """Show why the selection's lines are not marked in a function of several bindings."""
-        selection = self._workspace.selection
+        selection = self._document.selection
         lost = [
             each
             for each in functions
@@ -327,19 +381,19 @@ class TensorIRView(Pane):
     def _show_function(self, name: str) -> None:
         self.siblings.set_current(name)
         self._function = name
-        self._workspace.scheduling.look(name)
+        self._scheduling.look(name)
         record = next((each for each in self._functions if each.name == name), None)
         self.callers.show_callers_of(record)
         several = self.siblings.isVisibleTo(self._strip) or self.callers.isVisibleTo(self._strip)
         self._strip.setVisible(several)
         for key, page in self.texts.items():
-            if not (self._workspace.scheduling.active and key in AT_STEPS):
-                page.show_text_of(name, self._workspace.stepping.moment)
+            if not (self._scheduling.active and key in AT_STEPS):
+                page.show_text_of(name, self._stepping.moment)
         self._show_scheduled()
 
     def _show_scheduled(self) -> None:
         """Show the scheduled function at its current step in the other texts as well."""
-        scheduling = self._workspace.scheduling
+        scheduling = self._scheduling
         if not scheduling.active or (scheduling.record is None and scheduling.problem is None):
             return
         # A function that cannot be scheduled is shown as it is in the model.
@@ -354,16 +408,16 @@ class TensorIRView(Pane):
         self.set_current("script")
 
     def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
-        self._workspace.select((entity,), extend=bool(modifiers & EXTENDING))
+        self._document.select((entity,), extend=bool(modifiers & EXTENDING))
 
 
 def _work(function: FunctionRecord) -> tuple[int, int, str]:
     return (function.runs, function.loops, function.name)
 
 
-def _call_text(function: FunctionRecord, workspace: Workspace) -> str:
+def _call_text(function: FunctionRecord, document: Document) -> str:
     nodes = tuple(
-        sorted(each for each in workspace.linked_to(function.id) if each.startswith("fx:"))
+        sorted(each for each in document.linked_to(function.id) if each.startswith("fx:"))
     )
     callers = names_of(nodes or function.calls, most=3)
     return f"{function.name} · {callers}" if callers else function.name

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.graph_page import EXTENDING
 from lowerscope.app.views.time_rows import (
     memory_text,
@@ -20,7 +21,6 @@ from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Column, Table
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.records.run import NOT_THERE, RunRecord
 
@@ -31,9 +31,9 @@ CHART_AND_TABLE = [88, 140]
 class TimePage(QWidget):
     """The chart of the run above the times by node, by function, by module or by call."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
         self._entities: dict[str, tuple[str, ...]] = {}
         self._stale = True
         self.by = SegmentedSwitch(
@@ -99,9 +99,9 @@ class TimePage(QWidget):
         self.by.changed.connect(self._show_rows)
         self.table.row_clicked.connect(self._select_row)
         self.chart.chosen.connect(self._select_call)
-        workspace.snapshot_changed.connect(self._show_run)
-        workspace.run_changed.connect(self._show_run)
-        workspace.selection_changed.connect(self._show_selection)
+        document.on(("snapshot",), self._show_run)
+        document.on(("run", "running"), self._show_run)
+        document.on(("selection", "snapshot"), self._show_selection)
         self._show_run()
 
     def _show_run(self) -> None:
@@ -109,7 +109,7 @@ class TimePage(QWidget):
         self._stale = not self.isVisible()
         if self._stale:
             return
-        snapshot, record = self._workspace.snapshot, self._workspace.run_record
+        snapshot, record = self._document.snapshot, self._document.run_record
         has_calls = snapshot is not None and record is not None and bool(record.calls)
         self.chart.setVisible(has_calls)
         self.by.setVisible(has_calls)
@@ -131,8 +131,8 @@ class TimePage(QWidget):
         )
 
     def _say_empty(self) -> None:
-        record = self._workspace.run_record
-        if self._workspace.running:
+        record = self._document.run_record
+        if self._document.running:
             said = self.tr("Running…"), self.tr("Cancel, in the status bar, stops it.")
         elif record is None:
             said = (
@@ -150,7 +150,7 @@ class TimePage(QWidget):
         self.table.set_empty(*said)
 
     def _show_rows(self) -> None:
-        snapshot, record = self._workspace.snapshot, self._workspace.run_record
+        snapshot, record = self._document.snapshot, self._document.run_record
         self._entities = {}
         if snapshot is None or record is None or not record.calls:
             self.table.set_rows(())
@@ -163,10 +163,10 @@ class TimePage(QWidget):
     def _show_selection(self) -> None:
         if self._stale:
             return
-        chosen = set(self._workspace.selection.chosen)
+        chosen = set(self._document.selection.chosen)
         rows = [key for key, each in self._entities.items() if each and chosen >= set(each)]
         self.table.set_selection(rows)
-        record = self._workspace.run_record
+        record = self._document.run_record
         if record is not None:
             marked = self.chart.marked()
             calls = [
@@ -182,12 +182,12 @@ class TimePage(QWidget):
         if key.startswith("call:"):
             self.chart.mark([key])
         if entities:
-            self._workspace.select(entities, extend=bool(modifiers & EXTENDING))
+            self._document.select(entities, extend=bool(modifiers & EXTENDING))
 
     def _select_call(self, key: str) -> None:
-        record = self._workspace.run_record
+        record = self._document.run_record
         if record is not None:
-            self._workspace.select(selected_with(record.calls[int(key.partition(":")[2])]))
+            self._document.select(selected_with(record.calls[int(key.partition(":")[2])]))
             if self.by.current() == "call":
                 self.table.set_selection([key])
                 self.table.reveal(key)

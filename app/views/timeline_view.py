@@ -6,8 +6,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.runs.steps import RunSteps
 from lowerscope.app.step_lines import StepLine
-from lowerscope.app.stepping import APART
+from lowerscope.app.stepping import APART, Stepping
 from lowerscope.app.views.step_words import (
     call_text,
     changed_text,
@@ -19,7 +21,7 @@ from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.step_slider import Dot, StepSlider
-from lowerscope.app.workspace import Workspace
+from lowerscope.app.workbench.scheduling import Scheduling
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.records.steps import Clock, Moment
 
@@ -38,10 +40,19 @@ CLOCKS: dict[str, Clock] = {
 class TimelineView(QWidget):
     """The timeline strip: buttons, the timelines, the current step, and the slider."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        stepping: Stepping,
+        scheduling: Scheduling,
+        run_steps: RunSteps,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
-        self._stepping = workspace.stepping
+        self._document = document
+        self._scheduling = scheduling
+        self._run_steps = run_steps
+        self._stepping = stepping
         self.setAccessibleName(self.tr("Timeline"))
         self.setProperty("ground", "panel")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -91,7 +102,7 @@ class TimelineView(QWidget):
         self._stepping.moment_changed.connect(self._show_moment)
         self._stepping.schedule_moved.connect(self._show_moment)
         self._stepping.run_moved.connect(self._show_moment)
-        workspace.run_changed.connect(self._show_run)
+        document.on(("run", "running"), self._show_run)
         self._stepping.list_changed.connect(self._show_list)
         self._stepping.playing_changed.connect(self._show_playing)
         self._show_list()
@@ -166,7 +177,7 @@ class TimelineView(QWidget):
 
     def _show_hidden(self) -> None:
         if self._stepping.clock == "run":
-            steps = self._workspace.run_steps
+            steps = self._run_steps
             self.hidden.setText("" if steps.failed is not None else run_text(steps.calls))
             return
         chosen = self._stepping.filter
@@ -210,7 +221,7 @@ class TimelineView(QWidget):
             self._say(self.tr("✕ {0} failed").format(title), line.error, wrong=True)
             return
         time = "" if line.milliseconds is None else duration_text(line.milliseconds)
-        steps = self._workspace.run_steps
+        steps = self._run_steps
         if self._stepping.clock == "run" and steps.index is not None and steps.failed is None:
             time = call_text(steps.calls[steps.index], steps.calls)
         mark = self.tr("● break") if line.is_break else ""
@@ -237,11 +248,11 @@ class TimelineView(QWidget):
         return "", self.tr("{0}, all made; ▸ goes through them").format(count)
 
     def _none(self) -> tuple[str, str]:
-        if self._workspace.snapshot is None:
+        if self._document.snapshot is None:
             return "", ""
         scheduled = (
             self.tr("nothing was done to the function yet: select a loop below")
-            if self._workspace.scheduling.function
+            if self._scheduling.function
             else self.tr("no function: select a node or a TensorIR function")
         )
         words = {
@@ -254,8 +265,8 @@ class TimelineView(QWidget):
         return "", words[self._stepping.clock]
 
     def _no_run(self) -> str:
-        steps = self._workspace.run_steps
-        if self._workspace.running:
+        steps = self._run_steps
+        if self._document.running:
             return self.tr("running…")
         return steps.why_none or self.tr("not run yet: Run (F5)")
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.runs.running import Runs
 from lowerscope.app.views.measuring_dialog import edit_measuring
 from lowerscope.app.views.time_words import bars_of, claims_of, how_of, medians_of
 from lowerscope.app.widgets.charts.bars import Bars
 from lowerscope.app.widgets.pane import ElidedLabel, PartsLabel
-from lowerscope.app.workspace import Workspace
 
 
 class TimesPanel(QWidget):
     """Hidden until there are times."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, document: Document, runs: Runs, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
+        self._runs = runs
         self._short = False
         self.bars = Bars(self.tr("Times of the run"))
         self.claim = ElidedLabel()
@@ -24,7 +26,7 @@ class TimesPanel(QWidget):
         self.how.setProperty("role", "quiet")
         self.again = _button(self.tr("Measure again"))
         self.again.setToolTip(self.tr("By the same executable; the verdict stays"))
-        self.again.clicked.connect(workspace.runs.measure_again)
+        self.again.clicked.connect(runs.measure_again)
         self.settings = _button(self.tr("Settings…"))
         self.settings.setToolTip(self.tr("Threads, repeats, warm-up, and torch.compile"))
         self.settings.clicked.connect(self._edit)
@@ -44,7 +46,7 @@ class TimesPanel(QWidget):
         column.addWidget(self.bars)
         column.addLayout(first)
         column.addLayout(row)
-        workspace.run_changed.connect(self._show_run)
+        document.on(("run", "running"), self._show_run)
         self._show_run()
 
     def fit(self, room: int) -> None:
@@ -57,10 +59,10 @@ class TimesPanel(QWidget):
             self._show_run()
 
     def _show_run(self) -> None:
-        record = self._workspace.run_record
+        record = self._document.run_record
         times = None if record is None else record.times
         self.setVisible(times is not None)
-        self.again.setEnabled(not self._workspace.running)
+        self.again.setEnabled(not self._document.running)
         if times is not None:
             self.bars.set_bars(bars_of(times))
             self.bars.setVisible(not self._short)
@@ -69,7 +71,7 @@ class TimesPanel(QWidget):
             self.how.set_whole(how_of(times))
 
     def _edit(self) -> None:
-        edit_measuring(self._workspace, self)
+        edit_measuring(self._document, self._runs, self)
 
 
 def _button(text: str) -> QPushButton:

@@ -15,11 +15,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.wrong_mark import mark_wrong
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.comparing.tolerances import (
     DTYPES,
     EPSILONS,
@@ -44,10 +44,10 @@ class ToleranceRow:
 class TolerancesDialog(Dialog):
     """Two numbers for each dtype, checked while they are typed; applied as one undo step."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._workspace = workspace
-        recipe, record = workspace.wanted, workspace.run_record
+        self._document = document
+        recipe, record = document.wanted, document.run_record
         assert recipe is not None
         used = set() if record is None else {each.dtype for each in record.outputs}
         self.setWindowTitle(self.tr("Tolerances"))
@@ -169,17 +169,17 @@ class TolerancesDialog(Dialog):
         )
 
     def _take(self) -> None:
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is not None:
             read = {dtype: self._read(dtype) for dtype in DTYPES}
             changed = msgspec.structs.replace(recipe, tolerances=Tolerances(**read))
-            self._workspace.change(changed)
+            self._document.change(changed)
 
 
-def edit_tolerances(workspace: Workspace, parent: QWidget) -> None:
+def edit_tolerances(document: Document, parent: QWidget) -> None:
     """Show the form for the recipe's tolerances."""
-    if workspace.wanted is not None:
-        dialog = TolerancesDialog(workspace, parent)
+    if document.wanted is not None:
+        dialog = TolerancesDialog(document, parent)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
 

@@ -7,7 +7,10 @@ from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.overrides import switched
+from lowerscope.app.runs.faults import Faults
+from lowerscope.app.runs.running import Runs
 from lowerscope.app.views.importer_field import ImporterField
 from lowerscope.app.views.measuring_dialog import edit_measuring
 from lowerscope.app.views.time_words import claims_of, how_of, short_claim
@@ -15,7 +18,6 @@ from lowerscope.app.widgets.field import Field, Part
 from lowerscope.app.widgets.pill import Pill
 from lowerscope.app.widgets.plain_text import literal
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.formatting import duration_text, error_text, shape_text, tolerance_text
 from lowerscope.core.model.labels import STRATEGY_NAMES
@@ -52,10 +54,15 @@ class ToolBar(QWidget):
     target_wanted = Signal()
     remote_wanted = Signal()
     here_wanted = Signal()
+    cancel_wanted = Signal()
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, document: Document, runs: Runs, faults: Faults, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
+        self._runs = runs
+        self._faults = faults
         self.setProperty("ground", "panel")
         self.setProperty("edge", "bottom")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -71,7 +78,7 @@ class ToolBar(QWidget):
             ],
         )
         self.lowering.changed.connect(self._change_lowering)
-        self.importer = ImporterField(workspace)
+        self.importer = ImporterField(document)
         self.overrides = QPushButton()
         self.overrides.setProperty("quiet", True)
         self.overrides.setToolTip(self.tr("Nodes that are lowered in a way of their own"))
@@ -97,10 +104,10 @@ class ToolBar(QWidget):
         row.addStretch(1)
         for outcome in (self.verdict, self.times, self.run):
             row.addWidget(outcome)
-        workspace.recipe_wanted.connect(self._show_recipe)
-        workspace.snapshot_changed.connect(self._show_recipe)
-        workspace.run_changed.connect(self._show_run)
-        workspace.faults.changed.connect(self._show_run)
+        document.on(("recipe", "pending"), self._show_recipe)
+        document.on(("snapshot",), self._show_recipe)
+        document.on(("run", "running"), self._show_run)
+        faults.changed.connect(self._show_run)
         self._show_recipe()
         self._show_run()
 
@@ -124,14 +131,14 @@ class ToolBar(QWidget):
         return menu
 
     def _show_recipe(self) -> None:
-        recipe, snapshot = self._workspace.wanted, self._workspace.snapshot
+        recipe, snapshot = self._document.wanted, self._document.snapshot
         self.setEnabled(recipe is not None)
         if recipe is None:
             return
         same_source = (
             snapshot is not None
-            and self._workspace.recipe is not None
-            and (self._workspace.recipe.source == recipe.source)
+            and self._document.recipe is not None
+            and (self._document.recipe.source == recipe.source)
         )
         model = snapshot.model if snapshot is not None and same_source else None
         parts = _model_parts(recipe, model)
@@ -184,28 +191,28 @@ class ToolBar(QWidget):
         menu.addAction(self.tr("Reset all"), self._reset_overrides)
 
     def _switch_override(self) -> None:
-        recipe, action = self._workspace.wanted, self.sender()
+        recipe, action = self._document.wanted, self.sender()
         if recipe is not None and isinstance(action, QAction):
-            self._workspace.change(switched(recipe, action.data()))
+            self._document.change(switched(recipe, action.data()))
 
     def _reset_overrides(self) -> None:
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is not None:
-            self._workspace.change(msgspec.structs.replace(recipe, overrides=()))
+            self._document.change(msgspec.structs.replace(recipe, overrides=()))
 
     def _show_run(self) -> None:
-        workspace = self._workspace
+        document = self._document
         # While another source is being opened, the outcome would be beside its name.
         shown = (
-            workspace.recipe is not None
-            and workspace.wanted is not None
-            and (workspace.recipe.source == workspace.wanted.source)
+            document.recipe is not None
+            and document.wanted is not None
+            and (document.recipe.source == document.wanted.source)
         )
-        record = workspace.run_record if shown else None
-        running = workspace.running
+        record = document.run_record if shown else None
+        running = document.running
         self.run.setText(self.tr("Stop") if running else self.tr("Run"))
         self.times.setVisible(record is not None and not running)
-        failed = self._workspace.faults.failed
+        failed = self._faults.failed
         self.verdict.setVisible(record is not None or failed is not None or running)
         if running:
             self.verdict.set_state("busy", self.tr("running"))
@@ -233,26 +240,26 @@ class ToolBar(QWidget):
         self.times.set_parts([part for part in parts if part.text])
 
     def _change_lowering(self, strategy: str) -> None:
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is not None:
-            self._workspace.change(msgspec.structs.replace(recipe, lowering=strategy))
+            self._document.change(msgspec.structs.replace(recipe, lowering=strategy))
 
     def _change_target(self, action: QAction) -> None:
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is not None:
             target = action.data()
             # A native target does not apply to a remote machine.
             remote = None if target == "native" else recipe.remote
-            self._workspace.change(msgspec.structs.replace(recipe, target=target, remote=remote))
+            self._document.change(msgspec.structs.replace(recipe, target=target, remote=remote))
 
     def _edit_measuring(self) -> None:
-        edit_measuring(self._workspace, self)
+        edit_measuring(self._document, self._runs, self)
 
     def _run_or_cancel(self) -> None:
-        if self._workspace.running:
-            self._workspace.cancel()
+        if self._document.running:
+            self.cancel_wanted.emit()
         else:
-            self._workspace.run()
+            self._runs.run()
 
 
 def verdict_state(record: RunRecord) -> tuple[str, str, str]:

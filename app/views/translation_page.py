@@ -8,6 +8,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.views.descriptions import find_node
 from lowerscope.app.views.rule_panel import RulePanel
 from lowerscope.app.views.te_panel import TePanel
@@ -15,7 +17,6 @@ from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.segmented import Segment, SegmentedSwitch
 from lowerscope.app.widgets.split import Split
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.entities import name_of
 from lowerscope.core.model.labels import STRATEGY_NAMES
@@ -36,14 +37,16 @@ class TranslationPage(QWidget):
     """
 
     def __init__(
-        self, workspace: Workspace, set_busy: Callable[[bool], None], parent: QWidget | None = None
+        self,
+        document: Document,
+        queries: Queries,
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
         self._node = ""
-        self._watch = workspace.queries.watch(
-            self, self._query, self._take, self._take_problem, set_busy
-        )
+        self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
         self.title = Label()
         self.title.setProperty("role", "title")
         self.summary = ElidedLabel()
@@ -77,8 +80,8 @@ class TranslationPage(QWidget):
         column.addLayout(row)
         column.addWidget(self.halves, 1)
         self.parts.changed.connect(self._show_parts)
-        workspace.snapshot_changed.connect(self._show_snapshot)
-        workspace.selection_changed.connect(self._show_selection)
+        document.on(("snapshot",), self._show_snapshot)
+        document.on(("selection", "snapshot"), self._show_selection)
         self._show_parts()
         self._show_snapshot()
 
@@ -90,10 +93,10 @@ class TranslationPage(QWidget):
 
     def _show_snapshot(self) -> None:
         node = self._node
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         if snapshot is None or not snapshot.translation:
             self._show_nothing()
-        elif self._workspace.selection.of_kind("fx"):
+        elif self._document.selection.of_kind("fx"):
             self._show_selection()
         elif node and find_node(snapshot, node):
             self._want(node)
@@ -102,7 +105,7 @@ class TranslationPage(QWidget):
             self._want(next((each.id for each in snapshot.fx if each.strategy), snapshot.fx[0].id))
 
     def _show_selection(self) -> None:
-        selection = self._workspace.selection
+        selection = self._document.selection
         chosen = [each for each in selection.chosen if each.startswith(("fx:", "part:"))]
         linked = selection.of_kind("fx")
         if chosen:
@@ -111,7 +114,7 @@ class TranslationPage(QWidget):
             self._want(linked[0])
 
     def _want(self, node: str) -> None:
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         found = None if snapshot is None else find_node(snapshot, node)
         if found is None:
             return
@@ -131,11 +134,11 @@ class TranslationPage(QWidget):
         self.te.show_calls((), "", "")
 
     def _query(self) -> TranslationQuery | None:
-        recipe = self._workspace.recipe
+        recipe = self._document.recipe
         return TranslationQuery(recipe, self._node) if recipe is not None and self._node else None
 
     def _take(self, record: NodeTranslation) -> None:
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         count = 0 if snapshot is None else len(snapshot.fx)
         place = self.tr("Node {0} of {1}.").format(record.number, count)
         self.summary.set_whole(f"{place} {record.summary}")

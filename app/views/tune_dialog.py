@@ -14,11 +14,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.help_key import offer_help
 from lowerscope.app.views.tune_words import estimated_seconds
 from lowerscope.app.widgets.dialog import Dialog
 from lowerscope.app.widgets.plain_text import Label
-from lowerscope.app.workspace import Workspace
+from lowerscope.app.workbench.scheduling import Scheduling
+from lowerscope.app.workbench.tuning import Tuning
 from lowerscope.core.model.formatting import seconds_text
 from lowerscope.core.records.tuning import TuneOptions
 
@@ -29,11 +31,17 @@ SLOWEST = 3
 class TuneDialog(Dialog):
     """One of three choices, a number of trials, and the estimated time."""
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        document: Document,
+        scheduling: Scheduling,
+        tuning: Tuning,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
-        self._tuning = workspace.tuning
-        self._function = function_of(workspace)
+        self._document = document
+        self._tuning = tuning
+        self._function = function_of(document, scheduling)
         self.setWindowTitle(self.tr("Tune"))
         name = self._function or self.tr("none is selected")
         self.one = QRadioButton(self.tr("This function: {0}").format(name))
@@ -101,7 +109,7 @@ class TuneDialog(Dialog):
 
     def _functions(self) -> int:
         """Return the number of functions that can be tuned."""
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         functions = () if snapshot is None else snapshot.functions
         return sum(each.kind == "tensorir" for each in functions)
 
@@ -128,7 +136,7 @@ class TuneDialog(Dialog):
             words = self.tr("About {0}.")
         self.estimate.setText(words.format(seconds_text(round(seconds)), functions, each))
         self.estimate.setVisible(there > 0)
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         why = ""
         if there == 0:
             why = self.tr(
@@ -159,21 +167,23 @@ class TuneDialog(Dialog):
         self._tuning.start(self.options())
 
 
-def function_of(workspace: Workspace) -> str:
+def function_of(document: Document, scheduling: Scheduling) -> str:
     """Return the scheduled or the selected function; empty for none."""
-    if workspace.scheduling.active and workspace.scheduling.function:
-        return workspace.scheduling.function
-    snapshot = workspace.snapshot
+    if scheduling.active and scheduling.function:
+        return scheduling.function
+    snapshot = document.snapshot
     names = {} if snapshot is None else {each.id: each.name for each in snapshot.functions}
     kinds = {} if snapshot is None else {each.id: each.kind for each in snapshot.functions}
-    chosen = workspace.selection.of_kind("tir")
+    chosen = document.selection.of_kind("tir")
     found = (names[each] for each in chosen if kinds.get(each) == "tensorir")
     return next(found, "")
 
 
-def ask_tuning(workspace: Workspace, parent: QWidget) -> TuneDialog:
+def ask_tuning(
+    document: Document, scheduling: Scheduling, tuning: Tuning, parent: QWidget
+) -> TuneDialog:
     """Show the form, and start the tuning."""
-    dialog = TuneDialog(workspace, parent)
+    dialog = TuneDialog(document, scheduling, tuning, parent)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
     return dialog

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.views.tune_words import (
     levels_of,
     points_of,
@@ -25,7 +26,8 @@ from lowerscope.app.widgets.plain_text import Label
 from lowerscope.app.widgets.progress_line import ProgressLine
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Column, Table
-from lowerscope.app.workspace import Workspace
+from lowerscope.app.workbench.tuning import Tuning
+from lowerscope.app.workbench.variants import Variants
 from lowerscope.core.model.formatting import seconds_text
 from lowerscope.core.records.tuning import TunedFunction
 
@@ -49,10 +51,13 @@ class TunePage(QWidget):
     tune_wanted = Signal()
     workbench_wanted = Signal(str)
 
-    def __init__(self, workspace: Workspace, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, document: Document, variants: Variants, tuning: Tuning, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
-        self._tuning = workspace.tuning
+        self._document = document
+        self._variants = variants
+        self._tuning = tuning
         # The function selected by the user; empty to follow the one being tuned.
         self._chosen = ""
         self.tune = QPushButton(self.tr("Tune…"))
@@ -107,11 +112,11 @@ class TunePage(QWidget):
         self.pause.clicked.connect(self._pause_or_resume)
         self.stop.clicked.connect(self._tuning.stop)
         self.more.clicked.connect(self._go_on)
-        self.in_model.clicked.connect(workspace.variants.set_in_model)
+        self.in_model.clicked.connect(variants.set_in_model)
         self.table.row_clicked.connect(self._choose)
         self.table.row_activated.connect(self.workbench_wanted)
         self._tuning.changed.connect(self._show_if_seen)
-        workspace.recipe_wanted.connect(self._show_if_seen)
+        document.on(("recipe", "pending"), self._show_if_seen)
         self._show()
 
     def _lay_out(self) -> None:
@@ -153,7 +158,7 @@ class TunePage(QWidget):
 
     def _choose(self, function: str) -> None:
         self._chosen = function
-        self._workspace.select((f"tir:{function}",))
+        self._document.select((f"tir:{function}",))
         self._show_curve()
 
     # Content
@@ -165,7 +170,7 @@ class TunePage(QWidget):
     def _show(self) -> None:
         tuning, phase = self._tuning, self._tuning.phase
         state = tuning.state
-        self.tune.setEnabled(self._workspace.recipe is not None and not tuning.under_way)
+        self.tune.setEnabled(self._document.recipe is not None and not tuning.under_way)
         paused = phase in ("paused", "pausing")
         self.pause.setText(self.tr("Resume") if paused else self.tr("Pause"))
         self.pause.setEnabled(paused or phase == "tuning")
@@ -173,8 +178,8 @@ class TunePage(QWidget):
         more = self.tr("{0} more trials").format(tuning.trials)
         self.more.setText(more if tuning.can_go_on else self.tr("Go on"))
         self.more.setEnabled(tuning.can_go_on)
-        self.in_model.setChecked(self._workspace.variants.in_model)
-        self.in_model.setEnabled(self._workspace.recipe is not None)
+        self.in_model.setChecked(self._variants.in_model)
+        self.in_model.setEnabled(self._document.recipe is not None)
         words = summary(tuning)
         self.summary.set_whole(words)
         self.summary.setVisible(bool(words))

@@ -9,8 +9,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QPushButton, QWidget
 
 from lowerscope.app.children.handing_over import ask_for_file
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.widgets.charts.histogram import Histogram
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.queries import SaveValuesQuery, ValuesQuery
 from lowerscope.core.records.model import ValuesRecord
@@ -31,13 +32,15 @@ class ValuesPanel(QWidget):
 
     def __init__(
         self,
-        workspace: Workspace,
+        document: Document,
+        queries: Queries,
         show_facts: Callable[[Facts], None],
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
+        self._document = document
+        self._queries = queries
         self._show_facts = show_facts
         self._entity = ""
         self.histogram = Histogram(self.tr("Histogram"))
@@ -49,7 +52,7 @@ class ValuesPanel(QWidget):
         row.setSpacing(0)
         row.addWidget(self.histogram, 1)
         row.addWidget(self.save, 0, Qt.AlignmentFlag.AlignVCenter)
-        self._watch = workspace.queries.watch(
+        self._watch = queries.watch(
             self, self._query, self._take_values, self._take_problem, set_busy
         )
 
@@ -68,16 +71,17 @@ class ValuesPanel(QWidget):
 
     def save_to(self, file: str) -> None:
         """Save the values shown, overwriting an existing file."""
-        workspace = self._workspace
-        assert workspace.recipe is not None
-        query = SaveValuesQuery(workspace.recipe, self._entity, file)
-        ask_for_file(workspace.engine, query, self._note_saved, workspace.report)
+        document = self._document
+        assert document.recipe is not None
+        query = SaveValuesQuery(document.recipe, self._entity, file)
+        client = self._queries.client(query.child)
+        ask_for_file(client, query, self._note_saved, document.report)
 
     def _note_saved(self, path: str) -> None:
-        self._workspace.announced.emit(self.tr("Saved as {0}.").format(path), "info")
+        self._document.notify(self.tr("Saved as {0}.").format(path), "info")
 
     def _query(self) -> ValuesQuery | None:
-        recipe = self._workspace.recipe
+        recipe = self._document.recipe
         return ValuesQuery(recipe, self._entity) if recipe is not None and self._entity else None
 
     def _take_values(self, record: ValuesRecord) -> None:

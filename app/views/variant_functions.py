@@ -7,9 +7,9 @@ from collections.abc import Callable
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.views.variant_rows import function_columns, function_row
 from lowerscope.app.widgets.table import Table
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.formatting import ratio_text
 from lowerscope.core.model.queries import DifferenceQuery
@@ -37,17 +37,14 @@ class VariantFunctions(QWidget):
 
     def __init__(
         self,
-        workspace: Workspace,
+        queries: Queries,
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
         self._sides: tuple[Variant, Variant] | None = None
         self._texts: dict[str, FunctionDifference] = {}
-        self._watch = workspace.queries.watch(
-            self, self._query, self._take, self._take_problem, set_busy
-        )
+        self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
         self.table = Table(self.tr("Functions of both variants"), function_columns())
         self.table.set_sortable(True)
         self.table.set_empty(self.tr("Neither of them calls a function"))

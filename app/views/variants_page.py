@@ -16,13 +16,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.runs.running import Runs
 from lowerscope.app.views.variant_functions import VariantFunctions
 from lowerscope.app.views.variant_rows import variant_bars, variant_columns, variant_row
 from lowerscope.app.widgets.charts.bars import Bars
 from lowerscope.app.widgets.pane import ElidedLabel
 from lowerscope.app.widgets.split import Split
 from lowerscope.app.widgets.table import Table
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.records.variant import Variant, fastest
 
 _SHARES = ((416, 292), (312, 396))
@@ -50,13 +52,15 @@ class VariantsPage(QWidget):
 
     def __init__(
         self,
-        workspace: Workspace,
+        document: Document,
+        queries: Queries,
+        runs: Runs,
         set_busy: Callable[[bool], None],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._workspace = workspace
-        self._variants = workspace.runs.variants
+        self._document = document
+        self._variants = runs.variants
         self.run_all = QPushButton(self.tr("Run variants"))
         self.run_all.setToolTip(
             self.tr("Run high-level and TE, as they are and fused, and what is shown (Ctrl+F5)")
@@ -79,7 +83,7 @@ class VariantsPage(QWidget):
             self.tr("Each run (F5) of this source becomes a row; Run variants makes four."),
         )
         self.bars = Bars(self.tr("Times of the variants"))
-        self.functions = VariantFunctions(workspace, set_busy)
+        self.functions = VariantFunctions(queries, set_busy)
         self._beside = QStackedWidget()
         self._lay_out()
         for key, act in ((Qt.Key.Key_F2, self._rename), (Qt.Key.Key_Delete, self._delete)):
@@ -97,8 +101,8 @@ class VariantsPage(QWidget):
         self.table.selectionModel().selectionChanged.connect(self._follow_selection)
         self.functions.text_wanted.connect(self._want_text)
         self._variants.changed.connect(self._show_if_seen)
-        workspace.run_changed.connect(self._show_if_seen)
-        workspace.recipe_wanted.connect(self._show_if_seen)
+        document.on(("run", "running"), self._show_if_seen)
+        document.on(("recipe", "pending"), self._show_if_seen)
         self._show()
 
     def _lay_out(self) -> None:
@@ -224,7 +228,7 @@ class VariantsPage(QWidget):
         self.bars.set_bars(variant_bars(tuple(found.values())))
         # The table shows a hint while there is nothing beside it.
         self._beside.setVisible(bool(found))
-        open_, running = self._workspace.recipe is not None, self._workspace.running
+        open_, running = self._document.recipe is not None, self._document.running
         self.run_all.setEnabled(open_ and not running)
         self._follow_selection()
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.workbench import order as order
 from lowerscope.app.workbench import sharing as sharing
 from lowerscope.core.model.step_list import changed, inserted, moved, removed, replaced
@@ -16,7 +17,6 @@ from lowerscope.core.schedules import Made, Primitive
 
 if TYPE_CHECKING:
     from lowerscope.app.workbench.scheduling import Scheduling
-    from lowerscope.app.workspace import Workspace
 
 
 class Editing(QObject):
@@ -28,9 +28,9 @@ class Editing(QObject):
         Id of the step changed last, until the resulting record arrives; ``""`` for none.
     """
 
-    def __init__(self, workspace: Workspace, scheduling: Scheduling) -> None:
+    def __init__(self, document: Document, scheduling: Scheduling) -> None:
         super().__init__(scheduling)
-        self._workspace = workspace
+        self._document = document
         self._scheduling = scheduling
         self.edited = ""
 
@@ -105,7 +105,7 @@ class Editing(QObject):
     def choose_made(self, record: ScheduleRecord) -> None:
         """Select the results of the step in place of what it replaced."""
         edited, self.edited = self.edited, ""
-        chosen = self._workspace.selection.chosen
+        chosen = self._document.selection.chosen
         inside = f"tir:{record.function}/"
         ids = {each.id for each in record.tree}
         if any(each in ids for each in chosen) or not any(
@@ -117,7 +117,7 @@ class Editing(QObject):
             for each in record.tree
             if isinstance(each.reference, Made) and each.reference.step == edited
         ]
-        self._workspace.select((made[-1] if made else f"tir:{record.function}",))
+        self._document.select((made[-1] if made else f"tir:{record.function}",))
 
     def leave_out(self, recipe: Recipe) -> None:
         """Switch to a recipe without the step that crashed the engine.
@@ -127,6 +127,6 @@ class Editing(QObject):
         just_now, self.edited = self.edited, ""
         self._scheduling.index = None
         if just_now:
-            self._workspace.changes.amend(recipe)
+            self._document.amend(recipe)
         else:
-            self._workspace.change(recipe)
+            self._document.change(recipe)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.workbench import sharing as sharing
+from lowerscope.app.workbench.order import Primitives
 from lowerscope.core.model.queries import ScheduleProgramQuery
 from lowerscope.core.schedules import Schedule, shown_name
-
-if TYPE_CHECKING:
-    from lowerscope.app.workspace import Workspace
 
 
 class LeftOver(QObject):
@@ -31,22 +31,29 @@ class LeftOver(QObject):
 
     changed = Signal()
 
-    def __init__(self, workspace: Workspace) -> None:
-        super().__init__(workspace)
-        self._workspace = workspace
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        add_variant: Callable[[str, Primitives], None],
+    ) -> None:
+        super().__init__(document)
+        self._document = document
+        self._queries = queries
+        self._add_variant = add_variant
         self.all: tuple[Schedule, ...] = ()
-        workspace.snapshot_changed.connect(self._follow)
-        workspace.recipe_wanted.connect(self._follow)
+        document.on(("snapshot",), self._follow)
+        document.on(("recipe", "pending"), self._follow)
 
     def _follow(self) -> None:
-        recipe, snapshot = self._workspace.recipe, self._workspace.snapshot
+        recipe, snapshot = self._document.recipe, self._document.snapshot
         structures = {} if snapshot is None else snapshot.structures
         found = () if recipe is None else sharing.left_over(recipe, structures)
         if found == self.all:
             return
         before, self.all = self.all, found
         if any(each not in before for each in found):
-            self._workspace.announced.emit(self._words(), "wrong")
+            self._document.notify(self._words(), "wrong")
         self.changed.emit()
 
     def _words(self) -> str:
@@ -66,7 +73,7 @@ class LeftOver(QObject):
 
     def reason(self, schedule: Schedule) -> str:
         """Return why a schedule is not applied."""
-        snapshot = self._workspace.snapshot
+        snapshot = self._document.snapshot
         there = snapshot is not None and schedule.function in snapshot.structures
         if there:
             return self.tr("{0} computes something else now").format(schedule.function)
@@ -81,21 +88,21 @@ class LeftOver(QObject):
 
     def remove(self, schedule: Schedule) -> None:
         """Remove a schedule from the recipe."""
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is not None:
-            self._workspace.change(sharing.with_schedule(recipe, schedule, None))
+            self._document.change(sharing.with_schedule(recipe, schedule, None))
 
     def try_here(self, schedule: Schedule) -> None:
         """Add its steps as a variant of the scheduled function, and enable it."""
         name = schedule.variant or self.tr("from {0}").format(schedule.function)
-        self._workspace.variants.add_with(name, schedule.primitives)
+        self._add_variant(name, schedule.primitives)
 
     def copy(self, schedule: Schedule) -> None:
         """Copy a schedule to the clipboard as a Python function."""
 
         def take(text: str) -> None:
             QGuiApplication.clipboard().setText(text)
-            self._workspace.announced.emit(self.tr("Copied as apply_trace(sch)."), "info")
+            self._document.notify(self.tr("Copied as apply_trace(sch)."), "info")
 
         params = ScheduleProgramQuery(schedule=schedule)
-        self._workspace.queries.ask(params, take, self._workspace.report)
+        self._queries.ask(params, take, self._document.report)

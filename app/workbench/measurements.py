@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from lowerscope.app.document.queries import HIDDEN_MS, SUPERSEDED_MS, Slot
+from lowerscope.app.children.recovering import Recovering
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import HIDDEN_MS, SUPERSEDED_MS, Queries, Slot
+from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.workbench.order import Primitives
 from lowerscope.app.workbench.scheduled import Scheduled, done
+from lowerscope.app.workbench.scheduling import Scheduling
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, Query, WorkQuery
 from lowerscope.core.recipe import Recipe, without_schedules
 from lowerscope.core.records.numbers import Checked, Measured, Peaks, Verdict, Work
-
-if TYPE_CHECKING:
-    from lowerscope.app.workspace import Workspace
 
 DEBOUNCE_MS = 400
 """Delay after the last applied step before the worker starts."""
@@ -52,6 +53,11 @@ class Measurements(QObject):
     changed
         There are new metrics, or others are being measured.
 
+    Parameters
+    ----------
+    is_held_back
+        Returns whether a tuning uses the processors, or is about to.
+
     Attributes
     ----------
     automatic
@@ -60,16 +66,28 @@ class Measurements(QObject):
 
     changed = Signal()
 
-    def __init__(self, workspace: Workspace) -> None:
-        super().__init__(workspace)
-        self._workspace = workspace
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        worker: EngineClient,
+        recovering: Recovering,
+        scheduling: Scheduling,
+        is_held_back: Callable[[], bool],
+    ) -> None:
+        super().__init__(document)
+        self._document = document
+        self._queries = queries
+        self._worker = worker
+        self._scheduling = scheduling
+        self._is_held_back = is_held_back
         self._works: dict[Scheduled, Work] = {}
         self._measured: dict[Scheduled, Measured] = {}
         self._checked: dict[Scheduled, Checked] = {}
         self._problems: dict[_Job, Problem] = {}
         self._asked_for: deque[_Job] = deque()
         self._job: _Job | None = None
-        self._slot = Slot(workspace.queries)
+        self._slot = Slot(queries)
         self._here: Scheduled | None = None
         self._peaks: dict[tuple[str, int], Peaks] = {}
         self.automatic = True
@@ -81,9 +99,9 @@ class Measurements(QObject):
         self._limit.setSingleShot(True)
         self._limit.setInterval(MEASURE_MS)
         self._limit.timeout.connect(self._give_up)
-        workspace.scheduling.changed.connect(self._follow)
-        workspace.run_changed.connect(self._make_way)
-        workspace.recovering.replayed.connect(self._ask_again)
+        scheduling.changed.connect(self._follow)
+        document.on(("run", "running"), self._make_way)
+        recovering.replayed.connect(self._ask_again)
 
     def follow_tuning(self, held_back: bool) -> None:
         """Continue once tuning no longer blocks measuring."""
@@ -111,7 +129,7 @@ class Measurements(QObject):
     @property
     def waits(self) -> bool:
         """Return whether a run or a tuning uses the processors, so that nothing is measured."""
-        return self._workspace.running or self._workspace.tuning.holds_back
+        return self._document.running or self._is_held_back()
 
     def is_coming(self, kind: Kind, of: Scheduled) -> bool:
         """Return whether a job is in progress or next."""
@@ -137,7 +155,7 @@ class Measurements(QObject):
 
     def verdicts(self) -> dict[str, Verdict]:
         """Return the verdicts on the function after each applied step, by the steps' ids."""
-        here, scheduling = self._here, self._workspace.scheduling
+        here, scheduling = self._here, self._scheduling
         if here is None or scheduling.record is None:
             return {}
         applied = done(scheduling.record, scheduling.primitives)
@@ -240,7 +258,7 @@ class Measurements(QObject):
                 self._ask(_Job("check", here))
 
     def _looked_at(self) -> Scheduled | None:
-        scheduling = self._workspace.scheduling
+        scheduling = self._scheduling
         shown, record = scheduling.shown, scheduling.record
         if shown is None or record is None or scheduling.problem is not None:
             return None
@@ -251,7 +269,7 @@ class Measurements(QObject):
         """Return the pending jobs, in order."""
         jobs = [job for job in self._asked_for if not self._is_done(job)]
         here = self._here
-        if self.automatic and here is not None and self._workspace.scheduling.active:
+        if self.automatic and here is not None and self._scheduling.active:
             own = [*(_Job(kind, here) for kind in _KINDS), _Job("measure", here.unscheduled)]
             jobs += [job for job in own if job not in jobs and not self._is_done(job)]
         return jobs
@@ -290,7 +308,7 @@ class Measurements(QObject):
             self._keep(self._checked, job.of, result)
             if result.running:
                 # Nothing else stops it, and it would slow down the next measurement.
-                self._workspace.worker.restart()
+                self._worker.restart()
         elif job.kind == "measure":
             self._keep(self._measured, job.of, result)
             self._ask_peaks(job.of)
@@ -320,7 +338,7 @@ class Measurements(QObject):
 
     def _make_way(self) -> None:
         """Yield the worker to a run, and continue after it."""
-        if self._workspace.running:
+        if self._document.running:
             self._slot.cancel(SUPERSEDED_MS)
         else:
             self._soon.start()
@@ -340,7 +358,7 @@ class Measurements(QObject):
                 self.changed.emit()
 
             params = WorkQuery(recipe=of.recipe, function=of.function)
-            self._workspace.queries.ask(params, take, self._ignore)
+            self._queries.ask(params, take, self._ignore)
 
     def _ask_again(self) -> None:
         """Repeat the queries lost with the crashed engine."""
@@ -360,7 +378,7 @@ class Measurements(QObject):
             self.changed.emit()
 
         params = PeaksQuery(recipe=of.recipe)
-        self._workspace.queries.ask(params, take, self._ignore)
+        self._queries.ask(params, take, self._ignore)
 
 
 _KINDS: tuple[Kind, ...] = ("check", "measure")

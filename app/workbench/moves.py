@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.children.recovering import TWICE
-from lowerscope.app.document.queries import Slot
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.queries import MovesQuery
 from lowerscope.core.records.schedule import Move
@@ -16,7 +17,6 @@ from lowerscope.core.schedules import references_of
 
 if TYPE_CHECKING:
     from lowerscope.app.workbench.scheduling import Scheduling
-    from lowerscope.app.workspace import Workspace
 
 
 class Moves(QObject):
@@ -35,17 +35,17 @@ class Moves(QObject):
 
     changed = Signal()
 
-    def __init__(self, workspace: Workspace, scheduling: Scheduling) -> None:
+    def __init__(self, document: Document, queries: Queries, scheduling: Scheduling) -> None:
         super().__init__(scheduling)
-        self._workspace = workspace
+        self._document = document
         self._scheduling = scheduling
-        self._slot = Slot(workspace.queries)
+        self._slot = Slot(queries)
         self._asked: MovesQuery | None = None
         self._step = ""
         # Number of crashes by query: an engine may also be killed from outside.
         self._deadly: Counter[MovesQuery] = Counter()
         self.all: tuple[Move, ...] = ()
-        workspace.selection_changed.connect(self.follow)
+        document.on(("selection", "snapshot"), self.follow)
 
     @property
     def are_coming(self) -> bool:
@@ -123,4 +123,4 @@ class Moves(QObject):
             self._deadly[self._asked] += 1
         self.changed.emit()
         if problem.code not in ("cancelled", "crashed"):
-            self._workspace.announced.emit(problem.line(), "wrong")
+            self._document.notify(problem.line(), "wrong")

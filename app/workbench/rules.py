@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.document.queries import Slot
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.queries import RulesQuery
 from lowerscope.core.recipe import Recipe, ruled_in_model
 from lowerscope.core.records.schedule import RuledFunction
 from lowerscope.core.records.snapshot import Snapshot
 from lowerscope.core.schedules import APPLY_RULES
-
-if TYPE_CHECKING:
-    from lowerscope.app.workspace import Workspace
 
 
 class RulesInModel(QObject):
@@ -38,10 +34,10 @@ class RulesInModel(QObject):
 
     changed = Signal()
 
-    def __init__(self, workspace: Workspace) -> None:
-        super().__init__(workspace)
-        self._workspace = workspace
-        self._slot = Slot(workspace.queries)
+    def __init__(self, document: Document, queries: Queries) -> None:
+        super().__init__(document)
+        self._document = document
+        self._slot = Slot(queries)
         self._of: tuple[Recipe, Snapshot] | None = None
         self.functions: tuple[RuledFunction, ...] = ()
         self.problem: Problem | None = None
@@ -50,20 +46,20 @@ class RulesInModel(QObject):
     @property
     def in_model(self) -> bool:
         """Return whether the model is scheduled by rules."""
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         return recipe is not None and any(
             step.name == APPLY_RULES and step.on for step in recipe.steps
         )
 
     def set_in_model(self, on: bool) -> None:
         """Add the step that schedules the model by rules to the pipeline's end, or remove it."""
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is not None:
-            self._workspace.change(ruled_in_model(recipe, on))
+            self._document.change(ruled_in_model(recipe, on))
 
     def ask(self) -> None:
         """Query the rules' results for the functions, unless cached for the recipe shown."""
-        recipe, snapshot = self._workspace.recipe, self._workspace.snapshot
+        recipe, snapshot = self._document.recipe, self._document.snapshot
         if recipe is None or snapshot is None:
             return
         # Derived again, the same recipe may have other functions.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from lowerscope.app.document.queries import Slot
+from lowerscope.app.children.recovering import Recovering
+from lowerscope.app.document.document import Change, Document
+from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.step_lines import schedule_lines
+from lowerscope.app.stepping import Stepping
 from lowerscope.app.workbench import order as order
 from lowerscope.app.workbench.editing import Editing
 from lowerscope.app.workbench.moves import Moves
@@ -26,9 +27,6 @@ from lowerscope.core.schedules import (
     references_of,
     schedule_for,
 )
-
-if TYPE_CHECKING:
-    from lowerscope.app.workspace import Workspace
 
 SLOW_MS = 200
 """Delay before a request is shown as busy."""
@@ -67,11 +65,19 @@ class Scheduling(QObject):
     changed = Signal()
     busy_changed = Signal()
 
-    def __init__(self, workspace: Workspace) -> None:
-        super().__init__(workspace)
-        self._workspace = workspace
-        self._stepping = workspace.stepping
-        self._slot = Slot(workspace.queries)
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        stepping: Stepping,
+        recovering: Recovering,
+    ) -> None:
+        super().__init__(document)
+        self._document = document
+        self._queries = queries
+        self._recovering = recovering
+        self._stepping = stepping
+        self._slot = Slot(queries)
         self._asked: ScheduleQuery | None = None
         # The query that was repeated after a crash, once.
         self._again: ScheduleQuery | None = None
@@ -81,15 +87,16 @@ class Scheduling(QObject):
         self.record: ScheduleRecord | None = None
         self.problem: Problem | None = None
         self.busy = False
-        self.editing = Editing(workspace, self)
-        self.moves = Moves(workspace, self)
-        self.trying = Trying(workspace, self)
+        self.editing = Editing(document, self)
+        self.moves = Moves(document, queries, self)
+        self.trying = Trying(document, queries, self)
         self._slow = QTimer(self)
         self._slow.setSingleShot(True)
         self._slow.setInterval(SLOW_MS)
         self._slow.timeout.connect(self._note_slow)
-        workspace.recipe_wanted.connect(self._follow)
-        workspace.recovering.replayed.connect(self._ask_again)
+        document.changed.connect(self._renew)
+        document.on(("recipe", "pending"), self._follow)
+        recovering.replayed.connect(self._ask_again)
         self._stepping.list_changed.connect(self._follow)
         self._stepping.schedule_moved.connect(self._follow_step)
 
@@ -103,7 +110,7 @@ class Scheduling(QObject):
     @property
     def recipe(self) -> Recipe | None:
         """The recipe whose schedules are shown: the pending one, if its model is the same."""
-        shown, wanted = self._workspace.recipe, self._workspace.wanted
+        shown, wanted = self._document.recipe, self._document.wanted
         if shown is None or wanted is None:
             return None
         return wanted if without_schedules(wanted) == without_schedules(shown) else shown
@@ -170,7 +177,7 @@ class Scheduling(QObject):
         if self.record is None:
             return ()
         nodes = {each.id: each for each in self.record.tree}
-        return tuple(nodes[each] for each in self._workspace.selection.chosen if each in nodes)
+        return tuple(nodes[each] for each in self._document.selection.chosen if each in nodes)
 
     def name_of(self, reference: Reference) -> str:
         """Return the name of a loop or block in the tree, or else as a step refers to it.
@@ -256,7 +263,7 @@ class Scheduling(QObject):
             self.trying.stop()
         self._drop()
         self._asked = wanted
-        known = self._workspace.queries.cached(wanted)
+        known = self._queries.cached(wanted)
         if known is not None:
             self._take(known)
             return
@@ -270,9 +277,9 @@ class Scheduling(QObject):
             self._follow()
         self.moves.ask_again()
 
-    def take(self, recipe: Recipe) -> None:
+    def _renew(self, change: Change) -> None:
         """Query the record again if the recipe shown is derived again."""
-        if recipe != self._workspace.recipe:
+        if "snapshot" not in change.fields or change.before.recipe != change.after.recipe:
             return
         # The files behind it may have changed, and the function with them.
         self.trying.cancel_draft()
@@ -284,16 +291,16 @@ class Scheduling(QObject):
 
     def change(self, after: Recipe) -> None:
         """Apply the schedule changes made to `recipe`; other pending changes stay."""
-        wanted, base = self._workspace.wanted, self.recipe
+        wanted, base = self._document.wanted, self.recipe
         if wanted is not None and base is not None:
             same = (wanted.source, wanted.schedules) == (base.source, base.schedules)
             after = msgspec.structs.replace(wanted, schedules=after.schedules) if same else after
-        self._workspace.change(after)
+        self._document.change(after)
 
     def _take(self, record: ScheduleRecord) -> None:
         assert self._asked is not None
         self._again = None
-        self._workspace.recovering.survived("engine", "primitive")
+        self._recovering.survived("engine", "primitive")
         self.shown, self._asked = self._asked, None
         self.record, self.problem = record, None
         self._end_slow()
@@ -327,7 +334,7 @@ class Scheduling(QObject):
     def _goes_on_after(self, query: ScheduleQuery) -> bool:
         """Repeat once the query that crashed the engine, or leave out the step that crashed it."""
         recipe = query.recipe
-        again = self._workspace.recovering.remedy(recipe)
+        again = self._recovering.remedy(recipe)
         if again is not None and again != recipe:
             self.shown = query
             self.editing.leave_out(again)
@@ -340,14 +347,14 @@ class Scheduling(QObject):
 
     def _note_slow(self) -> None:
         self.busy = True
-        self._workspace.say(self.tr("Scheduling {0}").format(self.function), of="schedule")
+        self._document.say(self.tr("Scheduling {0}").format(self.function), of="schedule")
         self.busy_changed.emit()
 
     def _end_slow(self) -> None:
         self._slow.stop()
         if self.busy:
             self.busy = False
-            self._workspace.say("", of="schedule")
+            self._document.say("", of="schedule")
             self.busy_changed.emit()
 
     # Position in the history

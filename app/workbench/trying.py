@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from lowerscope.app.document.queries import Slot
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.workbench import order as order
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.queries import ScheduleQuery
@@ -18,7 +19,6 @@ from lowerscope.core.schedules import Argument, Primitive
 
 if TYPE_CHECKING:
     from lowerscope.app.workbench.scheduling import Scheduling
-    from lowerscope.app.workspace import Workspace
 
 PREVIEW_MS = 60
 """Delay before the primitive under the mouse or the cursor is previewed."""
@@ -98,11 +98,12 @@ class Trying(QObject):
     preview_changed = Signal()
     draft_changed = Signal()
 
-    def __init__(self, workspace: Workspace, scheduling: Scheduling) -> None:
+    def __init__(self, document: Document, queries: Queries, scheduling: Scheduling) -> None:
         super().__init__(scheduling)
-        self._workspace = workspace
+        self._document = document
+        self._queries = queries
         self._scheduling = scheduling
-        self._slot = Slot(workspace.queries)
+        self._slot = Slot(queries)
         self._deadly: set[Primitive] = set()
         self.preview: Preview | None = None
         self.draft: Draft | None = None
@@ -168,7 +169,7 @@ class Trying(QObject):
         query = None if preview is None else self._query(preview.primitive)
         if preview is None or query is None:
             return
-        known = self._workspace.queries.cached(query)
+        known = self._queries.cached(query)
         if known is not None:
             self._set_preview(replace(preview, record=known))
             return
@@ -188,7 +189,7 @@ class Trying(QObject):
                 "The engine died while it tried {0}. It is started anew, and the history is as it"
                 " was."
             )
-            self._workspace.announced.emit(text.format(name), "wrong")
+            self._document.notify(text.format(name), "wrong")
         self._set_preview(replace(self.preview, problem=problem.line()))
 
     def _set_preview(self, preview: Preview | None) -> None:
@@ -236,7 +237,7 @@ class Trying(QObject):
         move = next((each for each in moves if each.name == primitive.name), None)
         if move is None:
             text = self.tr("What {0} is about is not there at this step.").format(primitive.name)
-            self._workspace.announced.emit(text, "wrong")
+            self._document.notify(text, "wrong")
             return
         self._set_draft(Draft(move, primitive, place, edits=True))
 

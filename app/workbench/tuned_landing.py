@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.document.queries import Slot
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.workbench import sharing as sharing
+from lowerscope.app.workbench.measurements import Measurements
 from lowerscope.app.workbench.scheduled import Scheduled
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.formatting import ratio_text
@@ -17,9 +17,6 @@ from lowerscope.core.recipe import Recipe, applies_schedules, steps_before_sched
 from lowerscope.core.records.schedule import ScheduleRecord
 from lowerscope.core.records.tuning import Tuned, TunedFunction, TuneState
 from lowerscope.core.schedules import APPLY_RULES, Schedule, fits
-
-if TYPE_CHECKING:
-    from lowerscope.app.workspace import Workspace
 
 BETTER = 0.98
 """A schedule that takes less than this share of the previous time is better."""
@@ -36,14 +33,15 @@ class TunedLanding(QObject):
 
     landed = Signal(str, str)
 
-    def __init__(self, workspace: Workspace, parent: QObject) -> None:
-        super().__init__(parent)
-        self._workspace = workspace
+    def __init__(self, document: Document, queries: Queries, measurements: Measurements) -> None:
+        super().__init__(document)
+        self._document = document
+        self._measurements = measurements
         self._tuned = Tuned(state=TuneState())
         self._open: list[Schedule] = []
         self._there: list[Schedule] = []
         self._gone: list[str] = []
-        self._slot = Slot(workspace.queries)
+        self._slot = Slot(queries)
         self._again = False
 
     def land(self, tuned: Tuned, of: Recipe) -> None:
@@ -56,13 +54,13 @@ class TunedLanding(QObject):
         """
         self._tuned, self._open = tuned, list(tuned.schedules)
         self._there, self._gone, self._again = [], [], False
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is not None and _functions_of(recipe) == _functions_of(of):
             self._there, self._open = self._open, []
         self._go_on()
 
     def _go_on(self) -> None:
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is None:
             return
         if not self._open:
@@ -103,7 +101,7 @@ class TunedLanding(QObject):
             else:
                 worse.append(schedule.function)
         if after != recipe:
-            self._workspace.change(after)
+            self._document.change(after)
         text = self._words(better, worse)
         if better and not applies_schedules(after):
             text += self.tr(" Tick “Apply to the model” to run it.")
@@ -119,7 +117,7 @@ class TunedLanding(QObject):
             return found.best
         base = msgspec.structs.replace(recipe, schedules=())
         of = Scheduled(base, schedule.function, schedule.structure).after(chosen.primitives)
-        measured = self._workspace.measurements.measured(of)
+        measured = self._measurements.measured(of)
         return None if measured is None else measured.milliseconds / 1000
 
     def _words(self, better: dict[str, float | None], worse: list[str]) -> str:

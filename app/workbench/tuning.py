@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from lowerscope.app.children.pair import Children
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.engine_client import EngineClient
+from lowerscope.app.workbench.measurements import Measurements
 from lowerscope.app.workbench.tuned_landing import TunedLanding
 from lowerscope.core.errors import Problem
 from lowerscope.core.model.queries import PauseTuningQuery, TuneQuery, TuneStateQuery
 from lowerscope.core.recipe import Recipe
 from lowerscope.core.records.tuning import Tuned, TuneOptions, TuneState
-
-if TYPE_CHECKING:
-    from lowerscope.app.workspace import Workspace
 
 ASK_MS = 200
 """Interval of the progress queries."""
@@ -41,6 +42,8 @@ class Tuning(QObject):
     -------
     changed
         `phase`, `state` or `said` changed.
+    made_way
+        It may measure no more: a waiting run can start.
 
     Attributes
     ----------
@@ -57,16 +60,25 @@ class Tuning(QObject):
     """
 
     changed = Signal()
+    made_way = Signal()
 
-    def __init__(self, workspace: Workspace) -> None:
-        super().__init__(workspace)
-        self._workspace = workspace
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        children: Children,
+        measurements: Measurements,
+    ) -> None:
+        super().__init__(document)
+        self._document = document
+        self._children = children
+        self._measurements = measurements
         self._client: EngineClient | None = None
         self._request: int | None = None
         self._asked: int | None = None
         self._of: Recipe | None = None
         self._for_run = False
-        self._landing = TunedLanding(workspace, self)
+        self._landing = TunedLanding(document, queries, measurements)
         self._landing.landed.connect(self._say_landed)
         self.phase: Phase = "idle"
         self.state: TuneState | None = None
@@ -76,9 +88,9 @@ class Tuning(QObject):
         self._ask_soon = QTimer(self)
         self._ask_soon.setInterval(ASK_MS)
         self._ask_soon.timeout.connect(self._ask)
-        workspace.runs.changed.connect(self._make_way)
-        workspace.children_changed.connect(self._begin_if_waiting)
-        workspace.snapshot_changed.connect(self._follow)
+        document.on(("run", "running"), self._make_way)
+        children.changed.connect(self._begin_if_waiting)
+        document.on(("snapshot",), self._follow)
 
     # State
 
@@ -105,7 +117,7 @@ class Tuning(QObject):
     @property
     def can_go_on(self) -> bool:
         """Return whether the last tuning can be continued."""
-        return not self.under_way and self._of is not None and self._workspace.recipe is not None
+        return not self.under_way and self._of is not None and self._document.recipe is not None
 
     # Commands
 
@@ -115,7 +127,7 @@ class Tuning(QObject):
         self._start(options)
 
     def _start(self, options: TuneOptions) -> None:
-        recipe = self._workspace.recipe
+        recipe = self._document.recipe
         if self.under_way or recipe is None:
             return
         self._options, self._of = options, recipe
@@ -169,10 +181,10 @@ class Tuning(QObject):
 
     def _begin_client(self) -> None:
         self._client = client = EngineClient("worker", parent=self)
-        client.memory_limit = self._workspace.worker.memory_limit
-        client.sandbox = self._workspace.worker.sandbox
-        client.approved = self._workspace.worker.approved
-        self._workspace.hear(client)
+        client.memory_limit = self._children.worker.memory_limit
+        client.sandbox = self._children.worker.sandbox
+        client.approved = self._children.worker.approved
+        self._children.hear(client)
         client.start()
 
     def _end_client(self) -> None:
@@ -185,12 +197,12 @@ class Tuning(QObject):
         self._request = self._asked = None
 
     def _begin_if_waiting(self) -> None:
-        workspace, client = self._workspace, self._client
+        document, client = self._document, self._client
         if self.phase != "waiting" or client is None or self._of is None:
             return
-        if workspace.changing or workspace.running:
+        if document.is_changing or document.running:
             return
-        if workspace.engine.state in ("starting", "busy") or workspace.worker.state == "busy":
+        if self._children.engine_is_busy or self._children.worker.state == "busy":
             return
         self._request = client.request(
             TuneQuery(recipe=self._of, options=self._options),
@@ -230,7 +242,7 @@ class Tuning(QObject):
         self.state = state
         if state.paused and self.phase == "pausing":
             self._set_phase("paused", self._paused_words())
-            self._workspace.runs.run_if_waiting()
+            self.made_way.emit()
         else:
             self.changed.emit()
 
@@ -252,7 +264,7 @@ class Tuning(QObject):
         if problem.code == "crashed":
             kept = self.tr("what was measured is kept, and Go on continues from there.")
             self._collect(f"{problem.what}; {kept}", wrong=True)
-            self._workspace.announced.emit(self.said.text, "wrong")
+            self._document.notify(self.said.text, "wrong")
         elif stopped and self.phase == "stopping":
             self._collect(self.tr("Stopped."))
         elif stopped:
@@ -274,7 +286,7 @@ class Tuning(QObject):
         params = TuneQuery(recipe=self._of, options=options)
         self._request = self._client.request(params, self._take, self._take_none)
         self._set_phase("collecting", text, wrong=wrong)
-        self._workspace.runs.run_if_waiting()
+        self.made_way.emit()
 
     def _take_none(self, problem: Problem) -> None:
         """Leave the results in the database, as they could not be read."""
@@ -298,14 +310,14 @@ class Tuning(QObject):
         self._for_run = False
         self._finish_state()
         self._set_phase("idle", text, wrong=wrong)
-        self._workspace.runs.run_if_waiting()
+        self.made_way.emit()
 
     def _say_landed(self, text: str, role: str) -> None:
         """Report the outcome, after the reason if it ended early."""
         text = " ".join(each for each in (self.said.text, text) if each)
         self.said = Said(text, "wrong" if "wrong" in (role, self.said.role) else "info")
         self.changed.emit()
-        self._workspace.announced.emit(self.said.text, self.said.role)
+        self._document.notify(self.said.text, self.said.role)
 
     # Interaction with runs
 
@@ -315,12 +327,12 @@ class Tuning(QObject):
 
     def _make_way(self) -> None:
         """Pause for a run, and resume after it."""
-        if self._workspace.running:
+        if self._document.running:
             if self.phase == "tuning" and (self.state is None or not self.state.trials_total):
                 self._begin_later()
             elif self.phase == "tuning":
                 self._for_run = True
-                self._workspace.say(self.tr("The run waits until the tuning pauses"), of="run")
+                self._document.say(self.tr("The run waits until the tuning pauses"), of="run")
                 self._pause(self.tr("Pausing for the run; it goes on by itself."))
         elif self._for_run:
             self.resume()
@@ -336,11 +348,11 @@ class Tuning(QObject):
             self._client.drop(self._request)
             self._request = None
             self._set_phase("waiting", self.tr("Waits until the model has run."))
-            self._workspace.runs.run_if_waiting()
+            self.made_way.emit()
 
     def _follow(self) -> None:
         """Stop the tuning of another source."""
-        recipe = self._workspace.recipe
+        recipe = self._document.recipe
         if self._of is None or recipe is None or recipe.source == self._of.source:
             return
         if self.under_way:
@@ -351,6 +363,6 @@ class Tuning(QObject):
     def _set_phase(self, phase: Phase, text: str = "", *, wrong: bool = False) -> None:
         before, self.phase = self.holds_back, phase
         if before != self.holds_back:
-            self._workspace.measurements.follow_tuning(self.holds_back)
+            self._measurements.follow_tuning(self.holds_back)
         self.said = Said(text, "wrong" if wrong else "info")
         self.changed.emit()

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.workbench import order as order
 from lowerscope.app.workbench import sharing as sharing
 from lowerscope.app.workbench.by_rule import SchedulingByRule
 from lowerscope.app.workbench.left_over import LeftOver
 from lowerscope.app.workbench.rules import RulesInModel
+from lowerscope.app.workbench.scheduling import Scheduling
 from lowerscope.core.recipe import Recipe, applied_to_model, applies_schedules
 from lowerscope.core.schedule_files import load_schedules
 from lowerscope.core.schedules import Schedule, fits
-
-if TYPE_CHECKING:
-    from lowerscope.app.workspace import Workspace
 
 
 class Variants:
@@ -33,16 +32,17 @@ class Variants:
         Schedules the whole model by rules.
     """
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-        self.left_over = LeftOver(workspace)
-        self.by_rule = SchedulingByRule(workspace)
-        self.rules = RulesInModel(workspace)
+    def __init__(self, document: Document, queries: Queries, scheduling: Scheduling) -> None:
+        self._document = document
+        self._scheduling = scheduling
+        self.left_over = LeftOver(document, queries, self.add_with)
+        self.by_rule = SchedulingByRule(document, queries, scheduling, self.add_with)
+        self.rules = RulesInModel(document, queries)
 
     @property
     def all(self) -> tuple[Schedule, ...]:
         """All schedules of the function."""
-        scheduling = self._workspace.scheduling
+        scheduling = self._scheduling
         if scheduling.recipe is None or scheduling.record is None:
             return ()
         return sharing.variants(scheduling.recipe, scheduling.function, scheduling.structure)
@@ -50,7 +50,7 @@ class Variants:
     @property
     def alike(self) -> int:
         """Number of functions that use the enabled schedule."""
-        scheduling = self._workspace.scheduling
+        scheduling = self._scheduling
         recipe, record, schedule = scheduling.recipe, scheduling.record, scheduling.schedule
         if recipe is None or record is None or schedule is None:
             return 0
@@ -64,7 +64,7 @@ class Variants:
 
     def add(self, name: str, *, copied: bool = False) -> None:
         """Add an empty one, or a copy of the enabled one, and enable it."""
-        self.add_with(name, self._workspace.scheduling.primitives if copied else ())
+        self.add_with(name, self._scheduling.primitives if copied else ())
 
     def add_with(self, name: str, primitives: order.Primitives, *, everywhere: bool = True) -> None:
         """Add one with these steps, and enable it.
@@ -90,7 +90,7 @@ class Variants:
     def _change(
         self, change: Callable[..., Recipe], *arguments: object, to_end: bool = False
     ) -> None:
-        scheduling = self._workspace.scheduling
+        scheduling = self._scheduling
         recipe = scheduling.recipe
         if recipe is None or scheduling.record is None:
             return
@@ -104,14 +104,14 @@ class Variants:
     @property
     def in_model(self) -> bool:
         """Return whether schedules are applied to the model."""
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         return recipe is not None and applies_schedules(recipe)
 
     def set_in_model(self, on: bool) -> None:
         """Add the step that applies the schedules at the end of the pipeline, or remove it."""
-        recipe = self._workspace.wanted
+        recipe = self._document.wanted
         if recipe is not None:
-            self._workspace.change(applied_to_model(recipe, on))
+            self._document.change(applied_to_model(recipe, on))
 
     # Files
 
@@ -126,7 +126,7 @@ class Variants:
         LowerscopeError
             If the file cannot be read or holds something else: see `load_schedules`.
         """
-        scheduling = self._workspace.scheduling
+        scheduling = self._scheduling
         function, structure = scheduling.function, scheduling.structure
         loaded = load_schedules(path)
         schedule = next((each for each in loaded if fits(each, function, structure)), loaded[0])

@@ -4,11 +4,9 @@ from lowerscope.app.activity import Activities, Activity
 
 
 def test_what_ends_leaves_what_else_is_under_way() -> None:
-    activities = Activities()
-    activities.say("run", Activity("Compiling", 0.5))
-    activities.say("change", Activity("Opening"))
+    activities = Activities().after("run", Activity("Compiling", 0.5))
+    activities = activities.after("change", Activity("Opening"))
     assert activities.shown == Activity("Opening")
-    activities.say("change", Activity())
+    activities = activities.after("change", Activity())
     assert activities.shown == Activity("Compiling", 0.5)
-    activities.say("run", Activity())
-    assert activities.shown == Activity()
+    assert activities.after("run", Activity()).shown == Activity()

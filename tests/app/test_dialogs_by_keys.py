@@ -62,21 +62,35 @@ Make = Callable[[MainWindow], Dialog]
 DIALOGS: dict[str, Make] = {
     "about": AboutDialog,
     "entry": lambda window: EntryDialog("net.py", ("Net", "Other"), window),
-    "export": lambda window: ExportDialog(window.workspace, "", Layout, window),
-    "extensions": lambda window: ExtensionsDialog(window.workspace, window),
+    "export": lambda window: ExportDialog(
+        window.document,
+        window.features.queries,
+        "",
+        Layout,
+        window,
+    ),
+    "extensions": lambda window: ExtensionsDialog(window.document, window),
     "inputs": lambda window: InputsDialog(["x", "y"], (), (), 0, parent=window),
-    "measuring": lambda window: MeasuringDialog(window.workspace, window),
+    "measuring": lambda window: MeasuringDialog(window.document, window.features.runs, window),
     "palette": Palette,
     "no sandbox": lambda window: NoSandboxDialog("The system makes no sandbox (why).", window),
     "pass": lambda window: PassDialog(None, window),
-    "remote": lambda window: RemoteDialog(window.workspace, window.targets.targets, window),
-    "rules": lambda window: RulesDialog(window.workspace, window),
+    "remote": lambda window: RemoteDialog(window.document, window.targets.targets, window),
+    "rules": lambda window: RulesDialog(
+        window.document,
+        window.features.stepping,
+        window.features.variants,
+        window.features.runs,
+        window,
+    ),
     "run code": lambda window: RunCodeDialog([__file__], (), window),
     "settings": SettingsDialog,
     "shortcuts": ShortcutsPage,
-    "target": lambda window: TargetDialog(window.workspace, window.targets.targets, window),
-    "tolerances": lambda window: TolerancesDialog(window.workspace, window),
-    "tune": lambda window: TuneDialog(window.workspace, window),
+    "target": lambda window: TargetDialog(window.document, window.targets.targets, window),
+    "tolerances": lambda window: TolerancesDialog(window.document, window),
+    "tune": lambda window: TuneDialog(
+        window.document, window.features.scheduling, window.features.tuning, window
+    ),
     "unpack": lambda window: UnpackDialog(
         Archive(Path("/tmp/model.zip"), "session.lowerscope", SIZES), Path("/tmp/model"), window
     ),
@@ -93,14 +107,14 @@ def window(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iter
     theme.start(qapp, "light")
     window = MainWindow()
     window._complete()
-    window.workspace.changes.recipe = Recipe(source=Source(spec="sample:matmul_relu"))
+    window.document.set(recipe=Recipe(source=Source(spec="sample:matmul_relu")))
     window.show()
     flash = QApplication.cursorFlashTime()
     # A caret that blinks would be a difference by itself.
     QApplication.setCursorFlashTime(0)
     yield window
     QApplication.setCursorFlashTime(flash)
-    window.workspace.stop()
+    window.features.stop()
     window.close()
 
 
@@ -186,7 +200,7 @@ def test_a_dialog_by_keys(qtbot: QtBot, window: MainWindow, name: str) -> None:
     qtbot.waitUntil(dialog.isActiveWindow)
     first = dialog.focusWidget()
     assert first is not None, "nothing has the focus"
-    before = window.workspace.wanted, preferences_of(window)
+    before = window.document.wanted, preferences_of(window)
 
     # All of it is reached, in the order in which it is read, and back again.
     there = walk(dialog, Qt.Key.Key_Tab)
@@ -217,7 +231,7 @@ def test_a_dialog_by_keys(qtbot: QtBot, window: MainWindow, name: str) -> None:
     assert not dialog.isVisible()
     assert dialog.result() == QDialog.DialogCode.Rejected
     dialog.deleteLater()
-    assert (window.workspace.wanted, preferences_of(window)) == before
+    assert (window.document.wanted, preferences_of(window)) == before
 
     # Enter presses the button that is drawn as the one that it presses.
     dialog = DIALOGS[name](window)
@@ -237,7 +251,7 @@ def test_a_dialog_by_keys(qtbot: QtBot, window: MainWindow, name: str) -> None:
         dialog.accepted.connect(lambda: pressed.append(True))
         QTest.keyClick(field, Qt.Key.Key_Return)
         assert pressed
-        assert (window.workspace.wanted, preferences_of(window)) == before
+        assert (window.document.wanted, preferences_of(window)) == before
     dialog.close()
     dialog.deleteLater()
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.pins import Pins
-from lowerscope.app.stepping import Stepping
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.difference import Side
 from lowerscope.core.records.steps import Moment
+from tests.app.plain_values import document_of, show
 
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"))
 TE = msgspec.structs.replace(RECIPE, lowering="te")
@@ -18,37 +19,23 @@ START = Moment(clock="passes", index=0)
 FIRST = Moment(clock="passes", index=1)
 
 
-class Shown:
-    """A recipe that is shown."""
-
-    def __init__(self) -> None:
-        self.recipe: Recipe | None = RECIPE
-
-    def __call__(self) -> Recipe | None:
-        """Return it."""
-        return self.recipe
-
-
 def test_nothing_pinned_compares_all_passes(qtbot: QtBot) -> None:
-    shown = Shown()
-    pins = Pins(shown, Stepping())
+    document = document_of(RECIPE)
+    pins = Pins(document)
     assert pins.sides == (Side(recipe=RECIPE, moment=START), Side(recipe=RECIPE))
-    shown.recipe = None
-    assert pins.sides is None
+    assert Pins(Document()).sides is None
 
 
 def test_one_pin_is_compared_with_what_is_shown_and_two_stay(qtbot: QtBot) -> None:
-    shown = Shown()
-    pins = Pins(shown, Stepping())
+    document = document_of(RECIPE)
+    pins = Pins(document)
     pins.pin(FIRST)
     assert pins.sides == (Side(recipe=RECIPE, moment=FIRST), Side(recipe=RECIPE))
-    shown.recipe = TE
-    pins.take()
+    show(document, TE)
     assert pins.sides == (Side(recipe=RECIPE, moment=FIRST), Side(recipe=TE))
     with qtbot.waitSignal(pins.wanted):
         pins.compare(FIRST)
-    shown.recipe = RECIPE
-    pins.take()
+    show(document, RECIPE)
     assert pins.sides == (Side(recipe=RECIPE, moment=FIRST), Side(recipe=TE, moment=FIRST))
     pins.swap()
     assert pins.sides == (Side(recipe=TE, moment=FIRST), Side(recipe=RECIPE, moment=FIRST))
@@ -57,7 +44,7 @@ def test_one_pin_is_compared_with_what_is_shown_and_two_stay(qtbot: QtBot) -> No
 
 
 def test_another_lowering_and_another_pipeline(qtbot: QtBot) -> None:
-    pins = Pins(Shown(), Stepping())
+    pins = Pins(document_of(RECIPE))
     pins.compare_lowering("te")
     assert pins.sides == (Side(recipe=TE), Side(recipe=RECIPE))
     pins.compare_steps(())
@@ -66,9 +53,8 @@ def test_another_lowering_and_another_pipeline(qtbot: QtBot) -> None:
 
 
 def test_pins_on_another_source_are_gone(qtbot: QtBot) -> None:
-    shown = Shown()
-    pins = Pins(shown, Stepping())
+    document = document_of(RECIPE)
+    pins = Pins(document)
     pins.pin(FIRST)
-    shown.recipe = OTHER
-    pins.take()
+    show(document, OTHER)
     assert pins.first is None

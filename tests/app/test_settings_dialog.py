@@ -46,7 +46,7 @@ def window(qtbot: QtBot, tmp_path: Path) -> Iterator[MainWindow]:
     window._complete()
     window.show()
     yield window
-    window.workspace.stop()
+    window.features.stop()
     theme.set_code_pixels(CODE_PIXELS)
     theme.set_scheme("light")
 
@@ -93,8 +93,8 @@ def test_what_is_chosen_is_in_effect_after_ok_and_nothing_of_it_after_cancel(
     assert code.editor.font().pointSizeF() == pytest.approx(usual * 16 / CODE_PIXELS)
     assert code.editor.fontMetrics().height() > height
     assert not window.source_watch.on
-    assert window.workspace.worker.memory_limit == 3_000_000_000
-    assert window.workspace.runs.keep == 2_000_000_000
+    assert window.features.processes.worker.memory_limit == 3_000_000_000
+    assert window.features.runs.keep == 2_000_000_000
     assert window.banner.isVisible()
     # The next window has them from its start.
     assert Settings().scale() == 150
@@ -123,8 +123,8 @@ def test_files_that_may_run_are_forgotten(window: MainWindow) -> None:
 
 def test_details_for_a_report_are_copied_without_paths(qtbot: QtBot, window: MainWindow) -> None:
     path = str(Path.home() / "secret project" / "net.py")
-    window.workspace.changes.recipe = Recipe(source=Source(spec=f"{path}:Net"))
-    window.workspace.report(Problem(what="no such thing", where=f"{path}:12"))
+    window.document.set(recipe=Recipe(source=Source(spec=f"{path}:Net")))
+    window.document.report(Problem(what="no such thing", where=f"{path}:12"))
     about = AboutDialog(window)
     qtbot.addWidget(about)
     about.show()

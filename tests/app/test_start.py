@@ -143,7 +143,7 @@ def test_a_session_that_cannot_be_opened_is_said_in_the_window(
         window.open_source(str(tmp_path / name))
         assert window.panes.isVisible()
         assert window.panes.outcome.current() == "problems"
-        assert name in window.workspace.problems[0].line()
+        assert name in window.document.problems[0].line()
 
 
 def test_a_window_that_is_closed_at_once_starts_nothing(qtbot: QtBot) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.step_lines import StepFilter, call_lines
 from lowerscope.app.stepping import Stepping
 from lowerscope.core.recipe import Source
@@ -43,7 +44,7 @@ def after(index: int) -> Moment:
 
 @pytest.fixture
 def stepping() -> Stepping:
-    stepping = Stepping()
+    stepping = Stepping(Document())
     stepping.take(SOURCE, SNAPSHOT)
     return stepping
 

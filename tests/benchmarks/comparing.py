@@ -24,14 +24,14 @@ def measure() -> list[Figure]:
     from PySide6.QtWidgets import QApplication
 
     from lowerscope.app import theme
+    from lowerscope.app.document.document import Document
     from lowerscope.app.views.compare_table import CompareTable
-    from lowerscope.app.workspace import Workspace
 
     application = QApplication.instance() or QApplication(["benchmark", *theme.STYLE])
     assert isinstance(application, QApplication)
     theme.start(application, "light")
-    workspace = Workspace()
-    page = CompareTable(workspace)
+    document = Document()
+    page = CompareTable(document)
     page.resize(*SIZE)
     page.show()
     application.processEvents()
@@ -43,8 +43,8 @@ def measure() -> list[Figure]:
         application.processEvents()
         return (time.process_time() - start) * 1000
 
-    workspace._snapshot, workspace.runs.record = _records()
-    filling = timed(workspace.run_changed.emit)
+    snapshot, record = _records()
+    filling = timed(lambda: document.set(snapshot=snapshot, run=record))
     assert len(page.table.rows()) == NODES
     bar = page.table.verticalScrollBar()
     frames = []

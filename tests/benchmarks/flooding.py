@@ -42,9 +42,9 @@ def measure() -> list[Figure]:
 def _figure(flood: str) -> Figure:
     from PySide6.QtWidgets import QApplication
 
+    from lowerscope.app.children.pair import Children
     from lowerscope.app.engine_client import EngineClient
     from lowerscope.app.window import MainWindow
-    from lowerscope.app.workspace import Workspace
     from lowerscope.core.recipe import Recipe, Source
     from tests.end_to_end.driving import wait_until
     from tests.pulse import Pulse
@@ -52,17 +52,17 @@ def _figure(flood: str) -> Figure:
 
     command = (sys.executable, str(Path(flooding_child.__file__)))
 
-    def client(role: str, parent: Workspace) -> EngineClient:
+    def client(role: str, parent: Children) -> EngineClient:
         return EngineClient(role, command=(*command, role, flood), parent=parent)  # type: ignore[arg-type]
 
     # The window makes its clients when it begins.
-    with mock.patch("lowerscope.app.workspace.EngineClient", client):
+    with mock.patch("lowerscope.app.children.pair.EngineClient", client):
         window = MainWindow()
         # No sandbox bounds what is said, and none lets in a child that is a test's.
         window.settings.set_sandbox(False)
         window.show()
         window.begin(None)
-    assert wait_until(lambda: window.workspace.engine.state == "ready")
+    assert wait_until(lambda: window.features.processes.engine.state == "ready")
     window.show_panes()
     window.panes.outcome.set_current("log")
     QApplication.processEvents()
@@ -70,8 +70,8 @@ def _figure(flood: str) -> Figure:
     gc.collect()
     gc.freeze()
     pulse = Pulse()
-    window.workspace.open(Recipe(source=Source(spec="sample:matmul_relu")))
-    told = wait_until(lambda: bool(window.workspace.problems), 120_000)
+    window.document.open(Recipe(source=Source(spec="sample:matmul_relu")))
+    told = wait_until(lambda: bool(window.document.problems), 120_000)
     QApplication.processEvents()
     pulse.end()
     assert told

@@ -22,11 +22,11 @@ NODES = {"fashion_mlp": "fx:relu", "resnet18": "fx:layer1_0_conv1"}
 
 
 def _change(window: MainWindow, change: Callable[[], None]) -> float:
-    workspace = window.workspace
-    before = workspace.snapshot
+    document = window.document
+    before = document.snapshot
     start = time.perf_counter()
     change()
-    wait(window, lambda: workspace.snapshot is not before and not workspace.activity.text)
+    wait(window, lambda: document.snapshot is not before and not document.activity.text)
     window.repaint()
     return (time.perf_counter() - start) * 1000
 
@@ -34,15 +34,15 @@ def _change(window: MainWindow, change: Callable[[], None]) -> float:
 def _figure(window: MainWindow, name: str) -> Figure:
     from lowerscope.core.recipe import Recipe, Source
 
-    workspace = window.workspace
-    workspace.open(Recipe(source=Source(spec=f"sample:{name}"), lowering="te"))
-    wait(window, lambda: workspace.snapshot is not None and not workspace.activity.text)
+    document = window.document
+    document.open(Recipe(source=Source(spec=f"sample:{name}"), lowering="te"))
+    wait(window, lambda: document.snapshot is not None and not document.activity.text)
     window.show_panes()
     times = [
         _change(window, window.commands.action("high-level").trigger),
         _change(window, window.commands.action("library").trigger),
-        _change(window, lambda: workspace.lower_nodes((NODES[name],), "te")),
-        _change(window, lambda: workspace.lower_nodes((NODES[name],), "high-level")),
+        _change(window, lambda: document.lower_nodes((NODES[name],), "te")),
+        _change(window, lambda: document.lower_nodes((NODES[name],), "high-level")),
     ]
     limit = LIMITS[name]
     return Figure(f"redraw {name}", times, [limit] * len(times), "what it may take", 1.0)

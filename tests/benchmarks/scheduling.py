@@ -37,7 +37,7 @@ def _applied(window: MainWindow, primitive: Primitive) -> float:
     """Apply a primitive, and return the time until all views show it and are painted."""
     from PySide6.QtWidgets import QApplication
 
-    scheduling = window.workspace.scheduling
+    scheduling = window.features.scheduling
     history, tree = window.panes.schedule.history, window.panes.schedule.tree
     before = tree.rows()
     start = time.perf_counter()
@@ -48,18 +48,18 @@ def _applied(window: MainWindow, primitive: Primitive) -> float:
     assert scheduling.record is not None
     assert scheduling.record.steps[0].status == "done", scheduling.record.steps[0].error
     wait(window, lambda: scheduling.is_settled)
-    window.workspace.changes.undo()
+    window.document.undo()
     wait(window, lambda: scheduling.is_settled and len(history.list.rows()) == 1)
     return taken
 
 
 def _menu(window: MainWindow, entity: str) -> float:
     """Select something, and return the time until its moves are there."""
-    scheduling = window.workspace.scheduling
-    window.workspace.select((f"tir:{scheduling.function}",))
+    scheduling = window.features.scheduling
+    window.document.select((f"tir:{scheduling.function}",))
     wait(window, lambda: scheduling.is_settled)
     start = time.perf_counter()
-    window.workspace.select((entity,))
+    window.document.select((entity,))
     wait(window, lambda: scheduling.is_settled and bool(scheduling.moves.all))
     return (time.perf_counter() - start) * 1000
 
@@ -99,14 +99,14 @@ def measure() -> list[Figure]:
     _, window = make_window()
     window.resize(*SIZE)
     window.begin(None)
-    workspace = window.workspace
-    scheduling = workspace.scheduling
+    document = window.document
+    scheduling = window.features.scheduling
     try:
         recipe = Recipe(source=Source(spec="sample:resnet18"), lowering="te")
-        workspace.open(recipe)
+        document.open(recipe)
         window.show_panes()
-        wait(window, lambda: workspace.recipe == recipe and not workspace.activity.text)
-        workspace.select((NODE,))
+        wait(window, lambda: document.recipe == recipe and not document.activity.text)
+        document.select((NODE,))
         window.commands.action("workbench").trigger()
         wait(window, lambda: scheduling.record is not None and scheduling.is_settled)
         assert scheduling.record is not None

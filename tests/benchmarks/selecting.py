@@ -61,13 +61,13 @@ def _selected(window: MainWindow, entity: str) -> float:
     from PySide6.QtWidgets import QApplication
 
     start = time.perf_counter()
-    window.workspace.select((entity,))
+    window.document.select((entity,))
     # What is laid out anew posts what is to be painted for it.
     QApplication.processEvents()
     QApplication.processEvents()
     taken = (time.perf_counter() - start) * 1000
     # What the engine answers comes later, and is not waited for: it has its own place in the panes.
-    wait(window, lambda: window.workspace.engine.state == "ready")
+    wait(window, lambda: window.features.processes.engine.state == "ready")
     return taken
 
 
@@ -80,23 +80,23 @@ def measure() -> list[Figure]:
     _, window = make_window()
     window.resize(*SIZE)
     window.begin(None)
-    workspace = window.workspace
-    for client in (workspace.engine, workspace.worker):
+    document = window.document
+    for client in (window.features.processes.engine, window.features.processes.worker):
         # The file is written here: nobody is to be asked whether it may run.
         client.approved = None
     try:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "blocks.py"
             path.write_text(MODEL, encoding="utf-8")
-            workspace.open(Recipe(source=Source(spec=str(path)), lowering="te"))
-            wait(window, lambda: workspace.snapshot is not None and not workspace.activity.text)
+            document.open(Recipe(source=Source(spec=str(path)), lowering="te"))
+            wait(window, lambda: document.snapshot is not None and not document.activity.text)
             window.show_panes()
-            assert workspace.snapshot is not None
-            nodes = [node.id for node in workspace.snapshot.fx if node.opcode.startswith("call")]
+            assert document.snapshot is not None
+            nodes = [node.id for node in document.snapshot.fx if node.opcode.startswith("call")]
             assert len(nodes) >= 10_000
             far = len(nodes) // 2
             order = [nodes[place % len(nodes)] for place in range(0, far * SELECTIONS, far - 7)]
-            wait(window, lambda: workspace.engine.state == "ready")
+            wait(window, lambda: window.features.processes.engine.state == "ready")
             _selected(window, nodes[0])
             times = sorted(_selected(window, entity) for entity in order[:SELECTIONS])
     finally:

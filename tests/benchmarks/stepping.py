@@ -21,8 +21,8 @@ LIMIT = 100.0
 
 
 def _idle(window: MainWindow) -> bool:
-    workspace = window.workspace
-    return not workspace.activity.text and workspace.engine.state == "ready"
+    document = window.document
+    return not document.activity.text and window.features.processes.engine.state == "ready"
 
 
 def _stepped(window: MainWindow, index: int) -> float:
@@ -33,7 +33,7 @@ def _stepped(window: MainWindow, index: int) -> float:
 
     page = window.panes.relax.script.stepped
     start = time.perf_counter()
-    window.workspace.stepping.go(Moment(clock="passes", index=index))
+    window.features.stepping.go(Moment(clock="passes", index=index))
     wait(window, lambda: page.is_current)
     QApplication.processEvents()
     taken = (time.perf_counter() - start) * 1000
@@ -52,29 +52,29 @@ def measure() -> list[Figure]:
     _, window = make_window()
     window.resize(*SIZE)
     window.begin(None)
-    workspace = window.workspace
+    document = window.document
     figures = []
     try:
         for name in PIPELINES:
             recipe = Recipe(source=Source(spec="sample:resnet18"), steps=presets[name].steps)
-            workspace.open(recipe)
+            document.open(recipe)
             wait(
                 window,
                 lambda recipe=recipe: (
-                    workspace.snapshot is not None
-                    and workspace.recipe == recipe
-                    and not workspace.activity.text
+                    document.snapshot is not None
+                    and document.recipe == recipe
+                    and not document.activity.text
                 ),
             )
             window.show_panes()
             wait(window, lambda: _idle(window))
-            count = len(workspace.stepping.lines("passes"))
+            count = len(window.features.stepping.lines("passes"))
             for visit in ("first", "second"):
                 times = [_stepped(window, index) for index in range(count + 1)]
                 title = f"step of resnet18, pipeline {name}, {visit} visit"
                 figures.append(within(f"{title}, median", times, LIMIT))
                 figures.append(within(f"{title}, longest", [max(times)], LIMIT))
-            workspace.stepping.leave()
+            window.features.stepping.leave()
     finally:
         window.close()
     return figures

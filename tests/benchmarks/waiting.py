@@ -24,5 +24,5 @@ def wait(window: MainWindow, done: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE
     while not done():
         assert time.monotonic() < end, "the window did not get there"
-        assert not window.workspace.problems, window.workspace.problems[0].line()
+        assert not window.document.problems, window.document.problems[0].line()
         QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)

@@ -57,7 +57,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def children_of(window: MainWindow) -> tuple[EngineClient, EngineClient]:
-    return window.workspace.engine, window.workspace.worker
+    return window.features.processes.engine, window.features.processes.worker
 
 
 def sandboxed(request: pytest.FixtureRequest) -> bool:
@@ -87,7 +87,7 @@ def open_window(
     """Return a function that opens a window on a source and waits until it is shown."""
     if children is not None:
         client = partial(LastingClient, children)
-        monkeypatch.setattr("lowerscope.app.workspace.EngineClient", client)
+        monkeypatch.setattr("lowerscope.app.children.pair.EngineClient", client)
     settings = str(tmp_path / "settings")
     QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, settings)
     windows: list[MainWindow] = []
@@ -132,13 +132,13 @@ def bench(
     QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, settings)
     with pytest.MonkeyPatch.context() as patch:
         client = partial(LastingClient, lasting)
-        patch.setattr("lowerscope.app.workspace.EngineClient", client)
+        patch.setattr("lowerscope.app.children.pair.EngineClient", client)
         window = MainWindow()
         window.settings.set_asks_first(False)
         window.settings.set_sandbox(sandboxed(request))
         window.show()
         window.begin(request.module.RECIPE)
-    workspace = window.workspace
-    assert wait_until(lambda: workspace.recipe is not None), workspace.problems
+    document = window.document
+    assert wait_until(lambda: document.recipe is not None), document.problems
     yield Bench(window)
     window.close()

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QMenu
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
+from lowerscope.app.document.document import Change
 from lowerscope.app.window import MainWindow
 
 PATIENCE = 60_000
@@ -21,17 +22,33 @@ PATIENCE = 60_000
 OpenWindow = Callable[..., MainWindow]
 
 
+def changes(*names: str) -> Callable[[Change], bool]:
+    """Return a check of whether any of these fields of the document changed."""
+    return lambda change: not change.fields.isdisjoint(names)
+
+
+def notices_of(window: MainWindow, tell: Callable[[str, str], object]) -> None:
+    """Call a function with the text and the role of each notice."""
+
+    def note(change: Change) -> None:
+        notice = change.after.notice
+        if "notice" in change.fields and notice is not None:
+            tell(notice.text, notice.role)
+
+    window.document.changed.connect(note)
+
+
 def wait_for_records(qtbot: QtBot, window: MainWindow) -> None:
     """Wait until the recipe that was asked for is shown."""
-    workspace = window.workspace
+    document = window.document
 
     def arrived() -> None:
-        assert not workspace.problems, workspace.problems[0].line()
-        assert workspace.snapshot is not None
+        assert not document.problems, document.problems[0].line()
+        assert document.snapshot is not None
         # What is derived anew from changed files has the same recipe.
-        assert workspace.wanted == workspace.recipe
-        assert not workspace.changing
-        assert not workspace.activity.text
+        assert document.wanted == document.recipe
+        assert not document.is_changing
+        assert not document.activity.text
 
     qtbot.waitUntil(arrived, timeout=PATIENCE)
 
@@ -48,20 +65,20 @@ def wait_until(condition: Callable[[], object], patience: int = PATIENCE) -> boo
 
 def wait_for_problem(qtbot: QtBot, window: MainWindow) -> str:
     """Wait until a problem is shown; return its line."""
-    qtbot.waitUntil(lambda: bool(window.workspace.problems), timeout=PATIENCE)
-    return window.workspace.problems[0].line()
+    qtbot.waitUntil(lambda: bool(window.document.problems), timeout=PATIENCE)
+    return window.document.problems[0].line()
 
 
 def run_and_wait(qtbot: QtBot, window: MainWindow) -> None:
     """Press Run and wait for the verdict."""
-    workspace = window.workspace
+    document = window.document
     window.commands.action("run").trigger()
 
     def ended() -> None:
-        assert workspace.run_record is not None or not workspace.running
+        assert document.run_record is not None or not document.running
 
     qtbot.waitUntil(ended, timeout=PATIENCE)
-    assert workspace.run_record is not None, workspace.problems
+    assert document.run_record is not None, document.problems
 
 
 def choose_from_menu(view: QAbstractScrollArea, place: QPoint, *path: str) -> None:

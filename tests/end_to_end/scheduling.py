@@ -33,7 +33,7 @@ class Bench:
 
     def __init__(self, window: MainWindow) -> None:
         self.window = window
-        self.scheduling = window.workspace.scheduling
+        self.scheduling = window.features.scheduling
 
     @property
     def view(self) -> ScheduleView:
@@ -69,23 +69,27 @@ class Bench:
         """Return what there is to see, for a test that fails."""
         record = self.scheduling.record
         steps = [] if record is None else [(each.title, each.status) for each in record.steps]
-        workspace = self.window.workspace
-        problems = (self.scheduling.problem, *workspace.problems)
-        states = (workspace.engine.state, workspace.worker.state, workspace.activity.text)
-        return f"{self.scheduling.function} {steps} {problems} {states} {workspace.changing}"
+        document = self.window.document
+        problems = (self.scheduling.problem, *document.problems)
+        states = (
+            self.window.features.processes.engine.state,
+            self.window.features.processes.worker.state,
+            document.activity.text,
+        )
+        return f"{self.scheduling.function} {steps} {problems} {states} {document.is_changing}"
 
     def begin(self, recipe: Recipe) -> None:
         """Begin with a recipe, nothing selected and no step looked at."""
-        workspace = self.window.workspace
-        workspace.stepping.set_clock("passes")
-        workspace.select(())
-        if workspace.wanted != recipe:
-            workspace.change(recipe)
-        self.wait(lambda: workspace.recipe == recipe and not workspace.activity.text)
+        document = self.window.document
+        self.window.features.stepping.set_clock("passes")
+        document.select(())
+        if document.wanted != recipe:
+            document.change(recipe)
+        self.wait(lambda: document.recipe == recipe and not document.activity.text)
 
     def function_called(self, name: str) -> str:
         """Return the first function with this in its name."""
-        snapshot = self.window.workspace.snapshot
+        snapshot = self.window.document.snapshot
         assert snapshot is not None
         return next(each.name for each in snapshot.functions if name in each.name)
 
@@ -101,14 +105,14 @@ class Bench:
 
     def open(self, function: str) -> None:
         """Schedule a function, with nothing done to it."""
-        self.window.workspace.select((f"tir:{function}",))
+        self.window.document.select((f"tir:{function}",))
         self.window.commands.action("workbench").trigger()
         self.wait(lambda: self.scheduling.function == function and self.scheduling.record)
         self.settle()
 
     def open_other(self, function: str) -> None:
         """Go over to another function, which may have a schedule."""
-        self.window.workspace.select((f"tir:{function}",))
+        self.window.document.select((f"tir:{function}",))
         self.wait(lambda: self.scheduling.function == function and self.scheduling.record)
         self.settle()
 

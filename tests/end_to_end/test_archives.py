@@ -71,7 +71,7 @@ def test_a_session_goes_to_another_folder_and_is_opened_as_it_was(
     asked.run.click()
     assert wait_until(lambda: window.sessions.path == new / "session.lowerscope")
     wait_for_records(qtbot, window)
-    recipe = window.workspace.recipe
+    recipe = window.document.recipe
     assert recipe is not None
     assert recipe.source.spec == str(new / "model" / "net.py")
     assert recipe.lowering == "te"
@@ -90,4 +90,4 @@ def test_an_archive_of_something_else_is_one_line(
     window.open_source(str(path))
     assert "it holds no session" in wait_for_problem(qtbot, window)
     assert window.archives.dialog is None
-    assert window.workspace.snapshot is not None
+    assert window.document.snapshot is not None

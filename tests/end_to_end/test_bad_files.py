@@ -34,7 +34,7 @@ class Opening:
         """Open a file, and let the window come to rest."""
         window = self._window
         if suffix in INPUTS:
-            window.workspace.inputs.take_file("x", str(path))
+            window.features.inputs.take_file("x", str(path))
         elif suffix == ".json":
             chosen = (str(path), "")
             self._monkeypatch.setattr(
@@ -43,9 +43,9 @@ class Opening:
             for command in ("load-pipeline", "load-schedule"):
                 window.commands.action(command).trigger()
         elif suffix == ".pkl":
-            recipe = window.workspace.wanted
+            recipe = window.document.wanted
             assert recipe is not None
-            window.change(source=Source(spec=recipe.source.spec, params=str(path)))
+            window.document.change_fields(source=Source(spec=recipe.source.spec, params=str(path)))
         else:
             window.open_source(str(path))
         self._answer_no()
@@ -54,10 +54,10 @@ class Opening:
     def go_back(self, recipe: Recipe, session: Path) -> None:
         """Go back to what was open: by undo, or by opening the session of another document."""
         window = self._window
-        workspace = window.workspace
-        while workspace.recipe != recipe:
-            assert workspace.recipe is not None
-            if workspace.recipe.source.spec == recipe.source.spec and workspace.changes.can_undo:
+        document = window.document
+        while document.recipe != recipe:
+            assert document.recipe is not None
+            if document.recipe.source.spec == recipe.source.spec and document.can_undo:
                 window.commands.action("undo").trigger()
             else:
                 window.open_session(str(session))
@@ -71,11 +71,11 @@ class Opening:
                 dialog.reject()
 
     def _is_at_rest(self) -> bool:
-        workspace = self._window.workspace
+        document = self._window.document
         return (
-            workspace.engine.state == "ready"
-            and not workspace.activity.text
-            and workspace.wanted == workspace.recipe
+            self._window.features.processes.engine.state == "ready"
+            and not document.activity.text
+            and document.wanted == document.recipe
         )
 
 
@@ -102,16 +102,16 @@ def open_in_window(
     seeds_folder.mkdir()
     seeds = write_seeds(seeds_folder, marker)
     window = open_window("sample:fashion_mlp", asks_first=True)
-    workspace = window.workspace
+    document = window.document
     session = writable / "mine.lowerscope"
     with qtbot.waitSignal(window.sessions.saved, timeout=60_000):
         window.sessions.save_as(str(session))
     with qtbot.waitSignal(window.sessions.saved, timeout=60_000):
         window.commands.action("te").trigger()
     wait_for_records(qtbot, window)
-    workspace.select(["tir:te_dense"])
+    document.select(["tir:te_dense"])
     opening = Opening(qtbot, window, monkeypatch)
-    mine = workspace.recipe
+    mine = document.recipe
     assert mine is not None
     opened = refused = 0
     hashes = Hashes()
@@ -121,17 +121,17 @@ def open_in_window(
         said = f"{suffix} {number}"
         opening.open(suffix, path)
         assert not marker.exists(), said
-        for problem in workspace.problems:
+        for problem in document.problems:
             assert not unclear(problem) or problem.code == "crashed", f"{said}: {problem.line()}"
-        if workspace.recipe == mine:
+        if document.recipe == mine:
             refused += 1
         else:
             # It is good enough to be opened: another document, or a step of undo in this one.
-            assert not workspace.problems, said
+            assert not document.problems, said
             opened += 1
             opening.go_back(mine, session)
-        assert workspace.recipe == mine, said
-        assert workspace.snapshot is not None
+        assert document.recipe == mine, said
+        assert document.snapshot is not None
         # What was opened in between is saved a little later, and so is its undoing.
         qtbot.waitUntil(lambda: load_session(session, hashes).recipe == mine, timeout=60_000)
     assert refused + opened == len(list(numbers(count)))
@@ -139,6 +139,6 @@ def open_in_window(
     # It is all as usable as it was.
     window.commands.action("high-level").trigger()
     wait_for_records(qtbot, window)
-    assert workspace.recipe is not None
-    assert workspace.recipe.lowering == "high-level"
+    assert document.recipe is not None
+    assert document.recipe.lowering == "high-level"
     return f"{refused} refused, {opened} opened all the same, {opening.asked} questions"

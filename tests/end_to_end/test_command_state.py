@@ -29,9 +29,9 @@ def window(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
 def lower_by_key(window: MainWindow, focus: QWidget) -> None:
     """Select a node and lower it by a key, all in one turn of the event loop."""
     assert not window.commands.action("selection-high-level").isEnabled()
-    window.workspace.select(("fx:linear0",))
+    window.document.select(("fx:linear0",))
     QTest.keyClick(focus, Qt.Key.Key_1, Qt.KeyboardModifier.AltModifier)
-    wanted = window.workspace.wanted
+    wanted = window.document.wanted
     assert wanted is not None
     assert len(wanted.overrides) == 1
 
@@ -67,7 +67,7 @@ def test_predicates_are_evaluated_at_most_once_a_turn(qtbot: QtBot, window: Main
 
     dispatcher = QAbstractEventDispatcher.instance()
     dispatcher.awake.connect(end_turn)
-    window.workspace.lower_nodes(("fx:linear0",), "high-level")
+    window.document.lower_nodes(("fx:linear0",), "high-level")
     # Nothing is evaluated while the change is made.
     assert not counts
     wait_for_records(qtbot, window)
@@ -86,10 +86,10 @@ def test_a_key_finds_the_state_of_its_own_turn(qtbot: QtBot, window: MainWindow)
     lower_by_key(window, QApplication.focusWidget() or window)
     wait_for_records(qtbot, window)
     # And one that is no longer possible is not run.
-    window.workspace.select(())
-    before = window.workspace.wanted
+    window.document.select(())
+    before = window.document.wanted
     QTest.keyClick(window, Qt.Key.Key_0, Qt.KeyboardModifier.AltModifier)
-    assert window.workspace.wanted == before
+    assert window.document.wanted == before
 
 
 @pytest.mark.x
@@ -111,7 +111,7 @@ def test_a_menu_shows_the_state_in_which_it_is_opened(window: MainWindow) -> Non
     )
     action = next(each for each in menu.actions() if each.objectName() == "selection-high-level")
     assert not action.isEnabled()
-    window.workspace.select(("fx:linear0",))
+    window.document.select(("fx:linear0",))
     menu.popup(window.mapToGlobal(window.rect().topLeft()))
     assert action.isEnabled()
     menu.close()

@@ -67,7 +67,7 @@ def test_nodes_are_sorted_filtered_and_selected_in_all_panes(
     assert not window.commands.action("next-difference").isEnabled()
     run_and_wait(qtbot, window)
     page = compare_page(window)
-    names = [node.name for node in window.workspace.snapshot.fx if node.strategy]
+    names = [node.name for node in window.document.snapshot.fx if node.strategy]
     assert column(page, "node") == names
     verdicts = dict(zip(names, column(page, "verdict"), strict=True))
     assert verdicts["conv"] == "✓ matches"
@@ -76,7 +76,7 @@ def test_nodes_are_sorted_filtered_and_selected_in_all_panes(
 
     # The largest error first, by a click.
     sort_by(qtbot, page, "in run")
-    record = window.workspace.run_record
+    record = window.document.run_record
     assert record is not None
     errors = {each.id: each.max_abs_error for each in record.nodes}
     falling = sorted(names, key=lambda name: -(errors[f"fx:{name}"] or 0.0))
@@ -98,28 +98,28 @@ def test_nodes_are_sorted_filtered_and_selected_in_all_panes(
 
     # Differences one after the other, in the order of the graph and in all panes.
     window.commands.action("first-difference").trigger()
-    assert window.workspace.selection.chosen == ("fx:relu",)
+    assert window.document.selection.chosen == ("fx:relu",)
     trigger(window, "next-difference")
     second = differing[1]
-    assert window.workspace.selection.chosen == (f"fx:{second}",)
+    assert window.document.selection.chosen == (f"fx:{second}",)
     assert page.nodes.table.selected_keys() == [f"fx:{second}"]
     assert window.panes.fx.graph.canvas.selection() == {f"fx:{second}"}
     relax = window.panes.relax.script.code
     lines = relax.text().splitlines()
     marked = [text for number, text in enumerate(lines) if relax.editor.is_selected(number)]
-    bindings = window.workspace.snapshot.nodes[f"fx:{second}"].bindings
+    bindings = window.document.snapshot.nodes[f"fx:{second}"].bindings
     assert [each.split()[0].rstrip(":") for each in marked] == [
         each.rpartition("/")[2] for each in bindings
     ]
     trigger(window, "previous-difference")
-    assert window.workspace.selection.chosen == ("fx:relu",)
+    assert window.document.selection.chosen == ("fx:relu",)
 
     # And the other way: a row that is come to by the arrow keys, and what is copied.
     table = page.nodes.table
     table.setFocus()
     qtbot.keyClick(table, Qt.Key.Key_Up)
     (selected,) = table.selected_keys()
-    assert window.workspace.selection.chosen == (selected,)
+    assert window.document.selection.chosen == (selected,)
     table.copy()
     assert selected.removeprefix("fx:") in QGuiApplication.clipboard().text()
 
@@ -128,10 +128,10 @@ def test_nodes_are_sorted_filtered_and_selected_in_all_panes(
     assert window.panes.outcome.current() == "translation"
     page = compare_page(window)
     choose(page, "fx:conv", "Step ")
-    step = window.workspace.stepping.line
+    step = window.features.stepping.line
     assert step is not None
     assert step.title == "conv"
-    assert window.workspace.selection.chosen == ("fx:conv",)
+    assert window.document.selection.chosen == ("fx:conv",)
     table.setFocus()
     qtbot.keyClick(table, Qt.Key.Key_Return)
     assert page.tensor.isVisible()

@@ -43,7 +43,7 @@ def test_a_step_shows_what_it_changed(qtbot: QtBot, window: MainWindow) -> None:
     view = window.panes.difference
     window.commands.action("difference").trigger()
     wait_for_sides(qtbot, view, "before all passes", "after all passes")
-    window.workspace.stepping.go(LEGAL)
+    window.features.stepping.go(LEGAL)
     wait_for_sides(qtbot, view, "before 1 LegalizeOps", "after 1 LegalizeOps")
     assert statuses(view)["main"] == "~"
     assert statuses(view)["matmul"] == "+"
@@ -75,7 +75,7 @@ def test_the_filter_is_that_of_both_sides(qtbot: QtBot, window: MainWindow) -> N
 
 def test_a_pinned_step_is_compared_with_another_lowering(qtbot: QtBot, window: MainWindow) -> None:
     view = window.panes.difference
-    window.workspace.stepping.go(LEGAL)
+    window.features.stepping.go(LEGAL)
     window.commands.action("difference").trigger()
     wait_for_sides(qtbot, view, "before 1 LegalizeOps", "after 1 LegalizeOps")
     qtbot.mouseClick(view.pin, Qt.MouseButton.LeftButton)
@@ -86,7 +86,7 @@ def test_a_pinned_step_is_compared_with_another_lowering(qtbot: QtBot, window: M
     )
     assert statuses(view)["dense"] == "+"
     window.commands.action("compare-pinned").trigger()
-    window.workspace.stepping.leave()
+    window.features.stepping.leave()
     wait_for_sides(
         qtbot,
         view,
@@ -123,8 +123,8 @@ def test_weights_that_are_drawn_anew_are_a_change(qtbot: QtBot, open_window: Ope
     window = open_window("sample:transformer_block")
     window.resize(1440, 900)
     window.show_panes()
-    view, workspace = window.panes.difference, window.workspace
-    workspace.change(msgspec.structs.replace(workspace.recipe, seed=7))
+    view, document = window.panes.difference, window.document
+    document.change(msgspec.structs.replace(document.recipe, seed=7))
     wait_for_records(qtbot, window)
     window.commands.action("compare-before").trigger()
     qtbot.waitUntil(lambda: statuses(view) == {"main": "~"}, timeout=PATIENCE)
@@ -137,7 +137,7 @@ def test_weights_that_are_drawn_anew_are_a_change(qtbot: QtBot, open_window: Ope
 
 def test_the_graphs_are_compared_as_one_drawing(qtbot: QtBot, window: MainWindow) -> None:
     view = window.panes.difference
-    window.workspace.stepping.go(LEGAL)
+    window.features.stepping.go(LEGAL)
     window.commands.action("difference").trigger()
     wait_for_sides(qtbot, view, "before 1 LegalizeOps", "after 1 LegalizeOps")
     view.columns.setFocus()
@@ -158,7 +158,7 @@ def test_the_graphs_are_compared_as_one_drawing(qtbot: QtBot, window: MainWindow
 
 
 def test_a_pass_of_the_build_is_compared_by_the_worker(qtbot: QtBot, window: MainWindow) -> None:
-    view, stepping = window.panes.difference, window.workspace.stepping
+    view, stepping = window.panes.difference, window.features.stepping
     window.commands.action("difference").trigger()
     wait_for_sides(qtbot, view, "before all passes", "after all passes")
     window.commands.action("clock-build").trigger()

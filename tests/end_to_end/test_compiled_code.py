@@ -76,8 +76,8 @@ def test_a_line_of_assembly_leads_to_its_loop_and_back(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp", lowering="te")
-    pane, workspace = window.panes.tensorir, window.workspace
-    workspace.select(("fx:linear0",))
+    pane, document = window.panes.tensorir, window.document
+    document.select(("fx:linear0",))
     click_tab(qtbot, pane, "asm")
     asm = page_of(window, "asm")
     lines = compiled(qtbot, asm, "__tvm_ffi_dense:")
@@ -87,7 +87,7 @@ def test_a_line_of_assembly_leads_to_its_loop_and_back(
     body = next(number for number, line in enumerate(lines, 1) if line.endswith("%for_body_k"))
     multiply = next(n for n in range(body, len(lines)) if "mulss" in lines[n - 1])
     click_line(qtbot, asm.script.code, multiply)
-    assert workspace.selection.chosen == ("tir:dense/T_matmul_NT/k",)
+    assert document.selection.chosen == ("tir:dense/T_matmul_NT/k",)
     assert lines[multiply - 1] in marked_in(asm.script.code)
     click_tab(qtbot, pane, "script")
     script = pane.texts["script"].script.code
@@ -109,12 +109,12 @@ def test_a_line_of_assembly_leads_to_its_loop_and_back(
         if 'T.sblock("T_matmul_NT")' in line
     )
     click_line(qtbot, script, block)
-    assert workspace.selection.chosen == ("tir:dense/T_matmul_NT",)
+    assert document.selection.chosen == ("tir:dense/T_matmul_NT",)
     click_tab(qtbot, pane, "asm")
     assert any("mulss" in line for line in marked_in(asm.script.code))
 
     # The next function has its own, from the same build.
-    workspace.select(("tir:te_relu",))
+    document.select(("tir:te_relu",))
     lines = compiled(qtbot, asm, "__tvm_ffi_te_relu:")
     assert not any("dense" in line for line in lines)
 
@@ -123,17 +123,17 @@ def test_a_call_of_the_bytecode_is_its_binding_and_its_function(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp", lowering="te")
-    pane, workspace = window.panes.relax, window.workspace
+    pane, document = window.panes.relax, window.document
     click_tab(qtbot, pane, "bytecode")
     lines = compiled(qtbot, pane.bytecode, "@main:")
     code = pane.bytecode.script.code
     call = next(n for n, line in enumerate(lines, 1) if re.match(r" +call +te_relu ", line))
     click_line(qtbot, code, call)
-    assert workspace.selection.chosen == ("relax:main/lv2",)
-    assert {"fx:relu", "tir:te_relu"} <= workspace.selection.linked
+    assert document.selection.chosen == ("relax:main/lv2",)
+    assert {"fx:relu", "tir:te_relu"} <= document.selection.linked
     assert window.panes.fx.graph.canvas.selection() == {"fx:relu"}
     # And back: a node marks the calls that it makes.
-    workspace.select(("fx:linear0",))
+    document.select(("fx:linear0",))
     called = [line.split()[1] for line in marked_in(code)]
     assert called == ["dense", "add"]
     run_and_wait(qtbot, window)
@@ -146,8 +146,8 @@ def test_a_build_that_does_not_end_can_be_cancelled(
     path = tmp_path / "endless.py"
     path.write_text(ENDLESS)
     window = open_window(str(path))
-    pane, worker = window.panes.tensorir, window.workspace.worker
-    window.workspace.select(("tir:slow",))
+    pane, worker = window.panes.tensorir, window.features.processes.worker
+    window.document.select(("tir:slow",))
     qtbot.waitUntil(lambda: worker.state == "ready", timeout=PATIENCE)
     before = worker.pid
     click_tab(qtbot, pane, "asm")
@@ -175,7 +175,7 @@ def test_a_build_that_does_not_end_can_be_cancelled(
 
 def test_what_has_no_code_says_why(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp", lowering="library")
-    window.workspace.select(("fx:relu",))
+    window.document.select(("fx:relu",))
     click_tab(qtbot, window.panes.tensorir, "llvm")
     empty = page_of(window, "llvm").script.code.empty
     qtbot.waitUntil(lambda: "is a library function" in empty.accessibleName(), timeout=PATIENCE)

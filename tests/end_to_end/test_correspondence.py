@@ -81,7 +81,7 @@ def test_source_lines_nodes_functions_and_loops(
     model = tmp_path / "net.py"
     model.write_text(MODEL.format(folder=str(tmp_path)), encoding="utf-8")
     window = open_window(str(model), lowering="te", tracer="fx")
-    panes, workspace = window.panes, window.workspace
+    panes, document = window.panes, window.document
     source = panes.fx.source
     panes.fx.set_current("source")
     code = source.text.script.code
@@ -93,26 +93,26 @@ def test_source_lines_nodes_functions_and_loops(
 
     # A line of the file selects its node, and what that became.
     click(qtbot, code, "torch.tanh(y)")
-    assert workspace.selection.chosen == ("fx:tanh",)
+    assert document.selection.chosen == ("fx:tanh",)
     assert marked(code) == ["return torch.tanh(y)"]
     assert len(marked(panes.relax.script.code)) == 1
     tensorir = panes.tensorir.script.code
     qtbot.waitUntil(lambda: "def tir_tanh" in tensorir.text(), timeout=PATIENCE)
 
     # A node of the other file brings that file.
-    relu = [node.id for node in workspace.snapshot.fx if "relu" in node.name]
-    workspace.select((relu[0],))
+    relu = [node.id for node in document.snapshot.fx if "relu" in node.name]
+    document.select((relu[0],))
     qtbot.waitUntil(lambda: "class Layer" in code.text(), timeout=PATIENCE)
     assert source.files.currentText() == "correspondence_layer.py"
     assert marked(code) == ["return torch.relu(self.linear(x))"]
     # The line makes two nodes each time that the layer is called.
     qtbot.keyClick(code.editor, Qt.Key.Key_Home, Qt.KeyboardModifier.ControlModifier)
     click(qtbot, code, "torch.relu(self.linear(x))")
-    assert set(relu) < set(workspace.selection.chosen)
-    assert len(workspace.selection.chosen) == 4
+    assert set(relu) < set(document.selection.chosen)
+    assert len(document.selection.chosen) == 4
 
     # A function that is called twice says so, and goes to each call.
-    workspace.select((relu[0],))
+    document.select((relu[0],))
     qtbot.waitUntil(lambda: "def te_relu" in tensorir.text(), timeout=PATIENCE)
     callers = panes.tensorir.callers
     assert callers.isVisible()
@@ -122,17 +122,17 @@ def test_source_lines_nodes_functions_and_loops(
         button = callers.buttons[place]
         name = button.text()
         qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-        assert workspace.selection.chosen == (f"relax:main/{name}",)
-        assert node in workspace.selection.linked
+        assert document.selection.chosen == (f"relax:main/{name}",)
+        assert node in document.selection.linked
     assert "def te_relu" in tensorir.text()
 
     # A loop is marked with exactly its lines, and its function's nodes elsewhere.
-    workspace.select(())
+    document.select(())
     click(qtbot, tensorir, "for i0, i1 in", x=60)
     lines = marked(tensorir)
     assert lines[0].startswith("for i0, i1 in")
     assert not any("def te_relu" in line for line in lines)
-    assert workspace.selection.chosen[0].startswith("tir:te_relu/")
+    assert document.selection.chosen[0].startswith("tir:te_relu/")
     assert marked(code) == ["return torch.relu(self.linear(x))"]
     relax = marked(panes.relax.script.code)
     assert len(relax) == 2
@@ -156,8 +156,8 @@ def test_names_have_cards_and_loops_of_one_header_are_told_apart(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp", lowering="te")
-    panes, workspace = window.panes, window.workspace
-    workspace.select(("tir:dense",))
+    panes, document = window.panes, window.document
+    document.select(("tir:dense",))
     code = panes.tensorir.script.code
     qtbot.waitUntil(lambda: "def dense(" in code.text(), timeout=PATIENCE)
     port, card = code.editor.viewport(), code.editor.cards.card
@@ -175,7 +175,7 @@ def test_names_have_cards_and_loops_of_one_header_are_told_apart(
     # A click on the name of a loop selects that one, of all in its header.
     at = place_of(code, "T.grid(", "k in")
     qtbot.mouseClick(port, Qt.MouseButton.LeftButton, pos=at)
-    assert workspace.selection.chosen == ("tir:dense/T_matmul_NT/k",)
+    assert document.selection.chosen == ("tir:dense/T_matmul_NT/k",)
 
     # By keyboard: a constant of the Relax script.
     relax = panes.relax.script.code
@@ -200,7 +200,7 @@ def test_lines_have_the_colours_of_their_nodes_in_all_panes(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp", lowering="te")
-    panes, workspace = window.panes, window.workspace
+    panes, document = window.panes, window.document
     panes.fx.set_current("source")
     source, relax = panes.fx.source.text.script.code, panes.relax.script.code
     qtbot.waitUntil(lambda: "self.linear0(x)" in source.text(), timeout=PATIENCE)
@@ -221,11 +221,11 @@ def test_lines_have_the_colours_of_their_nodes_in_all_panes(
     assert colour(relax, "cls.add,") == first == colour(source, "self.linear0(x)")
     assert colour(relax, "cls.te_relu,") not in (first, plain)
     # What is selected is marked as such all the same.
-    workspace.select(("fx:linear0",))
+    document.select(("fx:linear0",))
     assert colour(relax, "cls.dense,") == theme.current().accent_ground
     window.commands.action("line-colours").trigger()
     assert not window.commands.action("line-colours").isChecked()
-    workspace.select(())
+    document.select(())
     assert colour(relax, "cls.dense,") == plain
 
 
@@ -233,41 +233,41 @@ def test_nodes_of_a_fused_function_have_lines_of_their_own(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp", lowering="te", steps=FUSE)
-    panes, workspace = window.panes, window.workspace
+    panes, document = window.panes, window.document
     tensorir = panes.tensorir.script.code
     name = "fused_dense_add_te_relu"
 
     # From the node to the lines: its own blocks and buffers, and nothing of its neighbours.
-    workspace.select(("fx:relu",))
+    document.select(("fx:relu",))
     qtbot.waitUntil(lambda: f"def {name}(" in tensorir.text(), timeout=PATIENCE)
     lines = marked(tensorir)
     assert 'with T.sblock("relu"):' in lines
     assert not any("T_matmul" in line or 'T.sblock("T_add")' in line for line in lines)
-    workspace.select(("fx:linear0",))
+    document.select(("fx:linear0",))
     lines = marked(tensorir)
     assert {'with T.sblock("T_matmul_NT"):', 'with T.sblock("T_add"):'} < set(lines)
     assert sum("T.sblock_alloc_buffer(" in line for line in lines) == 2
     assert not any('T.sblock("relu")' in line or line.startswith("def ") for line in lines)
 
     # From a line to its node alone, by mouse.
-    workspace.select(())
+    document.select(())
     click(qtbot, tensorir, 'T.sblock("relu")', x=200)
-    assert workspace.selection.of_kind("fx") == ("fx:relu",)
+    assert document.selection.of_kind("fx") == ("fx:relu",)
     assert len(marked(panes.relax.script.code)) == 1
     assert "te_relu" in marked(panes.relax.script.code)[0]
 
     # Its call after the passes is the line of all that was fused.
-    last = Moment(clock="passes", index=len(workspace.snapshot.passes))
-    workspace.stepping.go(last)
+    last = Moment(clock="passes", index=len(document.snapshot.passes))
+    window.features.stepping.go(last)
     called = panes.relax.script.stepped.script.code
     qtbot.waitUntil(lambda: f"cls.{name}," in called.text(), timeout=PATIENCE)
     click(qtbot, called, f"cls.{name},")
-    assert workspace.selection.of_kind("fx") == ("fx:linear0", "fx:relu")
-    workspace.stepping.leave()
+    assert document.selection.of_kind("fx") == ("fx:linear0", "fx:relu")
+    window.features.stepping.leave()
     qtbot.waitUntil(lambda: f"def {name}(" in tensorir.text(), timeout=PATIENCE)
 
     # Lines have the colours of their nodes, here and in what LLVM makes of them.
-    colouring = workspace.colouring
+    colouring = window.features.colouring
     window.commands.action("line-colours").trigger()
     marks = tensorir.editor.marks
     shown = tensorir.text().split("\n")
@@ -284,13 +284,13 @@ def test_nodes_of_a_fused_function_have_lines_of_their_own(
     llvm = panes.tensorir.texts["llvm"].script
     qtbot.waitUntil(lambda: "define" in llvm.code.text(), timeout=PATIENCE)
     # What was compiled for the text is listed to the metal.
-    qtbot.waitUntil(lambda: bool(workspace.stepping.lines("build")), timeout=PATIENCE)
+    qtbot.waitUntil(lambda: bool(window.features.stepping.lines("build")), timeout=PATIENCE)
     loops = {span.entity for span in llvm.record.spans if "/T_matmul_NT/" in span.entity}
     assert loops
     assert {colouring.node_of(each).id for each in loops} == {"fx:linear0"}
-    workspace.select(("fx:linear0",))
+    document.select(("fx:linear0",))
     own = marked(llvm.code)
-    workspace.select(("fx:relu",))
+    document.select(("fx:relu",))
     assert own
     assert marked(llvm.code)
     assert set(own) != set(marked(llvm.code))
@@ -302,9 +302,9 @@ def test_what_a_pass_has_mixed_up_is_said_not_to_be_known(
 ) -> None:
     name = "tirx.ForceNarrowIndexToInt32"
     window = open_window("sample:fashion_mlp", lowering="te", steps=(*FUSE, Step(name=name)))
-    panes, workspace = window.panes, window.workspace
+    panes, document = window.panes, window.document
     tensorir = panes.tensorir.script.code
-    workspace.select(("fx:relu",))
+    document.select(("fx:relu",))
     qtbot.waitUntil(lambda: "def fused_dense_add_te_relu(" in tensorir.text(), timeout=PATIENCE)
     assert marked(tensorir) == []
     said = panes.tensorir.context()
@@ -312,8 +312,8 @@ def test_what_a_pass_has_mixed_up_is_said_not_to_be_known(
         f"which lines are of relu is not known: fused_dense_add_te_relu was changed by {name}"
     )
     click(qtbot, tensorir, 'T.sblock("relu")', x=200)
-    assert workspace.selection.chosen[0].startswith("tir:fused_dense_add_te_relu/relu")
-    assert workspace.selection.of_kind("fx") == ()
+    assert document.selection.chosen[0].startswith("tir:fused_dense_add_te_relu/relu")
+    assert document.selection.of_kind("fx") == ()
 
 
 def test_stepping_marks_the_lines_that_changed(qtbot: QtBot, open_window: OpenWindow) -> None:

@@ -18,15 +18,15 @@ pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=Tr
 def open_step(qtbot: QtBot, window: MainWindow, command: str) -> None:
     """Click a command of the page, and wait until what it is about is shown."""
     assert window.help.shown is not None
-    before = window.workspace.recipe
+    before = window.document.recipe
     window.help.shown.course.open_command(command)
-    qtbot.waitUntil(lambda: window.workspace.recipe != before, timeout=PATIENCE)
+    qtbot.waitUntil(lambda: window.document.recipe != before, timeout=PATIENCE)
     wait_for_records(qtbot, window)
 
 
 def verdict_of(qtbot: QtBot, window: MainWindow) -> str:
     run_and_wait(qtbot, window)
-    qtbot.waitUntil(lambda: not window.workspace.running, timeout=PATIENCE)
+    qtbot.waitUntil(lambda: not window.document.running, timeout=PATIENCE)
     return window.tool_bar.verdict.accessibleName()
 
 
@@ -49,7 +49,7 @@ def test_the_steps_of_the_course_in_the_window(
     assert 'R.call_dps_packed("env.relu"' in panes.relax.script.code.text()
     assert "matches NumPy" in verdict_of(qtbot, window)
     assert "Ankle boot" in panes.result.side.prediction.text()
-    window.workspace.select(("relax:main/lv0",))
+    window.document.select(("relax:main/lv0",))
     tensorir = panes.tensorir.script.code
     qtbot.waitUntil(lambda: "def linear(" in tensorir.text(), timeout=PATIENCE)
 
@@ -89,7 +89,7 @@ def test_the_steps_of_the_course_in_the_window(
     # A map of one's own, as rules.
     command = "lowerscope run sample:matmul_relu --lowering te --rules course/te_rules.py"
     open_step(qtbot, window, command)
-    window.workspace.select(("fx:matmul",))
+    window.document.select(("fx:matmul",))
     panes.fx.set_current("code")
     code = panes.fx.code.script.code
     qtbot.waitUntil(lambda: "torch.matmul(x, weight)" in code.text(), timeout=PATIENCE)

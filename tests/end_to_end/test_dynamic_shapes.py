@@ -29,24 +29,24 @@ def _fill_in(window: MainWindow, shape: str, span: str, sizes: str) -> None:
 
 def test_a_batch_of_any_size(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp")
-    before = window.workspace.recipe
+    before = window.document.recipe
     _fill_in(window, "batch,784", "1..64", "1,7,64")
     wait_for_records(qtbot, window)
-    workspace = window.workspace
-    assert workspace.recipe is not None
-    assert workspace.snapshot is not None
-    assert workspace.recipe.dimensions == (Dimension(name="batch", high=64, sizes=(1, 7, 64)),)
-    assert workspace.snapshot.model.inputs[0].shape == ("batch", 784)
-    assert "batch×128" in {node.type.split()[0] for node in workspace.snapshot.fx}
+    document = window.document
+    assert document.recipe is not None
+    assert document.snapshot is not None
+    assert document.recipe.dimensions == (Dimension(name="batch", high=64, sizes=(1, 7, 64)),)
+    assert document.snapshot.model.inputs[0].shape == ("batch", 784)
+    assert "batch×128" in {node.type.split()[0] for node in document.snapshot.fx}
     run_and_wait(qtbot, window)
-    assert workspace.run_record is not None
-    assert workspace.run_record.verdict == "match"
+    assert document.run_record is not None
+    assert document.run_record.verdict == "match"
     table = window.panes.result.sizes
     assert [row.key for row in table.rows()] == ["batch = 1", "batch = 7", "batch = 64"]
     window.commands.action("undo").trigger()
     wait_for_records(qtbot, window)
-    assert workspace.recipe == before
-    assert workspace.snapshot.model.inputs[0].shape == (1, 784)
+    assert document.recipe == before
+    assert document.snapshot.model.inputs[0].shape == (1, 784)
     window.commands.action("redo").trigger()
     wait_for_records(qtbot, window)
-    assert workspace.recipe.dimensions[0].sizes == (1, 7, 64)
+    assert document.recipe.dimensions[0].sizes == (1, 7, 64)

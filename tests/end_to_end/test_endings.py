@@ -26,8 +26,10 @@ def make_and_watch(*given):
     application, window = make(*given)
     begin = window.begin
 
-    def change():
-        window.workspace.snapshot_changed.disconnect(change)
+    def change(changed):
+        if "snapshot" not in changed.fields:
+            return
+        window.document.changed.disconnect(change)
         window.panes.docks["model"].close()
         window.commands.action("te").trigger()
         # The terminal is closed while a question is open.
@@ -37,7 +39,7 @@ def make_and_watch(*given):
 
     def begin_and_watch(*given):
         begin(*given)
-        window.workspace.snapshot_changed.connect(change)
+        window.document.changed.connect(change)
 
     window.begin = begin_and_watch
     return application, window
@@ -72,12 +74,12 @@ def test_what_was_on_its_way_when_the_terminal_was_closed_is_there_at_the_next_s
     window.commands.action("reopen").trigger()
 
     def is_as_it_was() -> bool:
-        recipe = window.workspace.recipe
+        recipe = window.document.recipe
         return recipe is not None and recipe.lowering == "te"
 
     qtbot.waitUntil(is_as_it_was, timeout=PATIENCE)
     assert not window.panes.docks["model"].isVisible()
-    assert window.workspace.changes.can_undo == (session.wanted is not None)
+    assert window.document.can_undo == (session.wanted is not None)
 
 
 READS = """

@@ -73,17 +73,17 @@ def test_a_model_in_memory_is_replayed_and_its_session_says_what_it_is(
     assert window.windowTitle().startswith("Mine")
     assert handed.source.spec not in window.settings.recent()
     run_and_wait(qtbot, window)
-    assert window.workspace.run_record is not None
-    assert window.workspace.run_record.verdict == "match"
+    assert window.document.run_record is not None
+    assert window.document.run_record.verdict == "match"
     # The file is long gone: the next engine reads the model where the last one did.
-    engine = window.workspace.engine
+    engine = window.features.processes.engine
     killed = engine.pid
     assert killed is not None
     os.kill(killed, signal.SIGKILL)
     qtbot.waitUntil(lambda: engine.pid not in (killed, None), timeout=PATIENCE)
     window.commands.action("high-level").trigger()
     wait_for_records(qtbot, window)
-    recipe = window.workspace.recipe
+    recipe = window.document.recipe
     assert recipe is not None
     assert recipe.lowering == "high-level"
     # The session has the choices, and says that it has no model.

@@ -63,7 +63,7 @@ def numpy_relu(x, out):
 
 
 def node_of(window: MainWindow, name: str) -> FxNode:
-    snapshot = window.workspace.snapshot
+    snapshot = window.document.snapshot
     assert snapshot is not None
     return next(node for node in snapshot.fx if node.name == name)
 
@@ -97,7 +97,7 @@ def test_a_list_of_rule_files(
     assert "cls.te_my_relu" in window.panes.relax.script.code.text()
 
     # Details say so, and the file can be opened from there.
-    window.workspace.select(("fx:relu",))
+    window.document.select(("fx:relu",))
     table = window.panes.details.table
     rows = {row.key: row for row in table.rows()}
     assert rows["rule"].cells[1].text == "my_relu, my_rules.py:6"
@@ -148,7 +148,7 @@ def test_a_rule_is_written_for_a_node_edited_and_read_again(
     path = tmp_path / "my_rules.py"
     choose(monkeypatch, path)
     for name, count in (("relu", 1), ("linear0", 2)):
-        window.workspace.select((f"fx:{name}",))
+        window.document.select((f"fx:{name}",))
         window.commands.action("write-rule").trigger()
         qtbot.waitUntil(
             lambda name=name: node_of(window, name).rule_line is not None, timeout=PATIENCE
@@ -176,7 +176,7 @@ def test_a_written_rule_is_run(
     window = open_window("sample:fashion_mlp", lowering="te")
     choose(monkeypatch, tmp_path / "my_rules.py")
     for name in ("relu", "linear0"):
-        window.workspace.select((f"fx:{name}",))
+        window.document.select((f"fx:{name}",))
         window.commands.action("write-rule").trigger()
         qtbot.waitUntil(
             lambda name=name: node_of(window, name).rule_line is not None, timeout=PATIENCE
@@ -207,15 +207,15 @@ def test_a_missing_function_is_told_and_its_file_loaded(
     choose(monkeypatch, library)
     buttons = window.panes.problems.findChildren(QPushButton)
     next(button for button in buttons if button.text() == "Load a library file…").click()
-    qtbot.waitUntil(lambda: not window.workspace.problems, timeout=PATIENCE)
+    qtbot.waitUntil(lambda: not window.document.problems, timeout=PATIENCE)
     wait_for_records(qtbot, window)
     assert page.rows()[0].cells[1].text == "functions.py:5"
 
     # The function and its callers are one selection.
     page.row_clicked.emit("ext:env.relu", Qt.KeyboardModifier.NoModifier)
-    assert window.workspace.selection.of_kind("relax") == ("relax:main/lv0",)
+    assert window.document.selection.of_kind("relax") == ("relax:main/lv0",)
     run_and_wait(qtbot, window)
-    assert not window.workspace.problems
+    assert not window.document.problems
     window.commands.action("undo").trigger()
     wait_for_records(qtbot, window)
     assert "not registered" in texts(window)

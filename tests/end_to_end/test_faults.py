@@ -17,6 +17,7 @@ from lowerscope.core.recipe import Extension, InputSpec
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,
+    changes,
     run_and_wait,
     wait_for_problem,
     wait_for_records,
@@ -42,7 +43,7 @@ def worked(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
 
 def run_faulty(qtbot: QtBot, window: MainWindow, folder: Path, body: str) -> None:
     """Let a function of a library stand in for ReLU, and run."""
-    window.change(extensions=faulty_relu(folder, body))
+    window.document.change_fields(extensions=faulty_relu(folder, body))
     wait_for_records(qtbot, window)
     window.commands.action("run").trigger()
 
@@ -58,10 +59,10 @@ def go_back(qtbot: QtBot, window: MainWindow) -> None:
     qtbot.waitUntil(lambda: button(window, text) is not None, timeout=PATIENCE)
     qtbot.mouseClick(button(window, text), Qt.MouseButton.LeftButton)
     wait_for_records(qtbot, window)
-    assert window.workspace.recipe is not None
-    assert window.workspace.recipe.extensions == ()
+    assert window.document.recipe is not None
+    assert window.document.recipe.extensions == ()
     assert window.tool_bar.verdict.role() == "right"
-    assert window.workspace.run_record is not None
+    assert window.document.run_record is not None
     assert not window.commands.action("go-back").isEnabled()
 
 
@@ -74,9 +75,9 @@ def test_a_function_that_crashes_is_named_and_the_way_back_offered(
     assert worked.tool_bar.verdict.text() == "✕ crashed"
     assert "in call 4 of 7" in worked.banner.message()
     # It is run once more by itself, and crashes in the same call.
-    problems = worked.workspace.problems
-    qtbot.waitUntil(lambda: worked.workspace.problems is not problems, timeout=PATIENCE)
-    assert "guarded memory, in call 4 of 7" in worked.workspace.problems[0].where
+    problems = worked.document.problems
+    qtbot.waitUntil(lambda: worked.document.problems is not problems, timeout=PATIENCE)
+    assert "guarded memory, in call 4 of 7" in worked.document.problems[0].where
     go_back(qtbot, worked)
 
 
@@ -102,14 +103,14 @@ def test_an_inconclusive_run_is_nothing_to_go_back_to(
     window = open_window(str(path))
     run_and_wait(qtbot, window)
     assert window.tool_bar.verdict.role() == "right"
-    worked = window.workspace.recipe
-    window.change(inputs=(InputSpec(name="x", shape=(2, 4), dtype="float32"),))
+    worked = window.document.recipe
+    window.document.change_fields(inputs=(InputSpec(name="x", shape=(2, 4), dtype="float32"),))
     wait_for_records(qtbot, window)
     run_and_wait(qtbot, window)
     assert window.tool_bar.verdict.role() == "unsure"
     window.commands.action("go-back").trigger()
     wait_for_records(qtbot, window)
-    assert window.workspace.recipe == worked
+    assert window.document.recipe == worked
 
 
 SHIFTED = """
@@ -155,7 +156,7 @@ def test_an_inconclusive_run_names_the_node_that_differs_above(
     assert not line.isHidden()
     assert "First difference: relu  ·" in line.text()
     window.commands.action("first-difference").trigger()
-    assert window.workspace.selection.of_kind("fx") == ("fx:relu",)
+    assert window.document.selection.of_kind("fx") == ("fx:relu",)
 
 
 def test_who_writes_beside_its_memory_is_named_by_the_second_run(
@@ -165,14 +166,14 @@ def test_who_writes_beside_its_memory_is_named_by_the_second_run(
     first = wait_for_problem(qtbot, worked)
     assert "crashed with SIG" in first
     named = "Call 4, env.faulty (relu), wrote 32 bytes behind its output, (1, 128) float32"
-    qtbot.waitUntil(lambda: worked.workspace.problems[0].what == named, timeout=PATIENCE)
-    assert "crashed with SIG" in worked.workspace.problems[0].where
+    qtbot.waitUntil(lambda: worked.document.problems[0].what == named, timeout=PATIENCE)
+    assert "crashed with SIG" in worked.document.problems[0].where
     # The timeline ends at the call that did it, however far the run came.
-    worked.workspace.stepping.set_clock("run")
+    worked.features.stepping.set_clock("run")
     failed = [dot.tooltip for dot in worked.panes.timeline.slider.dots() if dot.state == "wrong"]
     assert [text.split(" · ")[0] for text in failed] == ["4 env.faulty"]
     qtbot.mouseClick(button(worked, "Select what was called"), Qt.MouseButton.LeftButton)
-    assert worked.workspace.selection.of_kind("fx") == ("fx:relu",)
+    assert worked.document.selection.of_kind("fx") == ("fx:relu",)
     go_back(qtbot, worked)
 
 
@@ -180,23 +181,25 @@ def test_a_function_that_never_ends_is_stopped_and_named(
     qtbot: QtBot, worked: MainWindow, tmp_path: Path
 ) -> None:
     run_faulty(qtbot, worked, tmp_path, NEVER_ENDS)
-    workspace = worked.workspace
-    qtbot.waitUntil(lambda: workspace.activity.text == "Running", timeout=PATIENCE)
-    qtbot.waitUntil(lambda: "call 4" in workspace.worker.call.text, timeout=PATIENCE)
+    document = worked.document
+    qtbot.waitUntil(lambda: document.activity.text == "Running", timeout=PATIENCE)
+    qtbot.waitUntil(
+        lambda: "call 4" in worked.features.processes.worker.call.text, timeout=PATIENCE
+    )
     worked.commands.action("stop").trigger()
-    with qtbot.waitSignal(workspace.problems_changed, timeout=1500):
+    with qtbot.waitSignal(document.changed, check_params_cb=changes("problems"), timeout=1500):
         pass
-    assert workspace.problems[0].what == "The run was stopped in call 4 of 7, env.faulty (relu)"
+    assert document.problems[0].what == "The run was stopped in call 4 of 7, env.faulty (relu)"
     assert worked.tool_bar.verdict.text() == "✕ stopped"
     qtbot.mouseClick(button(worked, "Select what was called"), Qt.MouseButton.LeftButton)
-    assert workspace.selection.of_kind("fx") == ("fx:relu",)
+    assert document.selection.of_kind("fx") == ("fx:relu",)
     go_back(qtbot, worked)
 
 
 def test_memory_that_does_not_suffice_is_an_error_of_its_call(
     qtbot: QtBot, worked: MainWindow, tmp_path: Path
 ) -> None:
-    worker = worked.workspace.worker
+    worker = worked.features.processes.worker
     pid = worker.pid
     run_faulty(qtbot, worked, tmp_path, ASKS_FOR_MUCH)
     line = wait_for_problem(qtbot, worked)
@@ -217,7 +220,7 @@ def test_what_the_worker_starts_is_under_the_limit_that_is_typed(
     run_faulty(qtbot, worked, tmp_path, STARTS_HOGS)
     line = wait_for_problem(qtbot, worked)
     assert "in call 4 of 7, env.faulty (relu): it and what it had started held" in line
-    assert worked.workspace.problems[0].code == "memory"
+    assert worked.document.problems[0].code == "memory"
     go_back(qtbot, worked)
 
 
@@ -239,8 +242,8 @@ def test_the_node_where_a_fault_starts_is_named(
     if fault in ("half overflow", "not a number"):
         assert line.text().split("  ·  ")[1].endswith(("NaN", "infinities"))
     window.commands.action("first-difference").trigger()
-    assert window.workspace.selection.of_kind("fx") == (f"fx:{node}",)
+    assert window.document.selection.of_kind("fx") == (f"fx:{node}",)
     # Of those that differ, it is the first, and the others come from it.
-    window.workspace.select(())
+    window.document.select(())
     window.commands.action("next-difference").trigger()
-    assert window.workspace.selection.of_kind("fx") == (f"fx:{node}",)
+    assert window.document.selection.of_kind("fx") == (f"fx:{node}",)

@@ -25,7 +25,7 @@ _BINDING = re.compile(r" +(\w+)(?:: .+?)? = ")
 
 def moments(window: MainWindow) -> list[Moment]:
     """Before the first step of the recipe, and after each."""
-    snapshot = window.workspace.snapshot
+    snapshot = window.document.snapshot
     assert snapshot is not None
     steps = [number for number, each in enumerate(snapshot.passes, 1) if each.depth == 0]
     return [Moment(clock="passes", index=index) for index in (0, *steps)]
@@ -33,7 +33,7 @@ def moments(window: MainWindow) -> list[Moment]:
 
 def moment_of(window: MainWindow, name: str) -> Moment:
     """After a step of the recipe."""
-    snapshot = window.workspace.snapshot
+    snapshot = window.document.snapshot
     assert snapshot is not None
     numbers = [
         number
@@ -98,24 +98,24 @@ def test_boxes_and_lines_of_a_step_are_marked_alike(
     monkeypatch.setattr(panning_area, "_REVEAL_MS", 1)
     lowering = "te" if sample == "transformer_block" else "high-level"
     window = open_window(f"sample:{sample}", steps=FUSE, lowering=lowering)
-    workspace, relax = window.workspace, window.panes.relax
+    document, relax = window.document, window.panes.relax
     canvas = relax.graph.canvas
-    snapshot = workspace.snapshot
+    snapshot = document.snapshot
     assert snapshot is not None
     nodes = [node.id for node in snapshot.fx if node.bindings]
     look_at(qtbot, window, "graph")
     relax.graph.expand_all()
     for moment in moments(window):
-        workspace.stepping.go(moment)
+        window.features.stepping.go(moment)
         look_at(qtbot, window, "script")
         lines: dict[str, set[str]] = {}
         for node in nodes:
-            workspace.select((node,))
+            document.select((node,))
             lines[node] = marked_variables(window)
         look_at(qtbot, window, "graph")
         seen: dict[str, set[str]] = {}
         for node in nodes:
-            workspace.select((node,))
+            document.select((node,))
             assert marked_boxes(window) == lines[node], (moment, node)
             for variable in lines[node]:
                 seen.setdefault(variable, set()).add(node)
@@ -129,7 +129,7 @@ def test_boxes_and_lines_of_a_step_are_marked_alike(
             qtbot.waitUntil(lambda: not canvas.is_moving())
             place = canvas.node_rect(box.id).center().toPoint()
             qtbot.mouseClick(canvas.viewport(), LEFT, pos=place)
-            found = set(workspace.selection.of_kind("fx"))
+            found = set(document.selection.of_kind("fx"))
             if box.id in around:
                 assert found <= seen[around[box.id]], (moment, box.id)
             else:
@@ -141,13 +141,13 @@ def test_what_was_folded_has_no_box_though_its_name_is_used_again(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp", steps=FUSE)
-    workspace, relax = window.workspace, window.panes.relax
+    document, relax = window.document, window.panes.relax
     canvas = relax.graph.canvas
     look_at(qtbot, window, "graph")
-    workspace.select(("relax:main/lv",))
+    document.select(("relax:main/lv",))
     assert canvas.selection() == {"relax:main/lv"}
     for name in ("FoldConstant", "FuseOps", "FuseTIR"):
-        workspace.stepping.go(moment_of(window, name))
+        window.features.stepping.go(moment_of(window, name))
         look_at(qtbot, window, "graph")
         assert relax.context() == "nothing here for lv (folded by FoldConstant)"
         assert not canvas.selection()
@@ -167,11 +167,11 @@ def test_a_fused_function_is_looked_into_and_collapsed_again(
 ) -> None:
     window = open_window("sample:fashion_mlp", steps=FUSE)
     window.resize(1440, 900)
-    workspace, page = window.workspace, window.panes.relax.graph
+    document, page = window.document, window.panes.relax.graph
     canvas = page.canvas
     look_at(qtbot, window, "graph")
     for name in ("FuseOps", "FuseTIR"):
-        workspace.stepping.go(moment_of(window, name))
+        window.features.stepping.go(moment_of(window, name))
         look_at(qtbot, window, "graph")
         fused = next(node for node in canvas.graph().boxes if "fused_matmul_add" in node.subtitle)
         assert fused.kind == "fused"
@@ -193,7 +193,7 @@ def test_a_fused_function_is_looked_into_and_collapsed_again(
         # A box in there is the binding that it came from, and no other of the function.
         centre = canvas.node_rect(inside[2].id).center().toPoint()
         qtbot.mouseClick(canvas.viewport(), LEFT, pos=centre)
-        assert workspace.selection.of_kind("fx") == ("fx:relu",)
+        assert document.selection.of_kind("fx") == ("fx:relu",)
         assert canvas.selection() == {inside[2].id}
         canvas.setFocus()
         qtbot.keyClick(canvas, Qt.Key.Key_Minus)
@@ -222,11 +222,11 @@ def test_boxes_of_a_step_have_the_figures_of_the_calls_that_they_became(
     page = window.panes.relax.graph
     canvas = page.canvas
     look_at(qtbot, window, "graph")
-    record = window.workspace.run_record
+    record = window.document.run_record
     assert record is not None
     canvas.setFocus()
     for name in ("FuseOps", "FuseTIR"):
-        window.workspace.stepping.go(moment_of(window, name))
+        window.features.stepping.go(moment_of(window, name))
         look_at(qtbot, window, "graph")
         window.commands.action("colours-time").trigger()
         fused = [node for node in canvas.graph().boxes if node.kind == "fused"]
@@ -245,9 +245,9 @@ def test_boxes_of_a_step_have_the_figures_of_the_calls_that_they_became(
 def test_functions_of_a_step_can_be_selected(qtbot: QtBot, open_window: OpenWindow) -> None:
     cpu = next(preset.steps for preset in PRESETS if preset.name == "cpu")
     window = open_window("sample:fashion_mlp", steps=cpu, lowering="te")
-    workspace, panes = window.workspace, window.panes
+    document, panes = window.document, window.panes
     tensorir = panes.tensorir
-    workspace.stepping.go(moment_of(window, "FuseOps"))
+    window.features.stepping.go(moment_of(window, "FuseOps"))
     qtbot.waitUntil(
         lambda: any("relax:fused" in row.key for row in tensorir.functions.rows()),
         timeout=PATIENCE,
@@ -259,8 +259,8 @@ def test_functions_of_a_step_can_be_selected(qtbot: QtBot, open_window: OpenWind
     key = table.rows()[place].key
     at = table.visualRect(table.model().index(place, 0)).center()
     qtbot.mouseClick(table.viewport(), LEFT, pos=at)
-    assert workspace.selection.chosen == (key,)
-    assert workspace.selection.of_kind("fx") == ("fx:linear0", "fx:relu")
+    assert document.selection.chosen == (key,)
+    assert document.selection.of_kind("fx") == ("fx:linear0", "fx:relu")
     assert panes.fx.graph.canvas.selection() == {"fx:linear0", "fx:relu"}
     look_at(qtbot, window, "graph")
     (box,) = panes.relax.graph.canvas.selection()
@@ -270,14 +270,12 @@ def test_functions_of_a_step_can_be_selected(qtbot: QtBot, open_window: OpenWind
     assert facts["FX nodes"] == "linear0, relu"
 
     # Where it is gone, what called it is selected in its place.
-    workspace.stepping.go(moment_of(window, "FoldConstant"))
-    qtbot.waitUntil(lambda: workspace.selection.chosen != (key,), timeout=PATIENCE)
-    assert set(workspace.selection.chosen) == {
-        f"relax:main/{name}" for name in ("lv", "lv1", "lv2")
-    }
+    window.features.stepping.go(moment_of(window, "FoldConstant"))
+    qtbot.waitUntil(lambda: document.selection.chosen != (key,), timeout=PATIENCE)
+    assert set(document.selection.chosen) == {f"relax:main/{name}" for name in ("lv", "lv1", "lv2")}
     # A function that other calls have at another step is that of the step.
-    workspace.select(("tir:te_relu",))
-    assert workspace.selection.of_kind("fx") == ("fx:relu",)
+    document.select(("tir:te_relu",))
+    assert document.selection.of_kind("fx") == ("fx:relu",)
     tensorir.set_current("script")
     qtbot.waitUntil(lambda: "def te_relu" in tensorir.script.code.text(), timeout=PATIENCE)
 
@@ -288,8 +286,8 @@ def test_the_difference_of_graphs_is_tied_to_the_selection(
     window = open_window("sample:fashion_mlp", steps=FUSE)
     window.resize(1440, 900)
     window.show_panes()
-    workspace, view = window.workspace, window.panes.difference
-    workspace.stepping.go(moment_of(window, "FuseOps"))
+    document, view = window.document, window.panes.difference
+    window.features.stepping.go(moment_of(window, "FuseOps"))
     window.commands.action("difference").trigger()
     qtbot.waitUntil(lambda: view.new_label.whole().endswith("FuseOps"), timeout=PATIENCE)
     view.columns.setFocus()
@@ -301,10 +299,10 @@ def test_the_difference_of_graphs_is_tied_to_the_selection(
     fused = next(node for node in page.record.nodes if "fused_matmul_add_relu" in node.after)
     place = page.canvas.node_rect(fused.id).center().toPoint()
     qtbot.mouseClick(page.canvas.viewport(), LEFT, pos=place)
-    assert workspace.selection.of_kind("fx") == ("fx:linear0", "fx:relu")
+    assert document.selection.of_kind("fx") == ("fx:linear0", "fx:relu")
     assert fused.id in page.canvas.selection()
     # What was selected elsewhere is marked: what it was, and what it is now.
-    workspace.select(("fx:relu",))
+    document.select(("fx:relu",))
     marked = [node for node in page.record.nodes if node.id in page.canvas.selection()]
     assert fused in marked
     others = [node for node in page.record.nodes if node not in marked]

@@ -79,7 +79,7 @@ def test_a_module_is_looked_into_and_collapsed_again(qtbot: QtBot, open_window: 
     assert canvas.is_frame(ATTENTION)
 
     # A node in it is selected; collapsed, its module has the mark.
-    window.workspace.select(("fx:softmax",))
+    window.document.select(("fx:softmax",))
     assert canvas.selection() == {"fx:softmax"}
     qtbot.waitUntil(lambda: not canvas.is_moving())
     canvas.setFocus()
@@ -89,13 +89,13 @@ def test_a_module_is_looked_into_and_collapsed_again(qtbot: QtBot, open_window: 
     qtbot.keyClick(canvas, Qt.Key.Key_Minus)
     wait_until_expanded(qtbot, canvas, ATTENTION, expanded=False)
     assert canvas.selection() == {ATTENTION}
-    assert window.workspace.selection.chosen == ("fx:softmax",)
+    assert window.document.selection.chosen == ("fx:softmax",)
 
     # A click on the module selects what is in it, everywhere.
     centre = canvas.node_rect(ATTENTION).center().toPoint()
     qtbot.mouseClick(canvas.viewport(), LEFT, NONE, centre)
-    assert "fx:softmax" in window.workspace.selection.linked
-    assert window.workspace.selection.chosen == (ATTENTION,)
+    assert "fx:softmax" in window.document.selection.linked
+    assert window.document.selection.chosen == (ATTENTION,)
 
     run_command(window, "expand-all")()
     wait_until_expanded(qtbot, canvas, ATTENTION, expanded=True)
@@ -135,9 +135,9 @@ def test_search_selects_in_all_panes(qtbot: QtBot, open_window: OpenWindow) -> N
     qtbot.keyClicks(field, "linear")
     assert canvas.search.bar.figure.text() == "1 of 2"
     qtbot.keyClick(field, Qt.Key.Key_Return)
-    assert window.workspace.selection.chosen == ("fx:linear1",)
+    assert window.document.selection.chosen == ("fx:linear1",)
     qtbot.keyClick(field, Qt.Key.Key_Return)
-    assert window.workspace.selection.chosen == ("fx:linear0",)
+    assert window.document.selection.chosen == ("fx:linear0",)
     relax = window.panes.relax.script.code
     lines = relax.text().splitlines()
     marked = [text for number, text in enumerate(lines) if relax.editor.is_selected(number)]
@@ -176,7 +176,7 @@ def test_the_menu_of_a_module_lowers_all_that_is_in_it(
     wait_until_expanded(qtbot, canvas, ATTENTION, expanded=False)
     choose(page, ATTENTION, "Lower as", "High-level")
     wait_for_records(qtbot, window)
-    snapshot = window.workspace.snapshot
+    snapshot = window.document.snapshot
     assert snapshot is not None
     strategies = {node.name: node.strategy for node in snapshot.fx}
     assert strategies["softmax"] == "high-level"
@@ -207,7 +207,7 @@ def test_commands_are_about_the_graph_with_the_focus(qtbot: QtBot, open_window: 
     assert (fx.colouring(), other.colouring()) == ("kind", "strategy")
     run_command(window, "find-node")()
     assert fx.search.bar.isVisible()
-    window.workspace.select(("fx:relu",))
+    window.document.select(("fx:relu",))
     run_command(window, "zoom-to-selection")()
     assert fx.viewport().rect().contains(fx.node_rect("fx:relu").toAlignedRect())
     run_command(window, "graph-card")()
@@ -216,7 +216,7 @@ def test_commands_are_about_the_graph_with_the_focus(qtbot: QtBot, open_window: 
 
 def test_the_relax_graph_is_that_of_the_step(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp", lowering="te")
-    relax, stepping = window.panes.relax, window.workspace.stepping
+    relax, stepping = window.panes.relax, window.features.stepping
     relax.set_current("graph")
     canvas = relax.graph.canvas
     qtbot.waitUntil(lambda: bool(canvas.graph().boxes), timeout=PATIENCE)

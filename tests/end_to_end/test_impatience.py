@@ -23,53 +23,53 @@ def test_undo_and_redo_go_on_while_the_last_is_on_its_way(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:matmul_relu")
-    workspace, action = window.workspace, window.commands.action
-    came = [workspace.recipe]
+    document, action = window.document, window.commands.action
+    came = [document.recipe]
     for key in ("te", "pipeline-fuse"):
         action(key).trigger()
         wait_for_records(qtbot, window)
-        came.append(workspace.recipe)
+        came.append(document.recipe)
     action("undo").trigger()
     action("undo").trigger()
-    assert workspace.wanted == came[0]
+    assert document.wanted == came[0]
     assert not action("undo").isEnabled()
     action("redo").trigger()
-    assert workspace.wanted == came[1]
+    assert document.wanted == came[1]
     wait_for_records(qtbot, window)
-    assert workspace.recipe == came[1]
+    assert document.recipe == came[1]
     # Something else, while it goes back: undo leads to where it went back to.
     action("undo").trigger()
     action("library").trigger()
     wait_for_records(qtbot, window)
     action("undo").trigger()
     wait_for_records(qtbot, window)
-    assert workspace.recipe == came[0]
+    assert document.recipe == came[0]
     # What is taken back before it has come can be had again.
     action("pipeline-fuse").trigger()
-    given_up = workspace.wanted
+    given_up = document.wanted
     action("undo").trigger()
-    assert not workspace.changing
-    assert workspace.recipe == came[0]
+    assert not document.is_changing
+    assert document.recipe == came[0]
     action("redo").trigger()
     wait_for_records(qtbot, window)
-    assert workspace.recipe == given_up != came[0]
+    assert document.recipe == given_up != came[0]
 
 
 def test_a_step_of_a_schedule_leaves_a_change_on_its_way_alone(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:matmul_relu", lowering="te")
-    workspace, bench = window.workspace, Bench(window)
-    workspace.measurements.set_automatic(False)
+    document, bench = window.document, Bench(window)
+    window.features.measurements.set_automatic(False)
     bench.open("te_matmul")
     loop = next(each.reference for each in bench.record.tree if each.kind == "loop")
     window.commands.action("target-native").trigger()
-    assert workspace.changing
+    assert document.is_changing
     step = Primitive(id="", name="parallel", arguments={"loop": loop})  # type: ignore[dict-item]
     bench.scheduling.editing.apply(step)
     bench.steps(1)
-    assert workspace.recipe is not None
-    assert workspace.recipe.target == "native"
+    assert document.recipe is not None
+    assert document.recipe.target == "native"
 
 
 def test_files_that_are_read_again_leave_a_change_on_its_way_alone(
@@ -79,20 +79,20 @@ def test_files_that_are_read_again_leave_a_change_on_its_way_alone(
     window.commands.action("target-native").trigger()
     window.commands.action("reload").trigger()
     wait_for_records(qtbot, window)
-    assert window.workspace.recipe is not None
-    assert window.workspace.recipe.target == "native"
+    assert window.document.recipe is not None
+    assert window.document.recipe.target == "native"
     window.commands.action("undo").trigger()
     wait_for_records(qtbot, window)
-    assert window.workspace.recipe.target == "llvm"
+    assert window.document.recipe.target == "llvm"
 
 
 def test_a_run_of_what_is_not_opened_after_all(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp", wait=False)
     window.commands.action("run").trigger()
-    assert window.workspace.running
+    assert window.document.running
     window.commands.action("undo").trigger()
-    assert not window.workspace.running
-    assert not window.workspace.activity.text
+    assert not window.document.running
+    assert not window.document.activity.text
     assert window.tool_bar.run.text() == "Run"
 
 
@@ -100,14 +100,14 @@ def test_strokes_are_of_the_model_that_they_were_drawn_for(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp")
-    workspace = window.workspace
+    document = window.document
     for shade in (1, 2, 3):
-        workspace.inputs.draw(bytes([shade]) * 784)
+        window.features.inputs.draw(bytes([shade]) * 784)
     other = Recipe(source=Source(spec="sample:matmul_relu"))
-    workspace.open(other)
+    document.open(other)
     wait_for_records(qtbot, window)
-    assert workspace.recipe == other
-    assert not workspace.running
+    assert document.recipe == other
+    assert not document.running
 
 
 def test_a_session_that_is_opened_twice_is_opened_once(
@@ -131,9 +131,9 @@ def test_an_export_without_a_dialog_can_be_stopped(
     window, out = open_window("sample:matmul_relu"), tmp_path / "out"
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(out))
     window.commands.action("export-step").trigger()
-    assert window.workspace.activity.text == "Exporting"
+    assert window.document.activity.text == "Exporting"
     window.commands.action("stop").trigger()
-    assert wait_until(lambda: not window.workspace.activity.text)
+    assert wait_until(lambda: not window.document.activity.text)
     assert not out.exists()
     # One in a dialog that is closed over it tells nobody.
     window.commands.action("export-files").trigger()
@@ -142,7 +142,7 @@ def test_an_export_without_a_dialog_can_be_stopped(
     dialog.folder.setText("~nobody that there is/out")
     dialog.export.click()
     dialog.close()
-    assert wait_until(lambda: window.workspace.worker.state == "ready")
+    assert wait_until(lambda: window.features.processes.worker.state == "ready")
 
 
 def test_what_another_machine_says_is_not_taken_for_the_next(
@@ -155,7 +155,7 @@ def test_what_another_machine_says_is_not_taken_for_the_next(
     dialog.key.setText("none")
     dialog.test.click()
     dialog.tracker.clear()
-    assert wait_until(lambda: window.workspace.worker.state == "ready")
+    assert wait_until(lambda: window.features.processes.worker.state == "ready")
     assert not dialog.test.isEnabled()
     assert "a key needs a tracker" in dialog.said.text()
     dialog.reject()

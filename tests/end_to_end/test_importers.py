@@ -41,7 +41,7 @@ def test_an_importer_is_chosen_and_its_batch_norm_found(
     path = tmp_path / "net.py"
     path.write_text(NORMED)
     window = open_window(str(path))
-    workspace, bar = window.workspace, window.tool_bar
+    document, bar = window.document, window.tool_bar
     line = window.panes.result.first_difference
     assert window.commands.action("lowerscope").isChecked()
     assert bar.importer.isHidden()
@@ -55,18 +55,18 @@ def test_an_importer_is_chosen_and_its_batch_norm_found(
     assert not bar.importer.isHidden()
     assert "TVM from_fx" in bar.importer.accessibleName()
     assert "from_fx torch.nn.BatchNorm2d" in next(
-        node.rule for node in workspace.snapshot.fx if node.name == "norm"
+        node.rule for node in document.snapshot.fx if node.name == "norm"
     )
     run_and_wait(qtbot, window)
     assert bar.verdict.role() == "wrong"
     assert "First difference: norm" in line.text()
     assert "from_fx torch.nn.BatchNorm2d" in line.text()
     window.commands.action("first-difference").trigger()
-    assert workspace.selection.of_kind("fx") == ("fx:norm",)
-    assert len(workspace.selection.of_kind("relax")) == 2
-    workspace.select(())
+    assert document.selection.of_kind("fx") == ("fx:norm",)
+    assert len(document.selection.of_kind("relax")) == 2
+    document.select(())
     qtbot.mouseClick(line, Qt.MouseButton.LeftButton)
-    assert workspace.selection.of_kind("fx") == ("fx:norm",)
+    assert document.selection.of_kind("fx") == ("fx:norm",)
 
     # A library function is nothing that an importer makes; the rules do.
     window.commands.action("library").trigger()
@@ -75,5 +75,5 @@ def test_an_importer_is_chosen_and_its_batch_norm_found(
     buttons = window.panes.problems.findChildren(QPushButton)
     next(each for each in buttons if each.text().startswith("Translate with")).click()
     wait_for_records(qtbot, window)
-    assert (workspace.recipe.translator, workspace.recipe.lowering) == ("lowerscope", "library")
+    assert (document.recipe.translator, document.recipe.lowering) == ("lowerscope", "library")
     assert bar.importer.isHidden()

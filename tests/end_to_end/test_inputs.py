@@ -56,17 +56,17 @@ def stroke(pad: DrawingPad, places: Sequence[tuple[float, float]]) -> None:
 
 def wait_for_run(qtbot: QtBot, window: MainWindow) -> RunRecord:
     """Wait for the run that follows a changed input by itself."""
-    workspace = window.workspace
+    document = window.document
 
     def ended() -> None:
-        assert not workspace.problems, workspace.problems[0].line()
-        assert not workspace.inputs.waits
-        assert not workspace.running
-        assert workspace.run_record is not None
+        assert not document.problems, document.problems[0].line()
+        assert not window.features.inputs.waits
+        assert not document.running
+        assert document.run_record is not None
 
     qtbot.waitUntil(ended, timeout=PATIENCE)
-    assert workspace.run_record is not None
-    return workspace.run_record
+    assert document.run_record is not None
+    return document.run_record
 
 
 def check_against_torch(page: InputsPage, record: RunRecord, model: torch.nn.Module) -> None:
@@ -91,13 +91,13 @@ def test_strokes_are_run_one_by_one_and_undone_one_by_one(
     qtbot: QtBot, open_window: OpenWindow, model: torch.nn.Module
 ) -> None:
     window = open_window("sample:fashion_mlp")
-    workspace = window.workspace
+    document = window.document
     run_and_wait(qtbot, window)
     window.commands.action("input-page").trigger()
     page, pad = window.panes.inputs, window.panes.inputs.one.pad
     assert pad.isVisible()
-    assert workspace.snapshot is not None
-    assert pad.pixels() == workspace.snapshot.model.inputs[0].picture.pixels  # type: ignore[union-attr]
+    assert document.snapshot is not None
+    assert pad.pixels() == document.snapshot.model.inputs[0].picture.pixels  # type: ignore[union-attr]
     qtbot.mouseClick(page.one.clear, Qt.MouseButton.LeftButton)
     record = wait_for_run(qtbot, window)
     assert pad.pixels() == bytes(784)
@@ -125,7 +125,7 @@ def test_strokes_are_run_one_by_one_and_undone_one_by_one(
     assert page.verdict.text().startswith("✓ matches torch")
     assert page.origin.whole() == "x 1×784 float32 · drawn by hand"
     assert window.panes.outcome.current() == "inputs"
-    recipe = workspace.recipe
+    recipe = document.recipe
     assert recipe is not None
     assert recipe.inputs[0].drawing == Drawing(width=28, height=28, pixels=states[3])
     assert from_json(to_json(recipe)) == recipe
@@ -138,7 +138,7 @@ def test_strokes_are_run_one_by_one_and_undone_one_by_one(
     wait_for_records(qtbot, window)
     assert pad.pixels() == states[1]
     # Runs of drawings are no variants of the model.
-    assert len(workspace.runs.variants.kept) == 1
+    assert len(window.features.runs.variants.kept) == 1
 
 
 COLOURED = """
@@ -168,7 +168,7 @@ def test_a_small_picture_in_colours_is_shown_and_not_drawn(
     one = window.panes.inputs.one
     qtbot.waitUntil(one.picture.isVisible, timeout=PATIENCE)
     assert not one.pad.isVisible()
-    assert window.workspace.inputs.drawable is None
+    assert window.features.inputs.drawable is None
     run_and_wait(qtbot, window)
     assert window.tool_bar.verdict.role() == "right"
 
@@ -208,7 +208,7 @@ def test_keys_draw_as_the_mouse_does(qtbot: QtBot, open_window: OpenWindow) -> N
     qtbot.keyClick(pad, Qt.Key.Key_Delete)
     wait_for_records(qtbot, window)
     assert pad.pixels() == bytes(784)
-    assert window.workspace.run_record is None
+    assert window.document.run_record is None
     assert pad.accessibleName() == "Drawing, 28×28"
 
 
@@ -220,7 +220,7 @@ def test_dropped_files_become_the_input_and_broken_ones_leave_it(
     tmp_path: Path,
 ) -> None:
     window = open_window("sample:fashion_mlp")
-    workspace, page = window.workspace, window.panes.inputs
+    document, page = window.document, window.panes.inputs
     Image.fromarray(pictures[1]).resize((56, 56), Image.Resampling.NEAREST).save(
         tmp_path / "trouser.png"
     )
@@ -238,7 +238,7 @@ def test_dropped_files_become_the_input_and_broken_ones_leave_it(
     check_against_torch(page, record, model)
     assert page.one.pad.pixels() == pictures[8].tobytes()
 
-    kept = workspace.recipe
+    kept = document.recipe
     (tmp_path / "broken.png").write_bytes(b"no picture")
     np.save(tmp_path / "small.npy", np.zeros((3, 5), np.float32))
     for name, said in (("broken.png", "this is not an image"), ("small.npy", "does not fit")):
@@ -246,9 +246,9 @@ def test_dropped_files_become_the_input_and_broken_ones_leave_it(
         qtbot.waitUntil(lambda said=said: said in page.error.text(), timeout=PATIENCE)
         assert page.error.isVisible()
         assert "\n" not in page.error.text()
-        assert workspace.recipe == kept
+        assert document.recipe == kept
         assert page.one.pad.pixels() == pictures[8].tobytes()
-        assert workspace.run_record == record
+        assert document.run_record == record
     # What comes next is as if nothing had been.
     qtbot.mouseClick(page.one.reset, Qt.MouseButton.LeftButton)
     record = wait_for_run(qtbot, window)
@@ -260,10 +260,10 @@ def test_dropped_files_become_the_input_and_broken_ones_leave_it(
 def test_random_values_have_a_seed_of_their_own(qtbot: QtBot, open_window: OpenWindow) -> None:
     """The weights of this model are random too, and stay."""
     window = open_window("sample:conv_net")
-    workspace, page = window.workspace, window.panes.inputs
+    document, page = window.document, window.panes.inputs
     run_and_wait(qtbot, window)
-    assert workspace.run_record is not None
-    built, shown = workspace.run_record.build_ms, []
+    assert document.run_record is not None
+    built, shown = document.run_record.build_ms, []
     window.commands.action("input-page").trigger()
     for _ in range(2):
         window.commands.action("input-random").trigger()
@@ -277,8 +277,8 @@ def test_random_values_have_a_seed_of_their_own(qtbot: QtBot, open_window: OpenW
     assert model is not None
     with torch.inference_mode():
         expected = model(value)
-    assert workspace.recipe is not None
-    loaded = load(workspace.recipe.source, workspace.recipe.inputs, workspace.recipe.seed)
+    assert document.recipe is not None
+    loaded = load(document.recipe.source, document.recipe.inputs, document.recipe.seed)
     assert torch.equal(loaded.inputs[0].value, value)
     assert torch.equal(loaded.model(value), expected)  # type: ignore[misc]
 
@@ -291,8 +291,8 @@ def test_a_set_is_run_stopped_and_its_worst_sample_taken(
     tmp_path: Path,
 ) -> None:
     window = open_window("sample:fashion_mlp")
-    workspace, page = window.workspace, window.panes.inputs
-    sets = workspace.inputs.sets
+    document, page = window.document, window.panes.inputs
+    sets = window.features.inputs.sets
     np.savez(tmp_path / "clothes.npz", x=pictures, y=np.arange(10))
     # It holds more than one: it is a set.
     drop(window, tmp_path / "clothes.npz")
@@ -301,7 +301,7 @@ def test_a_set_is_run_stopped_and_its_worst_sample_taken(
     text = page.sets.summary.text()
     assert "10 of 10 (100.0%) the same class as torch" in text
     assert "as labelled: TVM 10 of 10 (100.0%), torch 10 of 10 (100.0%)" in text
-    assert not workspace.problems
+    assert not document.problems
     rows = page.sets.worst.rows()
     assert len(rows) == 10
     table = page.sets.worst
@@ -317,7 +317,7 @@ def test_a_set_is_run_stopped_and_its_worst_sample_taken(
     many = tmp_path / "many"
     many.mkdir()
     np.savez(many / "large.npz", x=np.zeros((200_000, 784), np.uint8))
-    workspace.inputs.sets.run(str(many / "large.npz"))
+    window.features.inputs.sets.run(str(many / "large.npz"))
     assert page.switch.current() == "set"
     qtbot.waitUntil(lambda: "of 200000" in page.sets.summary.text(), timeout=PATIENCE)
     assert page.sets.bar.isVisible()

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.views.settings_dialog import SettingsDialog
 from lowerscope.app.widgets.question import Question
 from lowerscope.app.window import MainWindow
-from tests.end_to_end.driving import OpenWindow, run_and_wait
+from tests.end_to_end.driving import OpenWindow, notices_of, run_and_wait
 
 
 def say(window: MainWindow, text: str) -> str:
@@ -29,14 +29,14 @@ def test_values_are_kept_as_far_as_the_memory_that_is_typed_reaches(
 ) -> None:
     window = open_window("sample:fashion_mlp")
     said: list[tuple[str, str]] = []
-    window.workspace.announced.connect(lambda *each: said.append(each))
+    notices_of(window, lambda *each: said.append(each))
     assert say(window, "much") == "Values kept: 'much' is no amount of memory, such as 3GB"
     assert said == []
     assert say(window, "1 kB") == ""
     assert said[0] == ("From the next run on, 1 kB of its values are kept", "info")
     assert window.settings.keep() == 1000
     run_and_wait(qtbot, window)
-    record = window.workspace.run_record
+    record = window.document.run_record
     assert record is not None
     assert (record.kept_budget, record.verdict) == (1000, "match")
     assert 0 < record.kept_bytes <= 1000
@@ -51,7 +51,7 @@ def test_the_caches_are_cleared_when_the_question_is_answered(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     window = open_window()
     said: list[tuple[str, str]] = []
-    window.workspace.announced.connect(lambda *each: said.append(each))
+    notices_of(window, lambda *each: said.append(each))
     clear = window.commands.action("clear-caches")
     clear.trigger()
     assert said == [("The caches are empty", "info")]

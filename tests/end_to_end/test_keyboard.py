@@ -32,7 +32,7 @@ def window(qtbot: QtBot, open_window: OpenWindow) -> Iterator[MainWindow]:
     window = open_window("sample:fashion_mlp", lowering="te")
     window.resize(1440, 900)
     run_and_wait(qtbot, window)
-    window.workspace.select(("fx:linear0",))
+    window.document.select(("fx:linear0",))
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     flash = QApplication.cursorFlashTime()
@@ -96,7 +96,7 @@ def pages_in_turn(window: MainWindow) -> Iterator[None]:
     window.commands.action("workbench").trigger()
     QTest.qWait(50)
     yield
-    window.workspace.stepping.set_clock("passes")
+    window.features.stepping.set_clock("passes")
 
 
 def looks(window: MainWindow, widget: QWidget) -> QImage:
@@ -190,14 +190,14 @@ def choose(qtbot: QtBot, window: MainWindow, typed: str) -> list[str]:
 def test_the_palette_goes_to_nodes_functions_steps_and_lines(
     qtbot: QtBot, window: MainWindow
 ) -> None:
-    workspace, panes = window.workspace, window.panes
+    document, panes = window.document, window.panes
     assert choose(qtbot, window, "@relu") == ["relu | node · ReLU"]
-    assert workspace.selection.chosen == ("fx:relu",)
+    assert document.selection.chosen == ("fx:relu",)
     assert choose(qtbot, window, "#dense1") == ["dense1 | TensorIR function"]
-    assert workspace.selection.chosen == ("tir:dense1",)
+    assert document.selection.chosen == ("tir:dense1",)
     assert choose(qtbot, window, "%legal")[0] == "LegalizeOps | pass · step 1"
-    assert workspace.stepping.moment == Moment(clock="passes", index=1)
-    workspace.stepping.leave()
+    assert window.features.stepping.moment == Moment(clock="passes", index=1)
+    window.features.stepping.leave()
     panes.relax.set_current("script")
     code = panes.relax.script.code
     qtbot.waitUntil(lambda: code.isVisible() and bool(code.text()), timeout=PATIENCE)

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.window import MainWindow
 from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.schedules import Primitive
-from tests.end_to_end.driving import OpenWindow, wait_until
+from tests.end_to_end.driving import OpenWindow, notices_of, wait_until
 from tests.end_to_end.scheduling import Bench
 from tests.end_to_end.small_nets import write
 from tests.killing import OF_ENGINE, OF_WORKER, PATIENCE, Killing, temporary_folder
@@ -63,11 +63,11 @@ def test_children_are_killed_at_random_moments(
 
 def wait_for_engine(window: MainWindow) -> None:
     """Wait until what is wanted is shown, however often the engine dies."""
-    workspace = window.workspace
+    document = window.document
     assert wait_until(
-        lambda: workspace.wanted == workspace.recipe and not workspace.activity.text, PATIENCE
-    ), workspace.problems
-    assert workspace.problems == ()
+        lambda: document.wanted == document.recipe and not document.activity.text, PATIENCE
+    ), document.problems
+    assert document.problems == ()
 
 
 @pytest.fixture
@@ -80,25 +80,25 @@ def deadly(qtbot: QtBot, open_window: OpenWindow, tmp_path: Path) -> MainWindow:
 def test_what_two_engines_died_of_is_switched_off(
     qtbot: QtBot, deadly: MainWindow, tmp_path: Path
 ) -> None:
-    workspace, said = deadly.workspace, []
-    workspace.announced.connect(lambda text, _role: said.append(text))
-    before = workspace.recipe
+    document, said = deadly.document, []
+    notices_of(deadly, lambda text, _role: said.append(text))
+    before = document.recipe
     assert before is not None
     place = [step.name for step in find_pipeline("fuse").steps].index("FuseTIR")
     (tmp_path / "deadly").write_text(f"step {place} FuseTIR\noverride 0 fx:relu")
     # A pass.
     deadly.commands.action("pipeline-fuse").trigger()
     wait_for_engine(deadly)
-    assert workspace.recipe is not None
-    assert [step.name for step in workspace.recipe.steps if not step.on] == ["FuseTIR"]
+    assert document.recipe is not None
+    assert [step.name for step in document.recipe.steps if not step.on] == ["FuseTIR"]
     assert f"step {place + 1}, FuseTIR: it is switched off, and kept" in deadly.banner.message()
     assert sum("was killed" in text for text in said) == 2
     rows = [row for row in deadly.panes.pipeline.list.rows() if row.title == "FuseTIR"]
     assert [(row.on, row.changed) for row in rows] == [(False, "switched off")]
     # The strategy of a node.
-    workspace.lower_nodes(("fx:relu",), "high-level")
+    document.lower_nodes(("fx:relu",), "high-level")
     wait_for_engine(deadly)
-    (override,) = workspace.recipe.overrides
+    (override,) = document.recipe.overrides
     assert not override.on
     assert "chosen for relu" in deadly.banner.message()
     lines = [action.text() for action in deadly.tool_bar.overrides.menu().actions()]
@@ -107,11 +107,11 @@ def test_what_two_engines_died_of_is_switched_off(
     (tmp_path / "deadly").write_text("")
     deadly.tool_bar.overrides.menu().actions()[0].trigger()
     wait_for_engine(deadly)
-    assert workspace.recipe.overrides[0].on
+    assert document.recipe.overrides[0].on
     for _ in range(3):
         deadly.commands.action("undo").trigger()
         wait_for_engine(deadly)
-    assert workspace.recipe == before
+    assert document.recipe == before
 
 
 def test_a_primitive_that_two_engines_died_of_is_switched_off(
@@ -120,7 +120,7 @@ def test_a_primitive_that_two_engines_died_of_is_switched_off(
     (tmp_path / "deadly").write_text("primitive 0 s1 unroll")
     bench = Bench(deadly)
     bench.open("te_relu")
-    before = deadly.workspace.recipe
+    before = deadly.document.recipe
     loop = next(each for each in bench.record.tree if each.kind == "loop")
     primitive = Primitive(id="", name="unroll", arguments={"loop": loop.reference})
     bench.scheduling.editing.apply(primitive)
@@ -130,4 +130,4 @@ def test_a_primitive_that_two_engines_died_of_is_switched_off(
     # That it is off is no step of its own: it has never been applied.
     deadly.commands.action("undo").trigger()
     bench.steps(0)
-    assert deadly.workspace.recipe == before
+    assert deadly.document.recipe == before

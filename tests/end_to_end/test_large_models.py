@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.document.document import Change
 from lowerscope.core.recipe import Recipe, Source
 from tests.end_to_end.driving import OpenWindow, wait_until
 from tests.large_models import write_deep_mlp, write_heavy
@@ -21,7 +22,7 @@ def test_a_large_model_is_opened_changed_stepped_scheduled_and_run(
     window = open_window()
     with Walk(window).watched() as walk:
         walk_through(walk, Recipe(source=Source(spec=str(file))), steps=3, fuse=name == "heavy")
-    record = window.workspace.run_record
+    record = window.document.run_record
     assert record is not None
     assert record.verdict == "match"
     if name == "heavy":
@@ -33,29 +34,31 @@ def test_a_cancelled_model_leaves_what_was_open_and_the_engine(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:
     window = open_window("sample:matmul_relu")
-    workspace = window.workspace
-    shown, pid = (workspace.recipe, workspace.snapshot), workspace.engine.pid
+    document = window.document
+    shown, pid = (document.recipe, document.snapshot), window.features.processes.engine.pid
     said: list[tuple[str, float | None]] = []
 
-    def stop_in_the_middle() -> None:
-        activity = workspace.activity
+    def stop_in_the_middle(_change: Change) -> None:
+        activity = document.activity
         said.append((activity.text, activity.fraction))
         if activity.text == "Lowering" and (activity.fraction or 0) > 0:
             window.status.cancel.click()
 
-    workspace.activity_changed.connect(stop_in_the_middle)
+    document.changed.connect(stop_in_the_middle)
     source = Source(spec=str(write_deep_mlp(tmp_path, 300)))
-    workspace.open(Recipe(source=source, lowering="te"))
-    assert wait_until(lambda: not workspace.changing)
-    workspace.activity_changed.disconnect(stop_in_the_middle)
-    assert wait_until(lambda: workspace.engine.state == "ready")
-    assert (workspace.recipe, workspace.snapshot) == shown
-    assert not workspace.problems
-    assert not workspace.activity.text
-    assert workspace.engine.pid == pid, "it stops between two nodes, and keeps what it has"
+    document.open(Recipe(source=source, lowering="te"))
+    assert wait_until(lambda: not document.is_changing)
+    document.changed.disconnect(stop_in_the_middle)
+    assert wait_until(lambda: window.features.processes.engine.state == "ready")
+    assert (document.recipe, document.snapshot) == shown
+    assert not document.problems
+    assert not document.activity.text
+    assert window.features.processes.engine.pid == pid, (
+        "it stops between two nodes, and keeps what it has"
+    )
     assert [text for text, _ in said if text in ("Tracing", "Lowering")]
     # What was stopped can be asked for again.
-    workspace.open(Recipe(source=Source(spec=str(write_deep_mlp(tmp_path, 5))), lowering="te"))
-    assert wait_until(lambda: not workspace.changing)
-    assert workspace.snapshot is not None
-    assert workspace.snapshot.model.title == "DeepMLP" or workspace.problems == ()
+    document.open(Recipe(source=Source(spec=str(write_deep_mlp(tmp_path, 5))), lowering="te"))
+    assert wait_until(lambda: not document.is_changing)
+    assert document.snapshot is not None
+    assert document.snapshot.model.title == "DeepMLP" or document.problems == ()

@@ -31,7 +31,7 @@ def click_node(qtbot: QtBot, window: MainWindow, entity: str) -> None:
 
 def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp")
-    workspace, panes = window.workspace, window.panes
+    document, panes = window.document, window.panes
     assert "R.matmul" in panes.relax.script.code.text()
     assert window.tool_bar.lowering.current() == "high-level"
 
@@ -43,11 +43,11 @@ def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWin
     assert "R.matmul" not in text
 
     qtbot.mouseClick(window.tool_bar.run, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: workspace.run_record is not None, timeout=PATIENCE)
+    qtbot.waitUntil(lambda: document.run_record is not None, timeout=PATIENCE)
     verdict = window.tool_bar.verdict
     assert verdict.role() == "right"
     assert verdict.text().startswith("✓ matches torch")
-    record = workspace.run_record
+    record = document.run_record
     assert record is not None
     assert record.max_abs_error is not None
     assert record.max_abs_error < 1e-4
@@ -61,10 +61,10 @@ def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWin
 
 def test_the_selection_ties_the_panes(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp", lowering="te")
-    panes, workspace = window.panes, window.workspace
+    panes, document = window.panes, window.document
 
     click_node(qtbot, window, "fx:linear0")
-    assert workspace.selection.chosen == ("fx:linear0",)
+    assert document.selection.chosen == ("fx:linear0",)
     relax = panes.relax.script.code
     lines = relax.text().splitlines()
     marked = [text for number, text in enumerate(lines) if relax.editor.is_selected(number)]
@@ -84,13 +84,13 @@ def test_the_selection_ties_the_panes(qtbot: QtBot, open_window: OpenWindow) -> 
     )
     relax.go_to_line(line)
     qtbot.keyClick(relax.editor, Qt.Key.Key_Return)
-    assert "fx:relu" in workspace.selection.linked
+    assert "fx:relu" in document.selection.linked
     assert panes.fx.graph.canvas.selection() == {"fx:relu"}
     tensorir = panes.tensorir.script.code
     qtbot.waitUntil(lambda: "def te_relu" in tensorir.text(), timeout=PATIENCE)
 
     # A line of TensorIR as well: the block is marked, and the node that it comes from.
-    workspace.select(())
+    document.select(())
     line = next(
         number
         for number, text in enumerate(tensorir.text().splitlines(), start=1)
@@ -106,8 +106,8 @@ def test_the_same_function_as_numpy_and_as_te_and_the_builder(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp", lowering="te")
-    panes, workspace = window.panes, window.workspace
-    workspace.select(("fx:linear0",))
+    panes, document = window.panes, window.document
+    document.select(("fx:linear0",))
     numpy, te = panes.tensorir.texts["numpy"], panes.tensorir.texts["te"]
     panes.tensorir.set_current("numpy")
     qtbot.waitUntil(lambda: "def lnumpy_dense" in numpy.script.code.text(), timeout=PATIENCE)
@@ -130,8 +130,8 @@ def test_the_same_function_as_numpy_and_as_te_and_the_builder(
     place = switch.segment_rect("add").center().toPoint()
     qtbot.mouseClick(switch, Qt.MouseButton.LeftButton, pos=place)
     qtbot.waitUntil(lambda: "def te_add" in te.script.code.text(), timeout=PATIENCE)
-    workspace.select(())
-    workspace.change(msgspec.structs.replace(workspace.recipe, lowering="high-level"))
+    document.select(())
+    document.change(msgspec.structs.replace(document.recipe, lowering="high-level"))
     wait_for_records(qtbot, window)
     qtbot.waitUntil(lambda: "relax.op.matmul" in builder.text(), timeout=PATIENCE)
 
@@ -155,12 +155,12 @@ def test_impatient_clicks_end_with_the_last(qtbot: QtBot, open_window: OpenWindo
     for key in ("te", "high-level", "te", "high-level", "te"):
         click_segment(qtbot, window, key)
     wait_for_records(qtbot, window)
-    assert window.workspace.recipe is not None
-    assert window.workspace.recipe.lowering == "te"
+    assert window.document.recipe is not None
+    assert window.document.recipe.lowering == "te"
     assert "R.nn.conv2d" not in window.panes.relax.script.code.text()
     for _ in range(3):
         window.commands.action("run").trigger()
-    qtbot.waitUntil(lambda: window.workspace.run_record is not None, timeout=PATIENCE)
+    qtbot.waitUntil(lambda: window.document.run_record is not None, timeout=PATIENCE)
     assert window.tool_bar.verdict.role() == "right"
 
 
@@ -266,7 +266,7 @@ class Classifier(nn.Module):
 
 
 def linked(window: MainWindow, kind: str) -> tuple[str, ...]:
-    return window.workspace.selection.of_kind(kind)
+    return window.document.selection.of_kind(kind)
 
 
 def test_a_file_of_the_users_own_through_the_export_tracer(
@@ -279,14 +279,14 @@ def test_a_file_of_the_users_own_through_the_export_tracer(
     assert window.panes.fx.context().endswith("nodes · export")
     run_and_wait(qtbot, window)
     assert window.tool_bar.verdict.role() == "right"
-    snapshot = window.workspace.snapshot
+    snapshot = window.document.snapshot
     assert snapshot is not None
     calls = [node for node in snapshot.fx if node.opcode == "call_function"]
     assert {node.line.file for node in calls if node.line} == {str(path)}
     assert {node.module for node in calls} >= {"embedding", "lstm", "linear"}
     # The LSTM calls more functions than there is room for: some are offered, the rest is counted.
     tensorir = window.panes.tensorir
-    window.workspace.select((max(calls, key=lambda node: len(node.parts)).id,))
+    window.document.select((max(calls, key=lambda node: len(node.parts)).id,))
     assert tensorir.others.isVisible()
     offered = [each.key for each in tensorir.siblings.segments()]
     assert tensorir.siblings.current() in offered

@@ -60,7 +60,7 @@ def test_nodes_have_colours_by_time_and_by_error_once_there_is_a_run(
         assert not action.isEnabled()
         assert action.toolTip().startswith("Run first (F5)")
     run_and_wait(qtbot, window)
-    record = window.workspace.run_record
+    record = window.document.run_record
     assert record is not None
     page = window.panes.fx.graph
     canvas = page.canvas
@@ -80,7 +80,7 @@ def test_nodes_have_colours_by_time_and_by_error_once_there_is_a_run(
     assert legend.endswith(error_text(max(errors)))
     assert set(shades(canvas)) == {"fx:linear0", "fx:relu", "fx:linear1"}
 
-    window.workspace.select(("fx:relu",))
+    window.document.select(("fx:relu",))
     facts = details(window)
     assert facts["time"].startswith(duration_text(times["fx:relu"]))
     assert facts["time"].endswith("%")
@@ -103,7 +103,7 @@ def test_a_node_run_by_the_library_shows_its_function_its_hand_over_and_its_time
 ) -> None:
     window = open_window("sample:fashion_mlp", lowering="te", overrides=LIBRARY_RELU)
     run_and_wait(qtbot, window)
-    window.workspace.select(("fx:relu",))
+    window.document.select(("fx:relu",))
     facts = details(window)
     assert facts["functions"] == "torch.relu"
     assert facts["time"].endswith("%")
@@ -116,7 +116,7 @@ def test_a_node_run_by_the_library_shows_its_function_its_hand_over_and_its_time
     said = {row.key: row.cells[-1] for row in table.rows()}
     assert said["fx:relu"].text == facts["DLPack"]
     assert said["fx:linear0"] == ""
-    window.workspace.select(("fx:linear0",))
+    window.document.select(("fx:linear0",))
     assert "DLPack" not in details(window)
 
 
@@ -132,7 +132,7 @@ def test_a_node_that_differs_is_marked_and_so_is_its_module(
     canvas.setFocus()
     trigger(window, "colours-error")
     shown = shades(canvas)
-    record = window.workspace.run_record
+    record = window.document.run_record
     assert record is not None
     wrong = [
         each.max_abs_error or 0.0
@@ -143,7 +143,7 @@ def test_a_node_that_differs_is_marked_and_so_is_its_module(
     assert canvas.legend.words()[-1] == f"✕ differs, {' … '.join(dict.fromkeys(ends))}"
     assert shown["fx:relu"].startswith("✕ 1")
     assert not shown["fx:conv"].startswith("✕")
-    window.workspace.select(("fx:relu",))
+    window.document.select(("fx:relu",))
     assert details(window)["error"].startswith("✕ differs: 1 absolute")
 
 
@@ -158,7 +158,7 @@ def test_a_module_has_the_time_of_its_members_and_their_worst_error(
     qtbot.waitUntil(lambda: canvas.is_group("module:attention"), timeout=PATIENCE)
     canvas.setFocus()
     trigger(window, "colours-time")
-    record = window.workspace.run_record
+    record = window.document.run_record
     assert record is not None
     (members,) = [box.members for box in page._boxes.values() if box.id == "module:attention"]
     runs = {each.id: each for each in record.nodes}

@@ -17,8 +17,8 @@ def test_a_run_says_that_it_runs_and_then_what_came_out(
     assert outputs.empty.accessibleName() == "Not run yet"
     window.commands.action("run").trigger()
     assert outputs.empty.accessibleName() == "Running…"
-    window.workspace.cancel()
-    qtbot.waitUntil(lambda: not window.workspace.running, timeout=PATIENCE)
+    window.features.cancel()
+    qtbot.waitUntil(lambda: not window.document.running, timeout=PATIENCE)
     assert outputs.empty.accessibleName() == "Not run yet"
     run_and_wait(qtbot, window)
     assert [row.key for row in outputs.rows()] == ["output"]
@@ -39,8 +39,8 @@ def test_a_problem_takes_the_colours_of_another_scheme(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp")
-    window.change(target="nonsense")
-    qtbot.waitUntil(lambda: bool(window.workspace.problems), timeout=PATIENCE)
+    window.document.change_fields(target="nonsense")
+    qtbot.waitUntil(lambda: bool(window.document.problems), timeout=PATIENCE)
 
     def headline() -> str:
         labels = window.panes.problems.findChildren(QLabel)

@@ -47,7 +47,7 @@ def test_parameters_become_inputs_and_are_bound_again(
     assert bind.isEnabled()
     assert ARGUMENT in relax.script.code.text()
     run_and_wait(qtbot, window)
-    record = window.workspace.run_record
+    record = window.document.run_record
     assert record is not None
     assert record.verdict == "match"
 
@@ -78,7 +78,7 @@ def test_a_parameter_is_looked_at_and_saved(
     window = open_window("sample:fashion_mlp", params_as_inputs=True)
     values = window.panes.details.values
     assert not values.isVisible()
-    window.workspace.select(("param:linear0.weight",))
+    window.document.select(("param:linear0.weight",))
     qtbot.waitUntil(lambda: bool(values.histogram.counts()), timeout=PATIENCE)
     values.save_to(str(tmp_path / "w.npy"))
     qtbot.waitUntil(lambda: "Saved as" in window.banner.message(), timeout=PATIENCE)
@@ -94,11 +94,11 @@ def test_a_parameter_is_looked_at_and_saved(
     assert shown["first"].startswith(f"{array[0, 0]:.6g}, ")
 
     # The argument of main that it became says the same; a node says nothing of values.
-    window.workspace.select(("relax:main/linear1_bias",))
+    window.document.select(("relax:main/linear1_bias",))
     qtbot.waitUntil(
         lambda: facts(window).get("values", "").startswith("10: 0 NaN"), timeout=PATIENCE
     )
-    window.workspace.select(("fx:relu",))
+    window.document.select(("fx:relu",))
     assert not values.isVisible()
 
 
@@ -111,7 +111,7 @@ def test_metadata_is_fetched_when_it_is_asked_for(qtbot: QtBot, open_window: Ope
     qtbot.waitUntil(lambda: "more characters" in code.text(), timeout=PATIENCE)
     assert code.text().startswith("# 559 kB with metadata: long lines are cut here.")
     assert script.remark.isVisible()
-    window.workspace.select(("relax:main/lv1",))
+    window.document.select(("relax:main/lv1",))
     script.show_meta.click()
     assert script.plain.isVisible()
     script.show_meta.click()
@@ -133,7 +133,7 @@ def test_nests_are_inputs_and_outputs_in_the_window(
         "        return ({'a': torch.ones(2, 3), 'b': torch.ones(2, 3)},)\n"
     )
     window = open_window(str(file), tracer=tracer)
-    snapshot = window.workspace.snapshot
+    snapshot = window.document.snapshot
     assert snapshot is not None
     assert [each.name for each in snapshot.model.inputs] == ["batch_a", "batch_b"]
     run_and_wait(qtbot, window)
@@ -160,7 +160,7 @@ def test_parameters_are_loaded_and_what_is_dropped_finds_its_place(
     load.trigger()
     wait_for_records(qtbot, window)
     assert "Parameters of mine.npz" in sections(window)
-    window.workspace.select(("param:linear1.bias",))
+    window.document.select(("param:linear1.bias",))
     shown = f"{arrays['b1'].min():.6g} … {arrays['b1'].max():.6g}"
     qtbot.waitUntil(lambda: facts(window).get("range") == shown, timeout=PATIENCE)
 

@@ -21,7 +21,7 @@ FUSE = next(preset.steps for preset in PRESETS if preset.name == "fuse")
 
 
 def names(window: MainWindow) -> list[str]:
-    recipe = window.workspace.wanted
+    recipe = window.document.wanted
     assert recipe is not None
     return [step.name for step in recipe.steps]
 
@@ -46,7 +46,7 @@ def open_dialog(qtbot: QtBot, window: MainWindow) -> PassDialog:
 
 def test_the_list_shows_what_each_step_did(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp", steps=FUSE)
-    pipeline, stepping = window.panes.pipeline, window.workspace.stepping
+    pipeline, stepping = window.panes.pipeline, window.features.stepping
     heads = [row for row in pipeline.list.rows() if row.place >= 0]
     assert [row.title for row in heads] == [step.name for step in FUSE]
     assert [row.number for row in heads] == ["1", "2", "3", "4", "5"]
@@ -112,8 +112,8 @@ def test_steps_are_switched_moved_duplicated_and_removed(
     assert names(window) == [step.name for step in FUSE]
     window.commands.action("redo").trigger()
     wait_for_records(qtbot, window)
-    assert window.workspace.recipe is not None
-    assert not window.workspace.recipe.steps[2].on
+    assert window.document.recipe is not None
+    assert not window.document.recipe.steps[2].on
 
 
 def test_a_pass_is_added_from_the_catalogue_with_options(
@@ -138,8 +138,8 @@ def test_a_pass_is_added_from_the_catalogue_with_options(
     assert dialog.wrong.text() == ""
     qtbot.mouseClick(dialog.ok, LEFT)
     wait_for_records(qtbot, window)
-    assert window.workspace.recipe is not None
-    assert window.workspace.recipe.steps == (
+    assert window.document.recipe is not None
+    assert window.document.recipe.steps == (
         Step(name="LegalizeOps"),
         Step(name="FuseOps", options={"fuse_opt_level": 0}),
     )
@@ -155,7 +155,7 @@ def test_a_pass_is_added_from_the_catalogue_with_options(
     field.clear()
     qtbot.keyClick(field, Qt.Key.Key_Return)
     wait_for_records(qtbot, window)
-    assert window.workspace.recipe.steps[1] == Step(name="FuseOps")
+    assert window.document.recipe.steps[1] == Step(name="FuseOps")
 
 
 def test_a_preset_is_chosen_saved_and_loaded(
@@ -173,18 +173,18 @@ def test_a_preset_is_chosen_saved_and_loaded(
     assert window.commands.action("pipeline-fuse").isChecked()
     window.commands.action("load-pipeline").trigger()
     wait_for_records(qtbot, window)
-    assert window.workspace.recipe is not None
-    assert window.workspace.recipe.steps == (Step(name="LegalizeOps", on=False),)
+    assert window.document.recipe is not None
+    assert window.document.recipe.steps == (Step(name="LegalizeOps", on=False),)
     file.write_text("{}")
     window.commands.action("load-pipeline").trigger()
-    assert "no saved pipeline" in window.workspace.problems[0].what
+    assert "no saved pipeline" in window.document.problems[0].what
 
 
 def test_filters_choose_what_is_listed_and_gone_through(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp", steps=FUSE)
-    pipeline, stepping = window.panes.pipeline, window.workspace.stepping
+    pipeline, stepping = window.panes.pipeline, window.features.stepping
     qtbot.keyClicks(pipeline.name, "fuse")
     titles = [row.title for row in pipeline.list.rows() if row.place >= 0]
     assert titles == ["FuseOps", "FuseTIR"]
@@ -222,7 +222,7 @@ def test_passes_inside_of_a_step_unfold_into_the_timeline(
 
 def test_the_passes_of_the_build_are_listed_below(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp")
-    pipeline, stepping = window.panes.pipeline, window.workspace.stepping
+    pipeline, stepping = window.panes.pipeline, window.features.stepping
     segment = window.panes.timeline.clocks.segment_rect("build").center().toPoint()
     qtbot.mouseClick(window.panes.timeline.clocks, LEFT, pos=segment)
     qtbot.waitUntil(lambda: len(stepping.lines("build")) >= 40, timeout=PATIENCE)
@@ -266,9 +266,9 @@ def test_functions_that_a_step_leaves_out_stand_beside_it(
     row = next(each for each in pipeline.list.rows() if each.title == "SplitLayoutRewritePreproc")
     assert row.unsure
     assert row.note.startswith("⚠ leaves out cumsum")
-    window.workspace.stepping.go(Moment(clock="passes", index=row.value))
+    window.features.stepping.go(Moment(clock="passes", index=row.value))
     assert timeline.left_out.whole().startswith("⚠ leaves out cumsum")
-    window.workspace.stepping.first()
+    window.features.stepping.first()
     assert not timeline.left_out.whole()
 
 
@@ -322,7 +322,7 @@ def test_a_pass_of_the_users_own_is_in_the_catalogue(
 
 def test_two_steps_are_pinned_and_compared(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp", steps=FUSE)
-    pipeline, pins = window.panes.pipeline, window.workspace.pins
+    pipeline, pins = window.panes.pipeline, window.features.pins
     select(qtbot, window, "step:0")
     pipeline.pin()
     row = pipeline.list.row("step:0")
@@ -335,7 +335,7 @@ def test_two_steps_are_pinned_and_compared(qtbot: QtBot, open_window: OpenWindow
     old, new = pins.sides
     assert old.moment == Moment(clock="passes", index=1)
     assert new.moment is not None
-    line = window.workspace.stepping.lines("passes")[new.moment.index - 1]
+    line = window.features.stepping.lines("passes")[new.moment.index - 1]
     assert line.title == "FuseOps"
 
 

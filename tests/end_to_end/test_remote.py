@@ -82,8 +82,8 @@ def test_what_a_target_changes_is_said_while_it_is_typed(
     wait_for_records(qtbot, window)
     assert "cortex-a76 (aarch64)" in window.tool_bar.target.text()
     window.commands.action("run").trigger()
-    qtbot.waitUntil(lambda: window.workspace.faults.failed is not None, timeout=PATIENCE)
-    failed = window.workspace.faults.failed
+    qtbot.waitUntil(lambda: window.features.faults.failed is not None, timeout=PATIENCE)
+    failed = window.features.faults.failed
     assert failed is not None
     assert "it is for aarch64" in failed.line()
     assert "Remote machine" in failed.line()
@@ -94,7 +94,7 @@ def test_a_function_is_tuned_on_two_servers_of_which_one_is_lost(
 ) -> None:
     farm.add()
     window = open_window("sample:matmul_relu", lowering="te")
-    workspace, tuning, page = window.workspace, window.workspace.tuning, window.panes.tune
+    document, tuning, page = window.document, window.features.tuning, window.panes.tune
     dialog = dialog_of(window, "target-remote", RemoteDialog)
     dialog.tracker.setText(farm.tracker)
     dialog.key.setText(KEY)
@@ -103,7 +103,7 @@ def test_a_function_is_tuned_on_two_servers_of_which_one_is_lost(
     qtbot.waitUntil(lambda: f"{KEY}: 2 servers, 2 free" in dialog.said.text(), timeout=PATIENCE)
     ok_of(dialog).click()
     wait_for_records(qtbot, window)
-    workspace.select(("tir:te_matmul",))
+    document.select(("tir:te_matmul",))
     asked = dialog_of(window, "tune", TuneDialog)
     assert "te_matmul" in asked.one.text()
     assert f"Candidates run on remote: {KEY}" in asked.note.text()
@@ -125,27 +125,27 @@ def test_a_function_is_tuned_on_two_servers_of_which_one_is_lost(
     # Torch was not run there.
     assert [each.label for each in page.curve.levels()] == ["rules", "unscheduled"]
     # The best is an ordinary history, and runs there with the model.
-    qtbot.waitUntil(lambda: bool(workspace.wanted.schedules), timeout=PATIENCE)
+    qtbot.waitUntil(lambda: bool(document.wanted.schedules), timeout=PATIENCE)
     wait_for_records(qtbot, window)
-    (schedule,) = workspace.recipe.schedules
+    (schedule,) = document.recipe.schedules
     assert (schedule.function, schedule.variant) == ("te_matmul", "tuned")
     assert "undo takes it back" in page.said.text()
     page.in_model.click()
     wait_for_records(qtbot, window)
     run_and_wait(qtbot, window)
-    assert workspace.run_record.verdict == "match"
+    assert document.run_record.verdict == "match"
     assert f"ran on {KEY}, 127.0.0.1:" in window.panes.result.summary.text()
 
 
 def trials_of(window: MainWindow) -> int:
     """Return how many candidates were measured."""
-    state = window.workspace.tuning.state
+    state = window.features.tuning.state
     return 0 if state is None else state.functions[0].trials
 
 
 def test_a_model_runs_on_another_machine(qtbot: QtBot, open_window: OpenWindow, farm: Farm) -> None:
     window = open_window("sample:fashion_mlp")
-    workspace = window.workspace
+    document = window.document
     dialog = dialog_of(window, "target-remote", RemoteDialog)
     assert not dialog.test.isEnabled()
     dialog.tracker.setText(f"127.0.0.1:{free_port()}")
@@ -163,10 +163,10 @@ def test_a_model_runs_on_another_machine(qtbot: QtBot, open_window: OpenWindow, 
     wait_for_records(qtbot, window)
     assert f"remote: {KEY}" in window.tool_bar.target.text()
     assert window.status.remote.text() == f"→ remote: {KEY}"
-    assert workspace.recipe is not None
-    assert '"num-cores"' in workspace.recipe.target
+    assert document.recipe is not None
+    assert '"num-cores"' in document.recipe.target
     run_and_wait(qtbot, window)
-    record = workspace.run_record
+    record = document.run_record
     assert record is not None
     assert record.verdict == "match"
     summary = window.panes.result.summary.text()
@@ -176,21 +176,21 @@ def test_a_model_runs_on_another_machine(qtbot: QtBot, open_window: OpenWindow, 
     window.show_page("compare")
     said = [each.accessibleDescription() for each in window.panes.compare.findChildren(EmptyState)]
     assert any("for runs on this machine only" in each for each in said)
-    workspace.changes.undo()
+    document.undo()
     wait_for_records(qtbot, window)
     assert "remote" not in window.tool_bar.target.text()
     assert not window.status.remote.isVisible()
-    workspace.changes.redo()
+    document.redo()
     wait_for_records(qtbot, window)
-    assert workspace.run_record == record
+    assert document.run_record == record
     for port in list(farm.servers):
         farm.kill(port)
     window.commands.action("run").trigger()
-    qtbot.waitUntil(lambda: workspace.faults.failed is not None, timeout=PATIENCE)
-    failed = workspace.faults.failed
+    qtbot.waitUntil(lambda: window.features.faults.failed is not None, timeout=PATIENCE)
+    failed = window.features.faults.failed
     assert failed is not None
     assert f"no server has the key {KEY}" in failed.line()
     window.commands.action("target-here").trigger()
     wait_for_records(qtbot, window)
-    assert workspace.recipe is not None
-    assert workspace.recipe.remote is None
+    assert document.recipe is not None
+    assert document.recipe.remote is None

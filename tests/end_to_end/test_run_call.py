@@ -54,7 +54,7 @@ def opened(qtbot: QtBot, open_window: OpenWindow, spec: str) -> MainWindow:
     """Open a source, run it, and go over to its calls."""
     window = open_window(spec, lowering="te")
     run_and_wait(qtbot, window)
-    window.workspace.stepping.set_clock("run")
+    window.features.stepping.set_clock("run")
     assert window.panes.details.current() == "call"
     assert not window.panes.details.call.table.rows()
     return window
@@ -94,7 +94,7 @@ def test_a_call_says_what_it_read_and_wrote(qtbot: QtBot, open_window: OpenWindo
 
     # The memory that was asked for before it is folded, and there on demand.
     folded = len(said)
-    call = window.workspace.run_steps.call
+    call = window.features.run_steps.call
     assert call is not None
     assert page.unfold.text() == f"▸ {call.own} before it"
     qtbot.mouseClick(page.unfold, LEFT)
@@ -108,7 +108,7 @@ def test_a_call_says_what_it_read_and_wrote(qtbot: QtBot, open_window: OpenWindo
     assert weights[1].statistics is not None
     assert weights[1].statistics.mean == pytest.approx(float(weight.mean()), abs=1e-6)
     assert weights[1].entity == "param:linear1.weight"
-    window.workspace.stepping.set_clock("passes")
+    window.features.stepping.set_clock("passes")
     assert window.panes.details.current() == "details"
 
 
@@ -131,16 +131,16 @@ def test_the_values_of_another_run_are_those_of_the_last(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = opened(qtbot, open_window, SPEC)
-    workspace, page = window.workspace, window.panes.details.call
+    document, page = window.document, window.panes.details.call
     step_to(qtbot, window, 3)
-    window.change(lowering="high-level")
+    window.document.change_fields(lowering="high-level")
     wait_for_records(qtbot, window)
     assert not page.table.rows()
     run_and_wait(qtbot, window)
     window.commands.action("undo").trigger()
     wait_for_records(qtbot, window)
     # The record of the first run is there again; the worker has the values of the second.
-    assert workspace.run_record is not None
+    assert document.run_record is not None
     slider = window.panes.timeline.slider
     qtbot.mouseClick(slider, LEFT, pos=slider.dot_centre(3).toPoint())
     qtbot.waitUntil(lambda: "not kept" in page.table.empty.accessibleName(), timeout=PATIENCE)
@@ -172,7 +172,7 @@ def test_a_tensor_of_a_call_is_looked_at_beside_torchs(
     title = "lv1, read by 3 te_relu · 1×128 float32"
     qtbot.waitUntil(lambda: looked_at.title.whole() == title, timeout=PATIENCE)
     # What is selected is the call still: torch's value is that of the node above.
-    assert window.workspace.selection.of_kind("fx") == ("fx:relu",)
+    assert window.document.selection.of_kind("fx") == ("fx:relu",)
     said = {row.cell(0).text: row.cell(1).text for row in looked_at.facts.rows()}
     assert any("✓" in text or "matches" in text for text in said.values()), said
 
@@ -181,5 +181,5 @@ def test_a_tensor_of_a_call_is_looked_at_beside_torchs(
     click("linear1.weight")
     title = "linear1.weight, read by 4 dense1 · 10×128 float32"
     qtbot.waitUntil(lambda: looked_at.title.whole() == title, timeout=PATIENCE)
-    window.workspace.select(("fx:relu",))
+    window.document.select(("fx:relu",))
     qtbot.waitUntil(lambda: looked_at.title.whole().startswith("relu ·"), timeout=PATIENCE)

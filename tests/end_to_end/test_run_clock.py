@@ -31,7 +31,7 @@ def click_clock(qtbot: QtBot, window: MainWindow, key: str = "run") -> None:
     """Click a clock of the timeline."""
     clocks = window.panes.timeline.clocks
     qtbot.mouseClick(clocks, LEFT, pos=clocks.segment_rect(key).center().toPoint())
-    assert window.workspace.stepping.clock == key
+    assert window.features.stepping.clock == key
 
 
 def marked_lines(window: MainWindow) -> list[str]:
@@ -57,7 +57,7 @@ def ran(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
 
 
 def test_the_panes_follow_the_calls(qtbot: QtBot, ran: MainWindow) -> None:
-    timeline, workspace = ran.panes.timeline, ran.workspace
+    timeline, document = ran.panes.timeline, ran.document
     dots = timeline.slider.dots()
     assert [dot.tooltip.split(" · ")[0] for dot in dots[1:]] == [
         "1 dense",
@@ -72,8 +72,8 @@ def test_the_panes_follow_the_calls(qtbot: QtBot, ran: MainWindow) -> None:
     qtbot.mouseClick(timeline.on, LEFT)
     assert timeline.title.text() == "1 dense"
     assert timeline.facts.whole().endswith("linear0")
-    assert workspace.selection.chosen == ("relax:main/lv",)
-    assert {"fx:linear0", "tir:dense"} <= workspace.selection.linked
+    assert document.selection.chosen == ("relax:main/lv",)
+    assert {"fx:linear0", "tir:dense"} <= document.selection.linked
     (line,) = marked_lines(ran)
     assert line.startswith("lv")
     assert "cls.dense," in line
@@ -82,12 +82,12 @@ def test_the_panes_follow_the_calls(qtbot: QtBot, ran: MainWindow) -> None:
     qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
     qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
     assert timeline.title.text() == "3 te_relu"
-    assert workspace.selection.chosen == ("relax:main/lv2",)
+    assert document.selection.chosen == ("relax:main/lv2",)
     qtbot.waitUntil(
         lambda: "def te_relu(" in ran.panes.tensorir.script.code.text(), timeout=PATIENCE
     )
     # The module is looked at as a whole, and each call is that of a run of it.
-    assert workspace.stepping.moment is None
+    assert ran.features.stepping.moment is None
     qtbot.mouseClick(timeline.slider, LEFT, pos=timeline.slider.dot_centre(5).toPoint())
     assert timeline.title.text() == "5 add1"
     ran.commands.action("leave-steps").trigger()
@@ -100,10 +100,10 @@ def test_the_panes_follow_the_calls(qtbot: QtBot, ran: MainWindow) -> None:
 
 @pytest.mark.x
 def test_playing_stops_at_breaks(qtbot: QtBot, ran: MainWindow) -> None:
-    timeline, stepping = ran.panes.timeline, ran.workspace.stepping
+    timeline, stepping = ran.panes.timeline, ran.features.stepping
     fx = ran.panes.fx.graph
     choose(fx, "fx:relu", "Breakpoint at its calls")
-    assert ran.workspace.run_steps.breaks == {"fx:relu"}
+    assert ran.features.run_steps.breaks == {"fx:relu"}
     assert fx.canvas.marks().flags == {"fx:relu"}
     assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [3]
     assert "relu" in timeline.slider.dots()[3].tooltip
@@ -119,7 +119,7 @@ def test_playing_stops_at_breaks(qtbot: QtBot, ran: MainWindow) -> None:
 
     # By key: on the last layer, with B where the focus is, and from one break to the next.
     fx.canvas.setFocus()
-    ran.workspace.select(("fx:linear1",))
+    ran.document.select(("fx:linear1",))
     qtbot.keyClick(fx.canvas, Qt.Key.Key_B)
     assert fx.canvas.marks().flags == {"fx:relu", "fx:linear1"}
     ran.commands.action("previous-break").trigger()
@@ -144,23 +144,23 @@ def test_playing_stops_at_breaks(qtbot: QtBot, ran: MainWindow) -> None:
 
 
 def test_breaks_stay_where_the_node_still_is(qtbot: QtBot, ran: MainWindow) -> None:
-    timeline, workspace = ran.panes.timeline, ran.workspace
-    workspace.run_steps.toggle(("fx:linear1",))
+    timeline, document = ran.panes.timeline, ran.document
+    ran.features.run_steps.toggle(("fx:linear1",))
     assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [4, 5]
     ran.change(lowering="high-level", steps=FUSED)
     wait_for_records(qtbot, ran)
     assert timeline.facts.whole() == "not run yet: Run (F5)"
     assert ran.panes.fx.graph.canvas.marks().flags == {"fx:linear1"}
     run_and_wait(qtbot, ran)
-    record = workspace.run_record
+    record = document.run_record
     assert record is not None
     stops = [number for number, call in enumerate(record.calls, 1) if "fx:linear1" in call.nodes]
     assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == stops
     ran.commands.action("next-break").trigger()
     # A fused call is all that was fused.
     call = record.calls[stops[0] - 1]
-    assert set(workspace.selection.chosen) == set(call.bindings)
-    assert set(call.nodes) <= workspace.selection.linked
+    assert set(document.selection.chosen) == set(call.bindings)
+    assert set(call.nodes) <= document.selection.linked
     ran.commands.action("undo").trigger()
     wait_for_records(qtbot, ran)
     assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [4, 5]
@@ -193,7 +193,7 @@ def test_the_bytecode_is_pointed_at_where_a_function_is_called_again(
     assert [places for title, places in seen if "linear0" in title] == [[each] for each in calls]
     assert code.editor.marks.is_here(calls[1])
     # All panes mark the call, and not what else its function computes.
-    assert window.workspace.selection.chosen == ("relax:main/out",)
+    assert window.document.selection.chosen == ("relax:main/out",)
     window.commands.action("leave-steps").trigger()
     assert not any(code.editor.marks.is_here(each) for each in range(len(lines)))
 
@@ -204,14 +204,14 @@ def test_a_step_is_looked_at_again_after_the_next_run(qtbot: QtBot, ran: MainWin
     assert timeline.title.text() == "3 te_relu"
     run_and_wait(qtbot, ran)
     assert timeline.title.text() == "3 te_relu"
-    assert ran.workspace.run_steps.call is not None
-    assert ran.workspace.run_steps.call.function == "te_relu"
+    assert ran.features.run_steps.call is not None
+    assert ran.features.run_steps.call.function == "te_relu"
 
 
 def test_a_run_that_fails_ends_at_the_call_that_it_failed_in(
     qtbot: QtBot, ran: MainWindow, tmp_path: Path
 ) -> None:
-    timeline, workspace = ran.panes.timeline, ran.workspace
+    timeline, document = ran.panes.timeline, ran.document
     for body, said in (
         ("raise ValueError('no')", "the run failed: no"),
         (CRASHES, "The worker crashed with SIGSEGV while running, in call 3 of 5, env.faulty"),
@@ -225,7 +225,7 @@ def test_a_run_that_fails_ends_at_the_call_that_it_failed_in(
         ]
         assert timeline.title.text() == "✕ 3 env.faulty failed"
         assert said in timeline.facts.whole()
-        assert workspace.selection.chosen == ("fx:relu",)
+        assert document.selection.chosen == ("fx:relu",)
         assert ran.panes.details.call.title.whole() == "env.faulty"
         qtbot.keyClick(timeline.slider, Qt.Key.Key_Left)
         assert timeline.title.text() == "2 add"

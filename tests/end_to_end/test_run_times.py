@@ -7,6 +7,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QDialogButtonBox
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.document.document import Change
 from lowerscope.app.views.measuring_dialog import MeasuringDialog
 from lowerscope.app.views.tolerances_dialog import TolerancesDialog
 from lowerscope.app.window import MainWindow
@@ -21,16 +22,16 @@ from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 
 def settled(qtbot: QtBot, window: MainWindow) -> RunRecord:
     """Wait until there is an outcome and nothing more is under way; return it."""
-    workspace = window.workspace
+    document = window.document
 
     def ended() -> None:
-        assert not workspace.changing
-        assert not workspace.running
-        assert workspace.run_record is not None, workspace.problems
+        assert not document.is_changing
+        assert not document.running
+        assert document.run_record is not None, document.problems
 
     qtbot.waitUntil(ended, timeout=PATIENCE)
-    assert workspace.run_record is not None
-    return workspace.run_record
+    assert document.run_record is not None
+    return document.run_record
 
 
 def test_other_tolerances_are_one_step_of_undo_and_the_verdict_follows(
@@ -81,7 +82,7 @@ def test_threads_and_repeats_are_set_in_a_form_and_a_run_is_measured_by_them(
     run_and_wait(qtbot, window)
     first = settled(qtbot, window)
     window.commands.action("measure-again").trigger()
-    assert window.workspace.run_record == first
+    assert window.document.run_record == first
     again = settled(qtbot, window)
     assert again.times != first.times
     assert (again.outputs, again.build_ms) == (first.outputs, first.build_ms)
@@ -107,28 +108,28 @@ def test_a_measurement_that_the_engine_disturbs_says_so_and_is_made_again(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:matmul_relu", measuring=Measuring(repeats=8_000))
-    workspace, panel = window.workspace, window.panes.result.times
+    document, panel = window.document, window.panes.result.times
     told: list[tuple[bool, str]] = []
     asked: list[int] = []
 
-    def work() -> None:
+    def work(_change: Change) -> None:
         """Give the engine something to do as soon as the run is measured."""
-        if workspace.activity.text.startswith(MEASURING) and not asked:
+        if document.activity.text.startswith(MEASURING) and not asked:
             # With weights of its own: no window has opened it before.
             other = Recipe(source=Source(spec="sample:resnet18"), seed=4711)
-            params = SnapshotQuery(recipe=other, metrics=workspace.metrics)
-            asked.append(workspace.engine.request(params, drop, drop))
+            params = SnapshotQuery(recipe=other, metrics=document.metrics)
+            asked.append(window.features.processes.engine.request(params, drop, drop))
 
     def drop(_answer: object) -> None:
         """It is the work that counts."""
 
-    def note() -> None:
-        record = workspace.run_record
-        if record is not None and record.times is not None:
+    def note(change: Change) -> None:
+        record = document.run_record
+        if "run" in change.fields and record is not None and record.times is not None:
             told.append((is_disturbed(record.times), panel.how.whole()))
 
-    workspace.activity_changed.connect(work)
-    workspace.run_changed.connect(note)
+    document.changed.connect(work)
+    document.changed.connect(note)
     run_and_wait(qtbot, window)
     settled(qtbot, window)
     assert asked

@@ -26,7 +26,7 @@ def test_samples_open_and_run(
     once = Measuring(warm_up=1, repeats=1 if sample in LARGE else 0)
     window = open_window(f"sample:{sample}", lowering=lowering, measuring=once)
     run_and_wait(qtbot, window)
-    record = window.workspace.run_record
+    record = window.document.run_record
     assert record is not None
     assert record.verdict == "match", record.reason
     assert record.max_abs_error is not None

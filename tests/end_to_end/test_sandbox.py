@@ -12,7 +12,13 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.session_files import Hashes, Layout, save_session
-from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_problem, wait_for_records
+from tests.end_to_end.driving import (
+    PATIENCE,
+    OpenWindow,
+    changes,
+    wait_for_problem,
+    wait_for_records,
+)
 from tests.sandboxes import needs_sandbox
 
 pytestmark = needs_sandbox
@@ -29,9 +35,11 @@ example_inputs = (torch.ones(2, 3),)
 def refused(qtbot: QtBot, window: MainWindow, path: Path, text: str) -> str:
     """Return the line of the problem that opening a file with this text leads to."""
     path.write_text(f"import torch\n{text}\n{NET}")
-    with qtbot.waitSignal(window.workspace.problems_changed, timeout=PATIENCE):
+    with qtbot.waitSignal(
+        window.document.changed, check_params_cb=changes("problems"), timeout=PATIENCE
+    ):
         window.open_source(str(path))
-    (problem,) = window.workspace.problems
+    (problem,) = window.document.problems
     assert problem.code == "sandbox"
     texts = [each.text() for each in window.panes.problems.findChildren(QLabel)]
     assert any(each.startswith("✕ The sandbox does not let it") for each in texts)
@@ -77,7 +85,7 @@ def test_a_file_that_writes_to_home_or_opens_a_socket_fails_with_one_clear_line(
     window.commands.action("sandbox").trigger()
     assert window.status.sandbox.text() == "no sandbox"
     window.open_source(str(model))
-    qtbot.waitUntil(lambda: window.workspace.snapshot is not None, timeout=PATIENCE)
+    qtbot.waitUntil(lambda: window.document.snapshot is not None, timeout=PATIENCE)
     assert (home / "mine").read_text() == "mine"
     assert not window.settings.sandbox()
 
@@ -122,7 +130,7 @@ def test_code_writes_to_the_folder_of_the_session_where_the_user_wants_that(
         line = wait_for_problem(qtbot, window)
         assert f"the sandbox does not let it write to {path}." in line
         assert "what is hidden and the session's file stay as they are" in line
-        window.workspace.trouble.clear()
+        window.document.clear_problems()
     assert config.read_text() == "[core]"
     assert written == session.read_text()
 

@@ -31,7 +31,7 @@ def test_a_click_writes_a_history_that_computes_the_same(bench: Bench) -> None:
     assert [each.status for each in bench.record.steps] == ["done"] * len(bench.record.steps)
     assert all(each.comment for each in bench.record.steps)
     assert "vectorized" in bench.script
-    names = [each.variant for each in bench.window.workspace.variants.all]
+    names = [each.variant for each in bench.window.features.variants.all]
     assert names == ["by rule"]
     # What the step says of itself can be read in the history.
     key = bench.record.steps[-1].id
@@ -49,8 +49,8 @@ def test_a_click_writes_a_history_that_computes_the_same(bench: Bench) -> None:
     bench.wait(lambda: bench.record.steps[-1].status == "done")
     # Another click is another variant; what was there stays.
     bench.window.commands.action("by-rule").trigger()
-    bench.wait(lambda: len(bench.window.workspace.variants.all) == 2)
-    names = [each.variant for each in bench.window.workspace.variants.all]
+    bench.wait(lambda: len(bench.window.features.variants.all) == 2)
+    names = [each.variant for each in bench.window.features.variants.all]
     assert names == ["by rule", "by rule 2"]
 
 
@@ -93,16 +93,16 @@ def test_the_whole_model_is_scheduled_by_one_click(bench: Bench, tmp_path: Path)
     path.write_text(MODEL)
     recipe = Recipe(source=Source(spec=str(path)), lowering="te")
     bench.begin(recipe)
-    workspace = bench.window.workspace
+    document = bench.window.document
     tensorir = bench.window.panes.tensorir
     tensorir.set_current("functions")
     QTest.mouseClick(tensorir.by_rules, LEFT)
     dialog = bench.window.findChild(RulesDialog)
     assert dialog is not None
-    bench.wait(lambda: workspace.variants.rules.functions and not workspace.changing)
+    bench.wait(lambda: bench.window.features.variants.rules.functions and not document.is_changing)
     assert dialog.isVisible()
-    assert workspace.recipe is not None
-    assert [each.name for each in workspace.recipe.steps] == ["LegalizeOps", "ApplyRules"]
+    assert document.recipe is not None
+    assert [each.name for each in document.recipe.steps] == ["LegalizeOps", "ApplyRules"]
     rows = {
         row.key: [each if isinstance(each, str) else each.text for each in row.cells]
         for row in dialog.table.rows()
@@ -117,12 +117,12 @@ def test_the_whole_model_is_scheduled_by_one_click(bench: Bench, tmp_path: Path)
     assert dialog.in_model.isChecked()
     # One click more takes it back, and so does undo.
     QTest.mouseClick(dialog.in_model, LEFT)
-    bench.wait(lambda: workspace.recipe is not None and not workspace.recipe.steps[-1].on)
+    bench.wait(lambda: document.recipe is not None and not document.recipe.steps[-1].on)
     for count in (2, 1):
         bench.window.commands.action("undo").trigger()
-        bench.wait(lambda: not workspace.changing)
-        assert workspace.recipe is not None
-        assert len(workspace.recipe.steps) == count
+        bench.wait(lambda: not document.is_changing)
+        assert document.recipe is not None
+        assert len(document.recipe.steps) == count
     assert not dialog.in_model.isChecked()
     dialog.close()
 
@@ -132,6 +132,6 @@ def test_a_function_whose_weights_are_laid_out_is_scheduled_as_it_was_before(
 ) -> None:
     window = open_window("sample:matmul_relu", steps=find_pipeline("optimise-cpu").steps)
     window.commands.action("workbench").trigger()
-    scheduling = window.workspace.scheduling
+    scheduling = window.features.scheduling
     qtbot.waitUntil(lambda: scheduling.record is not None, timeout=PATIENCE)
     assert scheduling.problem is None

@@ -251,7 +251,7 @@ def test_an_instruction_of_the_target_is_chosen(bench: Bench, tmp_path: Path) ->
     file = tmp_path / "dots.py"
     file.write_text(DOTS)
     # This machine may not have it: it is only looked at.
-    bench.window.workspace.measurements.set_automatic(False)
+    bench.window.features.measurements.set_automatic(False)
     target = '{"kind": "llvm", "mcpu": "cascadelake"}'
     bench.begin(Recipe(source=Source(spec=str(file)), steps=(), target=target))
     bench.open("dots")
@@ -276,4 +276,4 @@ def test_an_instruction_of_the_target_is_chosen(bench: Bench, tmp_path: Path) ->
     bench.steps(3)
     assert [each.id for each in bench.record.steps] == ["s1", "s3", "s2"]
     assert bench.statuses() == ["✓ done"] * 3
-    bench.window.workspace.measurements.set_automatic(True)
+    bench.window.features.measurements.set_automatic(True)

@@ -60,8 +60,8 @@ def test_a_reload_shows_the_function_that_the_file_makes_by_now(
 
 
 def test_steps_are_undone_and_done_again_at_once(bench: Bench) -> None:
-    workspace = bench.window.workspace
-    snapshot = workspace.snapshot
+    document = bench.window.document
+    snapshot = document.snapshot
     split(bench, "j", None, 16)
     bench.select("j_0")
     bench.apply("parallel")
@@ -75,7 +75,7 @@ def test_steps_are_undone_and_done_again_at_once(bench: Bench) -> None:
     bench.steps(2)
     assert "T.parallel(" in bench.script
     # The model was not derived anew.
-    assert workspace.snapshot is snapshot
+    assert document.snapshot is snapshot
 
 
 def test_a_step_that_is_off_takes_those_along_that_need_it(bench: Bench) -> None:
@@ -155,7 +155,7 @@ def test_the_slider_goes_through_the_steps(bench: Bench) -> None:
 
 def test_variants_stand_side_by_side(bench: Bench, tmp_path: Path) -> None:
     split(bench, "j", None, 16)
-    variants = bench.window.workspace.variants
+    variants = bench.window.features.variants
     bench.window.commands.action("duplicate-variant").trigger()
     bench.settle()
     bench.select("j_0")
@@ -196,7 +196,7 @@ def test_the_engine_dies_while_a_move_is_applied(bench: Bench) -> None:
     # What was applied before is known without the engine.
     split(bench, "j", None, 8)
     bench.select("j_0")
-    engine = bench.window.workspace.engine
+    engine = bench.window.features.processes.engine
     assert engine.pid is not None
     hold(engine.pid)
     bench.choose("parallel")

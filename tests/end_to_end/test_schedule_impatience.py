@@ -23,7 +23,7 @@ CONTROL = Qt.KeyboardModifier.ControlModifier
 @pytest.fixture(autouse=True)
 def _begin(bench: Bench) -> None:
     # Nothing that the worker has to do: here, it is the engine's answers that come late.
-    bench.window.workspace.measurements.set_automatic(False)
+    bench.window.features.measurements.set_automatic(False)
     bench.begin(RECIPE)
     bench.open("te_matmul")
 
@@ -95,13 +95,13 @@ def test_undo_and_another_model_while_a_move_is_tried(bench: Bench) -> None:
     bench.select("j_0")
     point(bench, "unroll")
     bench.wait(lambda: bench.scheduling.trying.preview is not None)
-    workspace = bench.window.workspace
-    workspace.open(OTHER)
-    bench.wait(lambda: workspace.recipe == OTHER and not workspace.activity.text)
+    document = bench.window.document
+    document.open(OTHER)
+    bench.wait(lambda: document.recipe == OTHER and not document.activity.text)
     assert bench.scheduling.trying.preview is None
-    assert not workspace.problems
-    workspace.open(RECIPE)
-    bench.wait(lambda: workspace.recipe == RECIPE and not workspace.activity.text)
+    assert not document.problems
+    document.open(RECIPE)
+    bench.wait(lambda: document.recipe == RECIPE and not document.activity.text)
 
 
 def test_a_move_is_tried_again_when_the_model_comes_anew_under_the_mouse(bench: Bench) -> None:
@@ -109,7 +109,7 @@ def test_a_move_is_tried_again_when_the_model_comes_anew_under_the_mouse(bench: 
     point(bench, "unroll")
     bench.wait(lambda: bench.scheduling.trying.preview is not None)
     came = bench.scheduling.moves.all
-    bench.window.workspace.changes.reload()
+    bench.window.document.reload()
     bench.wait(lambda: bench.scheduling.moves.all is not came and bench.scheduling.moves.all)
     bench.wait(lambda: bench.scheduling.trying.preview is not None)
     assert bench.scheduling.trying.preview is not None
@@ -174,13 +174,13 @@ def test_a_broken_file_leaves_the_schedule_alone(
     split(bench, "j", 16)
     file = tmp_path / "broken.json"
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(file), ""))
-    workspace = bench.window.workspace
+    document = bench.window.document
     for content in (b'{"version": 1, "schedules": [{', b"\xff\xfe\x00", b"[]", b""):
         file.write_bytes(content)
         bench.window.commands.action("load-schedule").trigger()
-        bench.wait(lambda: bool(workspace.problems))
-        assert "broken.json" in workspace.problems[0].line()
-        assert "\n" not in workspace.problems[0].line()
+        bench.wait(lambda: bool(document.problems))
+        assert "broken.json" in document.problems[0].line()
+        assert "\n" not in document.problems[0].line()
         assert [each.status for each in bench.record.steps] == ["done"]
     bench.select("j_0")
     bench.apply("parallel")
@@ -191,7 +191,7 @@ def test_a_broken_file_leaves_the_schedule_alone(
 def test_the_engine_is_killed_while_a_move_is_tried(bench: Bench) -> None:
     split(bench, "j", 32)
     bench.select("j_0")
-    engine = bench.window.workspace.engine
+    engine = bench.window.features.processes.engine
     assert engine.pid is not None
     hold(engine.pid)
     point(bench, "unroll")

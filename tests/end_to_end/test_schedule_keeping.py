@@ -136,7 +136,7 @@ def test_functions_alike_share_it_and_the_model_runs_with_it(bench: Bench, tmp_p
     file = tmp_path / "twins.py"
     file.write_text(TWINS)
     bench.begin(Recipe(source=Source(spec=str(file)), steps=()))
-    workspace, everywhere = bench.window.workspace, bench.view.everywhere
+    document, everywhere = bench.window.document, bench.view.everywhere
     bench.open("double")
     assert everywhere.text() == "all 2 alike"
     bench.select("j")
@@ -163,24 +163,24 @@ def test_functions_alike_share_it_and_the_model_runs_with_it(bench: Bench, tmp_p
     bench.steps(0)
     assert bench.view.variant.text() == "Variant: alone"
 
-    before = workspace.recipe
+    before = document.recipe
     bench.open_other("double")
     QTest.mouseClick(bench.view.run, LEFT)
     assert bench.window.banner.message().startswith("The model runs unscheduled")
-    bench.wait(lambda: workspace.run_record is not None)
+    bench.wait(lambda: document.run_record is not None)
     bench.open_other("twofold")
     QTest.mouseClick(bench.view.in_model, LEFT)
-    bench.wait(lambda: workspace.recipe is not None and applies_schedules(workspace.recipe))
+    bench.wait(lambda: document.recipe is not None and applies_schedules(document.recipe))
     bench.settle()
-    bench.wait(lambda: workspace.run_record is None)
+    bench.wait(lambda: document.run_record is None)
     QTest.mouseClick(bench.view.run, LEFT)
-    bench.wait(lambda: workspace.run_record is not None)
-    assert workspace.run_record is not None
-    assert workspace.run_record.verdict == "match"
-    assert workspace.snapshot is not None
-    assert workspace.snapshot.passes[-1].changed == ("double",)
+    bench.wait(lambda: document.run_record is not None)
+    assert document.run_record is not None
+    assert document.run_record.verdict == "match"
+    assert document.snapshot is not None
+    assert document.snapshot.passes[-1].changed == ("double",)
     bench.window.commands.action("undo").trigger()
-    bench.wait(lambda: workspace.recipe == before and not workspace.activity.text)
+    bench.wait(lambda: document.recipe == before and not document.activity.text)
     assert not bench.view.in_model.isChecked()
     assert bench.view.variant.text() == "Variant: alone"
     bench.window.commands.action("undo").trigger()
@@ -191,7 +191,7 @@ def test_functions_alike_share_it_and_the_model_runs_with_it(bench: Bench, tmp_p
 def test_variants_stand_side_by_side_with_their_times(bench: Bench) -> None:
     bench.begin(RECIPE)
     bench.open("te_matmul")
-    measurements, page = bench.window.workspace.measurements, bench.view.numbers
+    measurements, page = bench.window.features.measurements, bench.view.numbers
     bench.select("k", "j")
     bench.apply("reorder")
     keep(bench, bench.view.variant, "Duplicate the variant")
@@ -251,9 +251,9 @@ def test_variants_are_named_renamed_and_taken_away(bench: Bench) -> None:
 def test_a_check_is_stopped(bench: Bench) -> None:
     bench.begin(RECIPE)
     bench.open("te_matmul")
-    page, found = bench.view.numbers, bench.window.workspace.measurements
+    page, found = bench.view.numbers, bench.window.features.measurements
     bench.window.commands.action("numbers").trigger()
-    engine, stopped = bench.window.workspace.engine.pid, []
+    engine, stopped = bench.window.features.processes.engine.pid, []
 
     def stop() -> None:
         if found.doing == "check" and not stopped:
@@ -271,7 +271,7 @@ def test_a_check_is_stopped(bench: Bench) -> None:
     assert found.checked(found.here) is None
     assert bench.view.verdict.text().startswith("not checked")
     assert [row.time for row in bench.view.history.list.rows()] == ["", ""]
-    assert bench.window.workspace.engine.pid == engine
+    assert bench.window.features.processes.engine.pid == engine
     QTest.mouseClick(page.measure, LEFT)
     bench.wait(lambda: bench.view.verdict.text().startswith("✓ same"))
     found.set_automatic(True)

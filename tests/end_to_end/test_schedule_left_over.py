@@ -43,7 +43,7 @@ def test_it_is_looked_at_copied_tried_and_deleted(bench: Bench, tmp_path: Path) 
     file = tmp_path / "twins.py"
     file.write_text(TWINS)
     bench.begin(Recipe(source=Source(spec=str(file)), steps=()))
-    workspace, window = bench.window.workspace, bench.window
+    document, window = bench.window.document, bench.window
     bench.open("double")
     bench.select("j")
     bench.choose("split")
@@ -78,8 +78,8 @@ def test_it_is_looked_at_copied_tried_and_deleted(bench: Bench, tmp_path: Path) 
     assert bench.view.left_over.isVisible()
     left_over(bench, 0, "Delete")
     bench.wait(lambda: not bench.view.left_over.isVisible())
-    assert workspace.recipe is not None
-    assert len(workspace.recipe.schedules) == 1
+    assert document.recipe is not None
+    assert len(document.recipe.schedules) == 1
     assert not window.commands.action("left-over").isEnabled()
     window.commands.action("undo").trigger()
     bench.wait(lambda: bench.view.left_over.isVisible())
@@ -88,7 +88,7 @@ def test_it_is_looked_at_copied_tried_and_deleted(bench: Bench, tmp_path: Path) 
 
     keep(bench, bench.view.variant, "Delete the variant")
     bench.steps(0)
-    bench.wait(lambda: workspace.recipe is not None and not workspace.recipe.schedules)
+    bench.wait(lambda: document.recipe is not None and not document.recipe.schedules)
     QTest.mouseClick(bench.view.in_model, LEFT)
-    bench.wait(lambda: workspace.recipe is not None and applies_schedules(workspace.recipe))
-    assert not workspace.notes
+    bench.wait(lambda: document.recipe is not None and applies_schedules(document.recipe))
+    assert not document.notes

@@ -21,7 +21,7 @@ RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
 
 @pytest.fixture(autouse=True)
 def _begin(bench: Bench) -> None:
-    bench.window.workspace.measurements.set_automatic(True)
+    bench.window.features.measurements.set_automatic(True)
     bench.begin(RECIPE)
     bench.open("te_matmul")
 
@@ -33,7 +33,7 @@ def numbers(bench: Bench) -> NumbersPage:
 
 
 def measurements(bench: Bench) -> Measurements:
-    return bench.window.workspace.measurements
+    return bench.window.features.measurements
 
 
 def measured(bench: Bench) -> None:
@@ -151,14 +151,14 @@ def test_a_step_that_changes_the_values_is_marked_and_is_never_the_best(bench: B
 def test_a_measurement_is_stopped_and_begun_again(bench: Bench) -> None:
     page = numbers(bench)
     measured(bench)
-    engine = bench.window.workspace.engine.pid
+    engine = bench.window.features.processes.engine.pid
     found = measurements(bench)
     QTest.mouseClick(page.measure, LEFT)
     bench.wait(lambda: found.doing == "measure")
     assert page.stop.isVisible()
     QTest.mouseClick(page.stop, LEFT)
     bench.wait(lambda: found.doing is None)
-    assert bench.window.workspace.engine.pid == engine
+    assert bench.window.features.processes.engine.pid == engine
     assert not page.automatic.isChecked()
     assert found.here is not None
     assert found.measured(found.here) is None
@@ -170,13 +170,13 @@ def test_a_measurement_is_stopped_and_begun_again(bench: Bench) -> None:
 def test_a_function_that_crashes_costs_the_worker_alone(bench: Bench) -> None:
     numbers(bench)
     measured(bench)
-    workspace, found = bench.window.workspace, measurements(bench)
-    engine = workspace.engine.pid
+    _document, found = bench.window.document, measurements(bench)
+    engine = bench.window.features.processes.engine.pid
 
     def die() -> None:
-        if found.doing == "check" and workspace.worker.pid is not None:
+        if found.doing == "check" and bench.window.features.processes.worker.pid is not None:
             found.changed.disconnect(die)
-            os.kill(workspace.worker.pid, signal.SIGSEGV)
+            os.kill(bench.window.features.processes.worker.pid, signal.SIGSEGV)
 
     found.changed.connect(die)
     bench.scheduling.editing.apply(
@@ -184,7 +184,7 @@ def test_a_function_that_crashes_costs_the_worker_alone(bench: Bench) -> None:
     )
     bench.wait(lambda: bench.view.verdict.text().startswith("not known"))
     assert "SIGSEGV" in bench.view.verdict.toolTip()
-    assert workspace.engine.pid == engine
+    assert bench.window.features.processes.engine.pid == engine
     # It is not tried again by itself, as it may be the function's doing; on demand it is.
     bench.wait(lambda: found.doing is None)
     assert found.here is not None

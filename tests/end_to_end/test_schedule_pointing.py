@@ -113,7 +113,7 @@ def test_the_timeline_goes_through_the_primitives(bench: Bench) -> None:
     timeline = bench.window.panes.timeline
     do(bench, "split", loop=LOOP_J, factors=(None, 16))
     do(bench, "parallel", loop=At(block="matmul", loop=1))
-    bench.window.workspace.stepping.set_clock("passes")
+    bench.window.features.stepping.set_clock("passes")
     clocks = timeline.clocks
     place = clocks.segment_rect("schedule").center().toPoint()
     QTest.mouseClick(clocks, LEFT, pos=place)
@@ -176,7 +176,7 @@ def test_what_is_compiled_is_the_function_at_its_step(bench: Bench) -> None:
     do(bench, "split", loop=LOOP_J, factors=(None, 8))
     do(bench, "reorder", loops=(At(block="matmul", loop=3), At(block="matmul", loop=2)))
     do(bench, "vectorize", loop=At(block="matmul", loop=3))
-    pane, workspace = bench.window.panes.tensorir, bench.window.workspace
+    pane, _document = bench.window.panes.tensorir, bench.window.document
     pane.set_current("llvm")
     code = pane.texts["llvm"].script.code
 
@@ -191,7 +191,7 @@ def test_what_is_compiled_is_the_function_at_its_step(bench: Bench) -> None:
     bench.click_step(2)
     bench.wait(lambda: head().endswith("by itself, after step 2 of its schedule"))
     # Nothing of that is the model's: it has no such step, and is compiled when it is looked at.
-    workspace.stepping.set_clock("passes")
+    bench.window.features.stepping.set_clock("passes")
     bench.wait(lambda: head() == "; te_matmul for llvm")
     pane.set_current("script")
 

@@ -49,12 +49,12 @@ def test_the_walk_of_the_matmul(bench: Bench) -> None:
 
     # Applied to the model, it is run, and still computes what torch does.
     QTest.mouseClick(bench.view.in_model, LEFT)
-    workspace = bench.window.workspace
-    bench.wait(lambda: workspace.recipe is not None and applies_schedules(workspace.recipe))
+    document = bench.window.document
+    bench.wait(lambda: document.recipe is not None and applies_schedules(document.recipe))
     QTest.mouseClick(bench.view.run, LEFT)
-    bench.wait(lambda: workspace.run_record is not None)
-    assert workspace.run_record is not None
-    assert workspace.run_record.verdict == "match"
+    bench.wait(lambda: document.run_record is not None)
+    assert document.run_record is not None
+    assert document.run_record.verdict == "match"
 
 
 def test_loops_are_selected_in_the_script_and_in_the_tree(bench: Bench) -> None:
@@ -162,6 +162,6 @@ def test_the_script_has_more_room_at_the_workbench_and_gives_it_back(bench: Benc
     tree = bench.view.tree
     for place, text in ((1, "65.5 kB"), (2, "global · output")):
         assert tree.fontMetrics().horizontalAdvance(text) + 16 <= tree.columnWidth(place)
-    bench.window.workspace.stepping.set_clock("passes")
+    bench.window.features.stepping.set_clock("passes")
     bench.wait(lambda: abs(docks["tensorir"].width() - before["tensorir"]) < 8)
     assert {name for name, dock in docks.items() if dock.isVisible()} == set(before)

@@ -131,7 +131,7 @@ def apply(bench: Bench, keys: Keys, move: str, number: str) -> None:
 
 
 def test_the_walk_goes_as_the_page_says(bench: Bench, tmp_path: Path) -> None:
-    window, workspace = bench.window, bench.window.workspace
+    window, document = bench.window, bench.window.document
     keys, text = Keys(window), help_pages.text_of("scheduling-walk")
     for key in ("te", "target-native", "workbench", "palette", "numbers", "run", "export-files"):
         # The page says these keys.
@@ -140,16 +140,16 @@ def test_the_walk_goes_as_the_page_says(bench: Bench, tmp_path: Path) -> None:
     # The sample, its lowering, its node, its function.
     keys.tab_to(lambda widget: widget.accessibleName() == "matmul")
     keys.press("Return")
-    bench.wait(lambda: workspace.recipe is not None and not workspace.activity.text)
+    bench.wait(lambda: document.recipe is not None and not document.activity.text)
     keys.press("Ctrl+2")
     keys.press("Alt+R")
     keys.press("A")
     recipe = schedule_walk.recipe_of("native")
-    bench.wait(lambda: workspace.recipe == recipe and not workspace.activity.text)
+    bench.wait(lambda: document.recipe == recipe and not document.activity.text)
     keys.press("Ctrl+Shift+P")
     keys.write("@matmul")
     keys.press("Return")
-    assert workspace.selection.chosen == ("fx:matmul",)
+    assert document.selection.chosen == ("fx:matmul",)
     # What each step takes is measured by `tests.schedule_walk`.
     keys.press("Ctrl+Shift+S")
     bench.wait(lambda: bench.scheduling.function == "te_matmul" and bench.scheduling.record)
@@ -157,7 +157,7 @@ def test_the_walk_goes_as_the_page_says(bench: Bench, tmp_path: Path) -> None:
     numbers = bench.view.numbers
     keys.tab_to(called("After each step"))
     keys.press("Space")
-    assert not workspace.measurements.automatic
+    assert not bench.window.features.measurements.automatic
     keys.press("Ctrl+Shift+S")
     bench.settle()
 
@@ -186,11 +186,11 @@ def test_the_walk_goes_as_the_page_says(bench: Bench, tmp_path: Path) -> None:
     # The numbers, of what was done and of the rule's.
     keys.press("Ctrl+Shift+N")
     keys.press("F6")
-    bench.wait(lambda: numbers.figures.rows() and workspace.measurements.doing is None)
-    here = workspace.measurements.here
+    bench.wait(lambda: numbers.figures.rows() and bench.window.features.measurements.doing is None)
+    here = bench.window.features.measurements.here
     assert here is not None
-    bench.wait(lambda: workspace.measurements.checked(here) is not None)
-    checked = workspace.measurements.checked(here)
+    bench.wait(lambda: bench.window.features.measurements.checked(here) is not None)
+    checked = bench.window.features.measurements.checked(here)
     assert checked is not None
     assert checked.verdict == "same"
 
@@ -199,10 +199,10 @@ def test_the_walk_goes_as_the_page_says(bench: Bench, tmp_path: Path) -> None:
     keys.tab_to(called("Apply to the model"), "Shift+Tab")
     keys.press("Space")
     keys.press("F5")
-    bench.wait(lambda: workspace.run_record is not None)
-    assert workspace.run_record is not None
-    assert workspace.run_record.verdict == "match"
-    bench.wait(lambda: workspace.runs.variants.kept)
+    bench.wait(lambda: document.run_record is not None)
+    assert document.run_record is not None
+    assert document.run_record.verdict == "match"
+    bench.wait(lambda: bench.window.features.runs.variants.kept)
 
     # Exported.
     keys.press("Ctrl+Shift+X")

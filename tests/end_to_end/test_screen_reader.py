@@ -97,7 +97,7 @@ def test_everything_that_can_have_the_focus_has_a_name(window: MainWindow) -> No
 def test_lines_of_code_say_what_they_belong_to(qtbot: QtBot, window: MainWindow) -> None:
     editor = window.panes.tensorir.script.code.editor
     qtbot.waitUntil(lambda: bool(editor.lines()) and "def " in "".join(editor.lines()))
-    window.workspace.select(("fx:relu",))
+    window.document.select(("fx:relu",))
     qtbot.waitUntil(lambda: f"def {FUSED}(" in "".join(editor.lines()), timeout=PATIENCE)
     assert seen(editor).role() == QAccessible.Role.EditableText
     assert seen(editor).state().readOnly
@@ -118,9 +118,9 @@ def test_a_text_is_read_from_its_first_line(qtbot: QtBot, window: MainWindow) ->
 
 
 def test_steps_and_their_lines(qtbot: QtBot, window: MainWindow) -> None:
-    panes, stepping = window.panes, window.workspace.stepping
+    panes, stepping = window.panes, window.features.stepping
     slider = panes.timeline.slider
-    names = [run.name for run in window.workspace.snapshot.passes]
+    names = [run.name for run in window.document.snapshot.passes]
     stepping.go(Moment(clock="passes", index=names.index("LegalizeOps") + 1))
     window.commands.action("next-step").trigger()
     record = stepping.line
@@ -129,7 +129,7 @@ def test_steps_and_their_lines(qtbot: QtBot, window: MainWindow) -> None:
     assert seen(slider).valueInterface().currentValue() == slider.value()
     rows = [each.text(NAME) for each in below(seen(panes.pipeline.list))]
     assert "AnnotateTIROpPattern" in rows
-    window.workspace.stepping.go(Moment(clock="passes", index=names.index("FuseTIR") + 1))
+    window.features.stepping.go(Moment(clock="passes", index=names.index("FuseTIR") + 1))
     editor = panes.relax.script.stepped.script.code.editor
     qtbot.waitUntil(lambda: f"cls.{FUSED}," in "".join(editor.lines()), timeout=PATIENCE)
     assert said(editor, f"cls.{FUSED},").startswith("of linear0, relu")
@@ -139,7 +139,7 @@ def test_graphs_tables_and_differences(qtbot: QtBot, window: MainWindow) -> None
     panes = window.panes
     canvas = panes.fx.graph.canvas
     assert "5 nodes" in seen(canvas).text(DESCRIPTION)
-    window.workspace.select(("fx:linear0",))
+    window.document.select(("fx:linear0",))
     canvas.setFocus()
     qtbot.keyClick(canvas, Qt.Key.Key_Down)
     assert seen(canvas).text(DESCRIPTION).startswith("relu, ")

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app import sessions
+from lowerscope.app.document.document import Change
 from lowerscope.app.source_watch import SourceWatch
 from lowerscope.app.window import MainWindow
 from lowerscope.core.engine.temporary_files import sweep
@@ -46,9 +47,9 @@ def test_what_is_changed_is_saved_and_opened_as_it_was(
     with qtbot.waitSignal(window.sessions.saved, timeout=PATIENCE):
         window.commands.action("te").trigger()
         wait_for_records(qtbot, window)
-        window.workspace.select(("fx:relu",))
+        window.document.select(("fx:relu",))
     qtbot.waitUntil(lambda: json.loads(path.read_text())["layout"]["selection"] == ["fx:relu"])
-    recipe = window.workspace.recipe
+    recipe = window.document.recipe
     # Another model is another document: the file keeps the one that it has.
     window.open_source("sample:matmul")
     wait_for_records(qtbot, window)
@@ -58,8 +59,8 @@ def test_what_is_changed_is_saved_and_opened_as_it_was(
     window.open_source(str(path))
     qtbot.waitUntil(lambda: window.sessions.path == path, timeout=PATIENCE)
     wait_for_records(qtbot, window)
-    assert window.workspace.recipe == recipe
-    assert window.workspace.selection.chosen == ("fx:relu",)
+    assert window.document.recipe == recipe
+    assert window.document.selection.chosen == ("fx:relu",)
     qtbot.waitUntil(lambda: not window.panes.docks["model"].isVisible())
     assert window.settings.recent()[0] in (str(path), "sample:matmul_relu")
     assert str(path) in window.settings.recent()
@@ -131,8 +132,8 @@ def test_a_window_that_was_killed_is_reopened_where_it_was(
     window = open_window()
     window.settings.set_last_session(str(saved))
     window.commands.action("reopen").trigger()
-    qtbot.waitUntil(lambda: window.workspace.recipe is not None, timeout=PATIENCE)
-    recipe = window.workspace.recipe
+    qtbot.waitUntil(lambda: window.document.recipe is not None, timeout=PATIENCE)
+    recipe = window.document.recipe
     assert recipe is not None
     assert (recipe.source.spec, recipe.lowering) == ("sample:matmul_relu", "te")
     assert not window.sessions.read_only
@@ -155,7 +156,7 @@ def test_a_session_that_cannot_be_opened_leaves_what_was_open(
     bad.write_text(json.dumps(value))
     before = bad.read_text()
     window.open_source(str(bad))
-    qtbot.waitUntil(lambda: "gone.py" in window.workspace.problems[0].line(), timeout=PATIENCE)
+    qtbot.waitUntil(lambda: "gone.py" in window.document.problems[0].line(), timeout=PATIENCE)
     with qtbot.waitSignal(window.sessions.saved, timeout=PATIENCE):
         window.commands.action("te").trigger()
         wait_for_records(qtbot, window)
@@ -220,7 +221,7 @@ def test_a_file_that_is_saved_in_an_editor_is_read_again(
     window = open_window(path, lowering="te")
     session = tmp_path / "mine.lowerscope"
     save_as(window, session, monkeypatch, qtbot)
-    before = window.workspace.snapshot
+    before = window.document.snapshot
     beside = tmp_path / "beside.py"
     write(beside, "Net = None\n")
     # As editors do it: a new file in place of the old one.
@@ -230,9 +231,9 @@ def test_a_file_that_is_saved_in_an_editor_is_read_again(
         os.replace(new, path)
         qtbot.waitUntil(
             lambda name=name: (
-                window.workspace.snapshot is not None
-                and window.workspace.snapshot is not before
-                and name in window.workspace.snapshot.model.title
+                window.document.snapshot is not None
+                and window.document.snapshot is not before
+                and name in window.document.snapshot.model.title
             ),
             timeout=PATIENCE,
         )
@@ -243,12 +244,18 @@ def test_a_file_that_is_saved_in_an_editor_is_read_again(
     qtbot.waitUntil(lambda: "beside.py was saved" in window.banner.message(), timeout=PATIENCE)
     wait_for_records(qtbot, window)
     # What is read again by hand is not read once more for having been saved.
-    watch = window.workspace.findChild(SourceWatch)
+    watch = window.document.findChild(SourceWatch)
     assert watch is not None
     noted = watch.findChild(QTimer)
     assert noted is not None
     reloads: list[None] = []
-    window.workspace.changes.reloading.connect(lambda: reloads.append(None))
+
+    def note_reload(change: Change) -> None:
+        pending = change.after.pending
+        if "pending" in change.fields and pending is not None and pending.reads_files:
+            reloads.append(None)
+
+    window.document.changed.connect(note_reload)
     write(beside, "Net = 22\n")
     qtbot.waitUntil(noted.isActive)
     window.commands.action("reload").trigger()
@@ -257,7 +264,7 @@ def test_a_file_that_is_saved_in_an_editor_is_read_again(
     assert len(reloads) == 1
     os.unlink(path)
     qtbot.waitUntil(lambda: "net.py is gone" in window.banner.message(), timeout=PATIENCE)
-    recipe = window.workspace.recipe
+    recipe = window.document.recipe
     assert recipe is not None
     assert recipe.lowering == "te"
     # While no window is there, it changes again.

@@ -13,7 +13,7 @@ from tests.end_to_end.driving import OpenWindow, run_and_wait, wait_for_records
 
 
 def strategies(window: MainWindow) -> dict[str, str]:
-    snapshot = window.workspace.snapshot
+    snapshot = window.document.snapshot
     assert snapshot is not None
     return {node.name: node.strategy for node in snapshot.fx if node.strategy}
 
@@ -26,7 +26,7 @@ def test_a_node_gets_a_strategy_of_its_own_and_loses_it(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp")
-    window.workspace.select(("fx:relu",))
+    window.document.select(("fx:relu",))
     # By the command and not by its key: a display without a window manager activates no window.
     window.commands.action("selection-te").trigger()
     wait_for_records(qtbot, window)
@@ -48,10 +48,10 @@ def test_a_node_gets_a_strategy_of_its_own_and_loses_it(
 def test_three_strategies_in_one_module_run(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:conv_net", lowering="te")
     nodes = [f"fx:{name}" for name in strategies(window)]
-    window.workspace.select(nodes[:2])
+    window.document.select(nodes[:2])
     window.commands.action("selection-library").trigger()
     wait_for_records(qtbot, window)
-    window.workspace.select(nodes[-1:])
+    window.document.select(nodes[-1:])
     window.commands.action("selection-high-level").trigger()
     wait_for_records(qtbot, window)
     assert set(strategies(window).values()) == {"high-level", "te", "library"}
@@ -130,6 +130,6 @@ def test_what_depends_on_random_numbers_is_said_to_be_not_comparable(
     texts = [cell if isinstance(cell, str) else cell.text for cell in shown]
     random = "– not comparable: depends on dropout, which draws random numbers"
     assert texts == [random, "✓ matches"]
-    snapshot = window.workspace.snapshot
+    snapshot = window.document.snapshot
     assert snapshot is not None
     assert [node.name for node in snapshot.fx if node.random] == ["dropout"]

@@ -82,7 +82,7 @@ def facts(page: TensorPage) -> dict[str, str]:
 
 def look_at(qtbot: QtBot, window: MainWindow, entity: str) -> TensorPage:
     """Select a node and wait for its values."""
-    window.workspace.select((entity,))
+    window.document.select((entity,))
     trigger(window, "compare-values")
     page = window.panes.compare.tensor
     qtbot.waitUntil(lambda: page.title.whole().startswith(entity.partition(":")[2] + " · "))
@@ -204,12 +204,12 @@ def test_the_values_of_a_node_are_those_of_both_sides(
 
 def test_values_that_are_not_there_are_said_to_be_so(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp", lowering="te")
-    runs = window.workspace.runs
+    runs = window.features.runs
     # There is no room for 128 numbers.
     runs.keep, kept = 100, runs.keep
     run_and_wait(qtbot, window)
     runs.keep = kept
-    window.workspace.select(("fx:linear0",))
+    window.document.select(("fx:linear0",))
     trigger(window, "compare-values")
     page = window.panes.compare.tensor
     qtbot.waitUntil(lambda: page.right.currentWidget() is page.no_values, timeout=PATIENCE)
@@ -241,10 +241,10 @@ def test_a_worker_that_does_not_answer_is_stopped_and_asked_again(
 ) -> None:
     window = open_window("sample:fashion_mlp")
     run_and_wait(qtbot, window)
-    worker, page = window.workspace.worker, window.panes.compare.tensor
+    worker, page = window.features.processes.worker, window.panes.compare.tensor
     assert worker.pid is not None
     hold(worker.pid)
-    window.workspace.select(("fx:linear0",))
+    window.document.select(("fx:linear0",))
     trigger(window, "compare-values")
     stop = window.status.cancel
     qtbot.waitUntil(stop.isVisible, timeout=PATIENCE)

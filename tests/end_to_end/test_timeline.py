@@ -59,7 +59,7 @@ def test_unchanged_steps_are_passed_over_and_can_be_looked_at(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp", steps=(*TWICE, Step(name="LegalizeOps", on=False)))
-    timeline, stepping = window.panes.timeline, window.workspace.stepping
+    timeline, stepping = window.panes.timeline, window.features.stepping
     for _ in range(3):
         qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
     assert stepping.moment == Moment(clock="passes", index=1)
@@ -75,7 +75,7 @@ def test_unchanged_steps_are_passed_over_and_can_be_looked_at(
 
 def test_scrubbing_shows_what_is_under_the_mouse(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp", steps=TWICE)
-    slider, stepping = window.panes.timeline.slider, window.workspace.stepping
+    slider, stepping = window.panes.timeline.slider, window.features.stepping
     qtbot.mousePress(slider, LEFT, pos=slider.dot_centre(2).toPoint())
     assert stepping.moment == Moment(clock="passes", index=2)
     qtbot.mouseMove(slider, slider.dot_centre(0).toPoint())
@@ -86,7 +86,7 @@ def test_scrubbing_shows_what_is_under_the_mouse(qtbot: QtBot, open_window: Open
 
 def test_playing_ends_at_the_last_step(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp", steps=TWICE)
-    timeline, stepping = window.panes.timeline, window.workspace.stepping
+    timeline, stepping = window.panes.timeline, window.features.stepping
     qtbot.mouseClick(timeline.play, LEFT)
     assert timeline.play.text() == "Pause"
     assert stepping.moment == Moment(clock="passes", index=0)
@@ -98,7 +98,7 @@ def test_playing_ends_at_the_last_step(qtbot: QtBot, open_window: OpenWindow) ->
 def test_a_pass_that_fails_says_so_at_its_step(qtbot: QtBot, open_window: OpenWindow) -> None:
     steps = (Step(name="LegalizeOps"), Step(name="NoSuchPass"), Step(name="LegalizeOps"))
     window = open_window("sample:fashion_mlp", steps=steps)
-    timeline, stepping = window.panes.timeline, window.workspace.stepping
+    timeline, stepping = window.panes.timeline, window.features.stepping
     states = [dot.state for dot in timeline.slider.dots()]
     assert states == ["start", "", "wrong", "skipped"]
     qtbot.mouseClick(timeline.slider, LEFT, pos=timeline.slider.dot_centre(2).toPoint())
@@ -124,8 +124,8 @@ def test_the_timeline_is_closed_and_put_back(qtbot: QtBot, open_window: OpenWind
 
 def test_scrolling_stays_from_step_to_step(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:resnet18", steps=TWICE)
-    stepping, code = window.workspace.stepping, window.panes.relax.script
-    window.workspace.select(("fx:conv1",))
+    stepping, code = window.features.stepping, window.panes.relax.script
+    window.document.select(("fx:conv1",))
     stepping.go(Moment(clock="passes", index=1))
     qtbot.waitUntil(lambda: "cls.conv2d" in code.code.text(), timeout=PATIENCE)
     code.code.set_place((40, 0))
@@ -133,7 +133,7 @@ def test_scrolling_stays_from_step_to_step(qtbot: QtBot, open_window: OpenWindow
     stepping.go(Moment(clock="passes", index=0))
     qtbot.waitUntil(lambda: code.code.text() != before, timeout=PATIENCE)
     assert code.code.place() == (40, 0)
-    assert window.workspace.selection.chosen == ("fx:conv1",)
+    assert window.document.selection.chosen == ("fx:conv1",)
 
 
 def test_a_pane_says_which_pass_has_left_nothing_of_the_selection(
@@ -142,19 +142,19 @@ def test_a_pane_says_which_pass_has_left_nothing_of_the_selection(
     names = ("LegalizeOps", "FoldConstant")
     window = open_window("sample:fashion_mlp", steps=tuple(Step(name=each) for each in names))
     relax, tensorir = window.panes.relax, window.panes.tensorir
-    snapshot = window.workspace.snapshot
+    snapshot = window.document.snapshot
     assert snapshot is not None
     (folded, *_) = snapshot.fates
     name = folded.removeprefix("relax:main/")
     said = f"nothing here for {name} (folded by FoldConstant)"
 
-    window.workspace.select((folded,))
+    window.document.select((folded,))
     assert tensorir.context() == said
     assert relax.context() == name
-    window.workspace.stepping.go(Moment(clock="passes", index=1))
+    window.features.stepping.go(Moment(clock="passes", index=1))
     qtbot.waitUntil(lambda: "def transpose" in tensorir.script.code.text(), timeout=PATIENCE)
     assert "nothing here" not in relax.context() + tensorir.context()
-    window.workspace.stepping.go(Moment(clock="passes", index=2))
+    window.features.stepping.go(Moment(clock="passes", index=2))
     qtbot.waitUntil(lambda: tensorir.context() == said, timeout=PATIENCE)
     assert relax.context() == said
     qtbot.waitUntil(lambda: not tensorir.script.code.text(), timeout=PATIENCE)

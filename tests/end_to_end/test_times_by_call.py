@@ -42,7 +42,7 @@ def opened(qtbot: QtBot, open_window: OpenWindow) -> tuple[MainWindow, TimePage,
     assert page.table.empty.accessibleName() == "Not run yet"
     run_and_wait(qtbot, window)
     window.panes.show_page("time")
-    record = window.workspace.run_record
+    record = window.document.run_record
     assert record is not None
     return window, page, record
 
@@ -74,7 +74,7 @@ def test_every_way_to_share_out_the_time_adds_up(qtbot: QtBot, open_window: Open
     assert shared
     assert {key for key, note in notes.items() if note.startswith("fused with")} == shared
     assert page.summary.whole().startswith(f"{len(record.calls)} calls in ")
-    window.workspace.select(())
+    window.document.select(())
 
 
 def test_chart_and_table_select_in_all_panes(qtbot: QtBot, open_window: OpenWindow) -> None:
@@ -87,12 +87,12 @@ def test_chart_and_table_select_in_all_panes(qtbot: QtBot, open_window: OpenWind
     place = page.chart.place_of(longest).toPoint()
     click_segment(qtbot, page, "call")
     qtbot.mouseClick(page.chart, LEFT, pos=place)
-    assert window.workspace.selection.chosen == record.calls[longest].nodes
+    assert window.document.selection.chosen == record.calls[longest].nodes
     assert page.table.selected_keys() == [f"call:{longest}"]
     click_segment(qtbot, page, "function")
     row = page.table.rows()[0].key
     index = page.table.model().index(0, 0)
     qtbot.mouseClick(page.table.viewport(), LEFT, pos=page.table.visualRect(index).center())
     called = next(each for each in record.calls if each.function == row)
-    assert window.workspace.selection.chosen == (called.entity,)
+    assert window.document.selection.chosen == (called.entity,)
     assert page.chart.marked() == f"call:{record.calls.index(called)}"

@@ -63,12 +63,12 @@ def test_the_tour(qtbot: QtBot, open_window: OpenWindow) -> None:
     page = help_pages.text_of("tour")
     # Times of a few calls are enough to be shown.
     window = open_window("sample:fashion_mlp", measuring=Measuring(repeats=5))
-    tour, panes, workspace = Tour(qtbot, window), window.panes, window.workspace
+    tour, panes, document = Tour(qtbot, window), window.panes, window.document
 
     # 1, 2: a node, and what it became.
     canvas = panes.fx.graph.canvas
     qtbot.mouseClick(canvas.viewport(), LEFT, pos=canvas.node_rect("fx:linear0").center().toPoint())
-    assert workspace.selection.chosen == ("fx:linear0",)
+    assert document.selection.chosen == ("fx:linear0",)
     script = panes.relax.script.code
     assert [text.partition(" = R.")[2].partition("(")[0] for text in marked(script)] == [
         "permute_dims",
@@ -79,13 +79,13 @@ def test_the_tour(qtbot: QtBot, open_window: OpenWindow) -> None:
     rows = {row.cells[0].text: row.cells[1].text for row in panes.details.table.rows()}
     assert re.match(r"fashion_mlp\.py:\d+", rows["source"])
     tour.click_line(script, "R.nn.relu")
-    assert workspace.selection.of_kind("fx") == ("fx:relu",)
+    assert document.selection.of_kind("fx") == ("fx:relu",)
 
     # 3: the same by tensor expressions, by torch, and one node alone.
     def lowered() -> set[str]:
         wait_for_records(qtbot, window)
-        assert workspace.snapshot is not None
-        return {each.name for each in workspace.snapshot.functions if each.kind == "tensorir"}
+        assert document.snapshot is not None
+        return {each.name for each in document.snapshot.functions if each.kind == "tensorir"}
 
     tour.press("Ctrl+2")
     assert lowered() == {"dense", "add", "te_relu", "dense1", "add1"}
@@ -95,7 +95,7 @@ def test_the_tour(qtbot: QtBot, open_window: OpenWindow) -> None:
     for _ in range(2):
         tour.press("Ctrl+Z")
         wait_for_records(qtbot, window)
-    workspace.select(("fx:relu",))
+    document.select(("fx:relu",))
     tour.press("Alt+3")
     wait_for_records(qtbot, window)
     assert window.tool_bar.overrides.text() == "1 override"
@@ -105,7 +105,7 @@ def test_the_tour(qtbot: QtBot, open_window: OpenWindow) -> None:
 
     # 4: it is run, and compared.
     tour.press("F5")
-    tour.wait(lambda: workspace.run_record is not None and not workspace.running)
+    tour.wait(lambda: document.run_record is not None and not document.running)
     verdict = window.tool_bar.verdict
     assert "matches torch" in verdict.accessibleName()
     for part in ("largest absolute error", "largest relative error", "tolerance"):
@@ -115,14 +115,14 @@ def test_the_tour(qtbot: QtBot, open_window: OpenWindow) -> None:
     # 6: step by step.
     clocks = panes.timeline.clocks.segments()
     assert [each.label for each in clocks if each.key != "schedule"] == list(CLOCKS)
-    workspace.stepping.set_clock("passes")
+    window.features.stepping.set_clock("passes")
     tour.press("Alt+Right")
-    assert workspace.stepping.moment == Moment(clock="passes", index=1)
+    assert window.features.stepping.moment == Moment(clock="passes", index=1)
     assert panes.timeline.title.text() == "1 LegalizeOps"
     tour.press("Alt+Left")
-    assert workspace.stepping.moment == Moment(clock="passes", index=0)
+    assert window.features.stepping.moment == Moment(clock="passes", index=0)
     tour.press("F8")
-    tour.wait(lambda: not workspace.stepping.playing)
+    tour.wait(lambda: not window.features.stepping.playing)
     window.commands.action("leave-steps").trigger()
 
     # 5, 6: for this machine, and optimised, it computes the same.

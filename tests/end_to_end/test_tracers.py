@@ -36,9 +36,9 @@ def test_a_node_in_parts_and_the_tracers(
     path = tmp_path / "classifier.py"
     path.write_text(CLASSIFIER)
     window = open_window(str(path))
-    snapshot = window.workspace.snapshot
+    snapshot = window.document.snapshot
     assert snapshot is not None
-    assert window.workspace.notes == ()
+    assert window.document.notes == ()
     node = next(node for node in snapshot.fx if node.parts)
     assert node.name == "layer"
 
@@ -50,23 +50,23 @@ def test_a_node_in_parts_and_the_tracers(
     part = next(part for part in node.parts if part.target == "aten.linear.default")
     window.panes.fx.table.row_clicked.emit(part.id, Qt.KeyboardModifier.NoModifier)
     assert set(window.panes.fx.table.selected_keys()) == {"fx:layer", part.id}
-    selection = window.workspace.selection
+    selection = window.document.selection
     assert set(selection.of_kind("relax")) == set(part.bindings)
     assert set(part.bindings) < set(node.bindings)
     details = [row.cells for row in window.panes.details.table.rows()]
     assert [cells[0].text for cells in details[:2]] == ["part of", "target"]
 
     # The binding leads back to its part.
-    window.workspace.select(part.bindings[:1])
-    assert window.workspace.selection.of_kind("part") == (part.id,)
+    window.document.select(part.bindings[:1])
+    assert window.document.selection.of_kind("part") == (part.id,)
 
     window.commands.action("export").trigger()
     wait_for_records(qtbot, window)
-    assert window.workspace.snapshot.tracer == "export"
-    assert "aten.lstm.input" in {node.target for node in window.workspace.snapshot.fx}
+    assert window.document.snapshot.tracer == "export"
+    assert "aten.lstm.input" in {node.target for node in window.document.snapshot.fx}
     run_and_wait(qtbot, window)
     assert window.tool_bar.verdict.role() == "right"
     window.commands.action("undo").trigger()
     wait_for_records(qtbot, window)
-    assert window.workspace.snapshot.tracer == "fx"
+    assert window.document.snapshot.tracer == "fx"
     assert window.commands.action("auto").isChecked()

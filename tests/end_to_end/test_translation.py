@@ -73,14 +73,14 @@ def test_the_node_map_is_filled_while_the_translation_is_stepped_through(
     assert node_map.count.text() == "5 nodes"
 
     window.commands.action("clock-translate").trigger()
-    window.workspace.stepping.go(Moment(clock="translate", index=0))
+    window.features.stepping.go(Moment(clock="translate", index=0))
     assert {cells[4] for cells in rows_of(node_map).values()} == {"not yet"}
     qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
     qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
     rows = rows_of(node_map)
     assert rows["fx:linear0"][0] in ("2", "▸ 2")
     done = [key for key, cells in rows.items() if cells[4] != "not yet"]
-    moment = window.workspace.stepping.moment
+    moment = window.features.stepping.moment
     assert moment is not None
     assert len(done) == moment.index
     assert node_map.count.text() == f"{moment.index} of 5 translated"
@@ -105,13 +105,13 @@ def test_a_row_selects_the_node_everywhere_and_rows_are_sorted_and_filtered(
     window.commands.action("node-map").trigger()
     node_map, table = window.panes.node_map, window.panes.node_map.table
     qtbot.mouseClick(table.viewport(), LEFT, pos=place_of(node_map, "fx:relu"))
-    assert window.workspace.selection.chosen == ("fx:relu",)
+    assert window.document.selection.chosen == ("fx:relu",)
     window.panes.fx.set_current("table")
     assert window.panes.fx.table.selected_keys() == ["fx:relu"]
     assert window.panes.relax.context() == "lv2"
     assert window.panes.details.context() == "relu"
     qtbot.keyClick(table, Qt.Key.Key_Down)
-    assert window.workspace.selection.chosen == ("fx:linear1",)
+    assert window.document.selection.chosen == ("fx:linear1",)
 
     header = table.horizontalHeader()
     title = QPoint(header.sectionViewportPosition(1) + 20, header.height() // 2)
@@ -182,17 +182,17 @@ def test_the_translation_follows_the_steps_and_the_selection(
 ) -> None:
     window = open_window("sample:conv_net", lowering="te")
     window.commands.action("translation").trigger()
-    page, stepping = window.panes.translation, window.workspace.stepping
+    page, stepping = window.panes.translation, window.features.stepping
     wait_for_title(qtbot, page, "conv · TE", 2)
     stepping.go(Moment(clock="translate", index=3))
     wait_for_title(qtbot, page, "relu · TE", 3)
     # All panes mark what the step made.
-    assert window.workspace.selection.chosen == ("fx:relu",)
+    assert window.document.selection.chosen == ("fx:relu",)
     tensorir = window.panes.tensorir.script.code
     qtbot.waitUntil(lambda: "def te_relu(" in tensorir.text(), timeout=PATIENCE)
     qtbot.keyClick(window.panes.timeline.slider, Qt.Key.Key_Right)
     wait_for_title(qtbot, page, "pool · TE", 4)
-    window.workspace.select(("fx:linear0",))
+    window.document.select(("fx:linear0",))
     wait_for_title(qtbot, page, "linear0 · TE", 6)
 
 

@@ -34,8 +34,8 @@ def test_a_bad_file_leaves_what_was_open(
     assert "bad.py:2" in line
     assert window.panes.outcome.current() == "problems"
     assert window.panes.relax.script.code.text() == before
-    assert window.workspace.recipe is not None
-    assert window.workspace.recipe.source.spec == "sample:matmul_relu"
+    assert window.document.recipe is not None
+    assert window.document.recipe.source.spec == "sample:matmul_relu"
     run_and_wait(qtbot, window)
     assert window.tool_bar.verdict.role() == "right"
 
@@ -45,7 +45,7 @@ def test_a_recent_file_is_trusted_anew(qtbot: QtBot, open_window: OpenWindow) ->
     trusted = Recipe(source=Source(spec="sample:matmul_relu", trust=True), lowering="te")
     window.opening.open_recent("sample:matmul_relu", to_json(trusted))
     wait_for_records(qtbot, window)
-    recipe = window.workspace.recipe
+    recipe = window.document.recipe
     assert recipe is not None
     assert (recipe.source.trust, recipe.lowering) == (False, "te")
 
@@ -64,8 +64,8 @@ def test_several_models_in_a_file_are_asked_about(
     dialog.list.setCurrentRow(1)
     qtbot.keyClick(dialog.list, Qt.Key.Key_Return)
     wait_for_records(qtbot, window)
-    assert window.workspace.recipe is not None
-    assert window.workspace.recipe.source.entry == "Second"
+    assert window.document.recipe is not None
+    assert window.document.recipe.source.entry == "Second"
 
 
 def test_missing_inputs_are_asked_for(
@@ -94,8 +94,8 @@ def test_missing_inputs_are_asked_for(
     dialog.buttons.button(dialog.buttons.StandardButton.Ok).click()
     wait_for_records(qtbot, window)
     run_and_wait(qtbot, window)
-    assert window.workspace.run_record is not None
-    assert window.workspace.run_record.outputs[0].shape == (2, 3)
+    assert window.document.run_record is not None
+    assert window.document.run_record.outputs[0].shape == (2, 3)
 
 
 def test_what_symbolic_trace_cannot_trace_is_offered_to_export(
@@ -158,23 +158,6 @@ def test_the_same_question_is_asked_again(
             dialog.reject()
 
 
-def test_undo_while_a_change_is_on_its_way_takes_that_back(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:matmul_relu")
-    workspace = window.workspace
-    shown = workspace.recipe
-    window.commands.action("te").trigger()
-    window.commands.action("undo").trigger()
-    assert workspace.wanted == shown
-    assert not workspace.changes.can_undo
-    window.commands.action("te").trigger()
-    window.commands.action("high-level").trigger()
-    wait_for_records(qtbot, window)
-    assert workspace.recipe == shown
-    assert not workspace.changes.can_undo
-
-
 def test_a_verdict_goes_with_the_code_that_it_was_about(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:
@@ -185,7 +168,7 @@ def test_a_verdict_goes_with_the_code_that_it_was_about(
     write(path, NET.format(name="Net").replace("self.linear(x)", "self.linear(x) * 0") + EXAMPLES)
     window.commands.action("reload").trigger()
     wait_for_records(qtbot, window)
-    assert window.workspace.run_record is None
+    assert window.document.run_record is None
     assert not window.tool_bar.verdict.isVisible()
     # Run without a reload: what was run is shown, and said.
     write(path, NET.format(name="Net").replace("self.linear(x)", "self.linear(x) + 7") + EXAMPLES)
@@ -193,7 +176,7 @@ def test_a_verdict_goes_with_the_code_that_it_was_about(
     wait_for_records(qtbot, window)
     assert "opened anew" in window.banner.message()
     assert "R.const(7.0" in window.panes.relax.script.code.text()
-    assert window.workspace.run_record is not None
+    assert window.document.run_record is not None
 
 
 def test_a_model_that_writes_a_file_when_it_is_first_opened_has_a_verdict(
@@ -210,7 +193,7 @@ path.read_text()
     window = open_window(write(writable / "net.py", NET.format(name="Net") + EXAMPLES + remembers))
     run_and_wait(qtbot, window)
     wait_for_records(qtbot, window)
-    assert window.workspace.run_record is not None
+    assert window.document.run_record is not None
     assert window.tool_bar.verdict.isVisible()
     assert "opened anew" not in window.banner.message()
 
@@ -219,7 +202,7 @@ def test_inputs_that_were_not_touched_stay_what_they_are(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp")
-    snapshot = window.workspace.snapshot
+    snapshot = window.document.snapshot
     assert snapshot is not None
     known = snapshot.model.inputs
     dialog = InputsDialog([each.name for each in known], known, (), 0, parent=window)
@@ -244,26 +227,13 @@ def test_a_target_that_tvm_does_not_know_is_refused_when_it_is_chosen(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:matmul_relu")
-    window.change(target="gpu9000")
+    window.document.change_fields(target="gpu9000")
     assert "gpu9000" in wait_for_problem(qtbot, window)
-    assert window.workspace.recipe is not None
-    assert window.workspace.recipe.target == "llvm"
+    assert window.document.recipe is not None
+    assert window.document.recipe.target == "llvm"
     chosen = window.commands.action("target-llvm")
     chosen.trigger()
     assert chosen.isChecked(), "what is chosen once more stays marked"
-
-
-def test_undo_brings_the_verdict_back(qtbot: QtBot, open_window: OpenWindow) -> None:
-    window = open_window("sample:matmul_relu")
-    run_and_wait(qtbot, window)
-    record = window.workspace.run_record
-    window.commands.action("te").trigger()
-    wait_for_records(qtbot, window)
-    assert window.workspace.run_record is None
-    window.commands.action("undo").trigger()
-    wait_for_records(qtbot, window)
-    assert window.workspace.run_record is record
-    assert window.tool_bar.verdict.isVisible()
 
 
 def test_missing_arguments_are_asked_for(

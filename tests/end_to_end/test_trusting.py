@@ -17,7 +17,7 @@ from lowerscope.app.window import MainWindow
 from lowerscope.core.passes.presets import save_preset
 from lowerscope.core.recipe import Step
 from lowerscope.core.records.passes import Preset
-from tests.end_to_end.driving import OpenWindow, wait_for_records
+from tests.end_to_end.driving import OpenWindow, changes, wait_for_records
 from tests.end_to_end.small_nets import EXAMPLES, NET, write
 
 # In the sandbox as well: it stands in a folder that code may write to.
@@ -55,14 +55,14 @@ def test_a_file_runs_when_it_was_read_and_allowed(
     # Enter is no answer in a hurry.
     QTest.keyClick(QApplication.focusWidget() or dialog, Qt.Key.Key_Return)
     assert not asks(window)
-    assert window.workspace.wanted is None
+    assert window.document.wanted is None
     assert window.pages.currentWidget() is window.welcome
     window.open_source(path)
     question(window).run.click()
     wait_for_records(qtbot, window)
     assert trace.exists()
     # Known by now, as long as it is the same.
-    with qtbot.waitSignal(window.workspace.snapshot_changed):
+    with qtbot.waitSignal(window.document.changed, check_params_cb=changes("snapshot")):
         window.open_source(path)
         assert not asks(window)
     wait_for_records(qtbot, window)
@@ -95,8 +95,8 @@ def test_a_session_and_a_rule_file_ask_the_same(
     buttons = dialog.findChild(QDialogButtonBox)
     assert buttons is not None
     buttons.button(QDialogButtonBox.StandardButton.Cancel).click()
-    assert window.workspace.wanted is not None
-    assert window.workspace.wanted.source.spec == "sample:matmul_relu"
+    assert window.document.wanted is not None
+    assert window.document.wanted.source.spec == "sample:matmul_relu"
     # What is open goes on being saved.
     with qtbot.waitSignal(window.sessions.saved, timeout=60_000):
         window.commands.action("te").trigger()
@@ -104,8 +104,8 @@ def test_a_session_and_a_rule_file_ask_the_same(
     window.extensions.add(rules, "rules")
     question(window).reject()
     wait_for_records(qtbot, window)
-    assert window.workspace.recipe is not None
-    assert not window.workspace.recipe.extensions
+    assert window.document.recipe is not None
+    assert not window.document.recipe.extensions
     assert not (writable / "it_ran").exists()
 
 
@@ -156,8 +156,8 @@ def test_each_question_answers_for_itself(
     window.open_source(other)
     first.run.click()
     wait_for_records(qtbot, window)
-    assert window.workspace.recipe is not None
-    assert window.workspace.recipe.source.spec == shown
+    assert window.document.recipe is not None
+    assert window.document.recipe.source.spec == shown
     assert not (writable / "it_ran").exists()
     question(window).reject()
 
@@ -182,8 +182,8 @@ def test_a_pipeline_and_a_file_of_rules_from_elsewhere_ask(
     dialog = question(window)
     assert dialog.files.tabText(0) == "database_workload.json"
     dialog.reject()
-    assert window.workspace.wanted is not None
-    assert step not in window.workspace.wanted.steps
+    assert window.document.wanted is not None
+    assert step not in window.document.wanted.steps
     # A rule that is written for a node, into a file that holds more than it.
     rules = write(writable / "rules.py", "from torch import nn\n" + LEAVES_A_TRACE)
     monkeypatch.setattr(
@@ -194,5 +194,5 @@ def test_a_pipeline_and_a_file_of_rules_from_elsewhere_ask(
     assert question(window).files.tabText(0) == "rules.py"
     question(window).reject()
     assert not (writable / "it_ran").exists()
-    assert window.workspace.recipe is not None
-    assert not window.workspace.recipe.extensions
+    assert window.document.recipe is not None
+    assert not window.document.recipe.extensions

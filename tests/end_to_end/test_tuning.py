@@ -38,7 +38,7 @@ def _begin(bench: Bench) -> Iterator[None]:
 
 
 def tuning_of(bench: Bench) -> Tuning:
-    return bench.window.workspace.tuning
+    return bench.window.features.tuning
 
 
 def page_of(bench: Bench) -> TunePage:
@@ -80,7 +80,7 @@ def wait_for_trials(bench: Bench, count: int) -> None:
 
 
 def variants(bench: Bench) -> list[str]:
-    return [each.variant for each in bench.window.workspace.variants.all]
+    return [each.variant for each in bench.window.features.variants.all]
 
 
 def group_of(pid: int) -> list[psutil.Process]:
@@ -97,7 +97,7 @@ def is_there(process: psutil.Process) -> bool:
 
 
 def test_a_function_is_tuned_and_its_best_is_in_the_history(bench: Bench) -> None:
-    tuning, page, workspace = tuning_of(bench), page_of(bench), bench.window.workspace
+    tuning, page, document = tuning_of(bench), page_of(bench), bench.window.document
     start(bench, 10)
     wait_for_trials(bench, 2)
     before = len(page.curve.points())
@@ -113,13 +113,13 @@ def test_a_function_is_tuned_and_its_best_is_in_the_history(bench: Bench) -> Non
     assert done < 10
     assert page.pause.text() == "Resume"
     bench.window.commands.action("run").trigger()
-    bench.wait(lambda: workspace.run_record is not None and not workspace.running)
+    bench.wait(lambda: document.run_record is not None and not document.running)
     assert tuning.phase == "paused"
     assert trials_of(bench) == done
     bench.window.show_page("tune")
     QTest.mouseClick(page.pause, LEFT)
     bench.wait(lambda: trials_of(bench) > done or not tuning.under_way)
-    bench.wait(lambda: not tuning.under_way and workspace.scheduling.schedule)
+    bench.wait(lambda: not tuning.under_way and bench.window.features.scheduling.schedule)
     assert found(bench).state == "done"
     assert len(page.curve.points()) >= before
     best, unscheduled = found(bench).best, found(bench).unscheduled
@@ -133,11 +133,11 @@ def test_a_function_is_tuned_and_its_best_is_in_the_history(bench: Bench) -> Non
     assert "undo takes it back" in page.said.text()
     bench.wait(lambda: bench.view.verdict.text().startswith("✓"))
     bench.window.commands.action("undo").trigger()
-    bench.wait(lambda: not workspace.recipe.schedules)  # type: ignore[union-attr]
+    bench.wait(lambda: not document.recipe.schedules)  # type: ignore[union-attr]
 
 
 def test_a_run_pauses_the_slowest_and_stopped_it_leaves_no_process(bench: Bench) -> None:
-    tuning, page, workspace = tuning_of(bench), page_of(bench), bench.window.workspace
+    tuning, page, document = tuning_of(bench), page_of(bench), bench.window.document
     dialog = asked(bench)
     dialog.slowest.click()
     dialog.count.setValue(1)
@@ -150,12 +150,12 @@ def test_a_run_pauses_the_slowest_and_stopped_it_leaves_no_process(bench: Bench)
     bench.window.commands.action("run").trigger()
     bench.wait(lambda: tuning.phase == "paused")
     assert "run" in tuning.said.text
-    bench.wait(lambda: workspace.run_record is not None and not workspace.running)
+    bench.wait(lambda: document.run_record is not None and not document.running)
     bench.wait(lambda: tuning.phase == "tuning")
     # The function is fused into another one meanwhile: what is found of it has no place.
     fused = msgspec.structs.replace(RECIPE, steps=find_pipeline("fuse").steps)
-    workspace.change(fused)
-    bench.wait(lambda: workspace.recipe == fused)
+    document.change(fused)
+    bench.wait(lambda: document.recipe == fused)
     bench.window.show_page("tune")
     assert tuning.pid is not None
     processes = group_of(tuning.pid)
@@ -166,7 +166,7 @@ def test_a_run_pauses_the_slowest_and_stopped_it_leaves_no_process(bench: Bench)
     assert time.monotonic() - began < 2
     bench.wait(lambda: not tuning.under_way)
     bench.wait(lambda: "not in the model any more" in tuning.said.text)
-    assert not workspace.recipe.schedules  # type: ignore[union-attr]
+    assert not document.recipe.schedules  # type: ignore[union-attr]
 
 
 def test_the_whole_model_by_weight_against_torch_and_rules(bench: Bench) -> None:
@@ -199,14 +199,14 @@ def test_the_whole_model_by_weight_against_torch_and_rules(bench: Bench) -> None
 
 
 def test_a_process_that_is_killed_is_said_and_what_it_found_is_kept(bench: Bench) -> None:
-    tuning, page, workspace = tuning_of(bench), page_of(bench), bench.window.workspace
+    tuning, page, _document = tuning_of(bench), page_of(bench), bench.window.document
     start(bench, 5_000)
     wait_for_trials(bench, 1)
     assert tuning.pid is not None
     processes = group_of(tuning.pid)
     os.kill(tuning.pid, signal.SIGKILL)
     bench.wait(lambda: "killed" in page.said.text())
-    bench.wait(lambda: not tuning.under_way and workspace.scheduling.schedule)
+    bench.wait(lambda: not tuning.under_way and bench.window.features.scheduling.schedule)
     _, alive = psutil.wait_procs(processes, timeout=10)
     assert not alive
     assert variants(bench) == ["tuned"]

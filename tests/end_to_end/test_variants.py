@@ -30,8 +30,8 @@ def texts(page: VariantsPage, column: int) -> list[str]:
 def run_variants(qtbot: QtBot, window: MainWindow) -> VariantsPage:
     """Let the command run them, and wait for the last."""
     window.commands.action("run-variants").trigger()
-    assert window.workspace.running
-    qtbot.waitUntil(lambda: not window.workspace.running, timeout=PATIENCE)
+    assert window.document.running
+    qtbot.waitUntil(lambda: not window.document.running, timeout=PATIENCE)
     return window.panes.variants
 
 
@@ -56,11 +56,11 @@ def test_four_variants_run_in_a_row_and_can_be_gone_back_to_and_compared(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp")
-    workspace = window.workspace
+    document = window.document
     page = run_variants(qtbot, window)
     assert window.panes.outcome.current() == "variants"
-    assert not workspace.changes.can_undo
-    kept = workspace.runs.variants.kept
+    assert not document.can_undo
+    kept = window.features.runs.variants.kept
     assert texts(page, 1) == NAMES
     # The figures are those of the records, and the best that matches has the star.
     records = [each.record for each in kept]
@@ -86,7 +86,7 @@ def test_four_variants_run_in_a_row_and_can_be_gone_back_to_and_compared(
     assert [bar.values for bar in bars[:4]] == [(each.tvm_ms,) for each in shown]
     assert [place for place, bar in enumerate(bars) if bar.best] == stars
     # What is shown has its outcome now, as after a run of its own.
-    assert workspace.run_record == shown[0]
+    assert document.run_record == shown[0]
 
     # Sorted by time, as a click on the title does; another one the other way.
     page.table.sortByColumn(2, Qt.SortOrder.DescendingOrder)
@@ -97,13 +97,13 @@ def test_four_variants_run_in_a_row_and_can_be_gone_back_to_and_compared(
     choose(page, 3)
     press(qtbot, page, Qt.Key.Key_Return)
     wait_for_records(qtbot, window)
-    assert workspace.recipe is not None
-    assert workspace.recipe.lowering == "te"
-    assert workspace.run_record == shown[3]
+    assert document.recipe is not None
+    assert document.recipe.lowering == "te"
+    assert document.run_record == shown[3]
     assert texts(page, 0)[3].startswith("●")
     window.commands.action("undo").trigger()
     wait_for_records(qtbot, window)
-    assert workspace.recipe.lowering == "high-level"
+    assert document.recipe.lowering == "high-level"
     assert len(page.table.rows()) == 4
 
     # Two of them, function by function.
@@ -148,7 +148,7 @@ def test_a_row_is_renamed_and_deleted_and_goes_with_its_source(
     page = window.panes.variants
     assert page.table.empty.accessibleName() == "No run yet"
     run_and_wait(qtbot, window)
-    window.change(lowering="te")
+    window.document.change_fields(lowering="te")
     wait_for_records(qtbot, window)
     run_and_wait(qtbot, window)
     window.panes.show_page("variants")
@@ -163,8 +163,7 @@ def test_a_row_is_renamed_and_deleted_and_goes_with_its_source(
     editor = page.table.viewport().findChild(QLineEdit)
     assert isinstance(editor, QLineEdit)
     # What is new meanwhile waits until the name is written.
-    workspace = window.workspace
-    workspace.runs.variants.changed.emit()
+    window.features.runs.variants.changed.emit()
     assert page.table.viewport().findChild(QLineEdit) is editor
     editor.setText("as it came")
     QTest.keyClick(editor, Qt.Key.Key_Return)
@@ -186,9 +185,9 @@ def test_what_differs_is_marked_and_never_the_best_and_a_row_of_runs_can_be_stop
     window = open_window(
         "sample:fashion_mlp", extensions=(Extension(path=str(path), kind="rules"),)
     )
-    workspace, page = window.workspace, window.panes.variants
+    document, page = window.document, window.panes.variants
     run_and_wait(qtbot, window)
-    window.change(extensions=())
+    window.document.change_fields(extensions=())
     wait_for_records(qtbot, window)
     run_and_wait(qtbot, window)
     window.panes.show_page("variants")
@@ -203,9 +202,9 @@ def test_what_differs_is_marked_and_never_the_best_and_a_row_of_runs_can_be_stop
     ]
 
     window.commands.action("run-variants").trigger()
-    qtbot.waitUntil(lambda: "Variant 2 of 4" in workspace.activity.text, timeout=PATIENCE)
-    workspace.cancel()
-    qtbot.waitUntil(lambda: not workspace.running, timeout=PATIENCE)
+    qtbot.waitUntil(lambda: "Variant 2 of 4" in document.activity.text, timeout=PATIENCE)
+    window.features.cancel()
+    qtbot.waitUntil(lambda: not document.running, timeout=PATIENCE)
     assert window.commands.action("run-variants").isEnabled()
     # What was run before stays.
     assert len(page.table.rows()) in (2, 3)
@@ -215,16 +214,16 @@ def test_a_variant_that_cannot_run_is_a_row_that_says_so(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp")
-    workspace, page = window.workspace, window.panes.variants
-    recipe = workspace.recipe
+    document, page = window.document, window.panes.variants
+    recipe = document.recipe
     assert recipe is not None
     failing = msgspec.structs.replace(recipe, translator="tvm-fx", lowering="library")
-    workspace.runs.variants.run((failing, recipe))
-    qtbot.waitUntil(lambda: not workspace.running, timeout=PATIENCE)
+    window.features.runs.variants.run((failing, recipe))
+    qtbot.waitUntil(lambda: not document.running, timeout=PATIENCE)
     failed, ran = page.table.rows()
     assert failed.cell(3).text.startswith("✕ failed: TVM's from_fx knows no library functions")
     assert ran.cell(3).text == "✓ matches"
-    assert workspace.problems == ()
+    assert document.problems == ()
     choose(page, 0, 1)
     assert page.functions.sides is None
 
@@ -273,7 +272,7 @@ def test_a_report_is_exported_on_all_variants_or_on_those_selected(
     monkeypatch.setattr("lowerscope.app.commands.reporting.QFileDialog.getSaveFileName", answer)
     action.trigger()
     text = file.with_suffix(".html").read_text(encoding="utf-8")
-    kept = window.workspace.runs.variants.kept
+    kept = window.features.runs.variants.kept
     assert len(kept) == 4
     for each in kept:
         assert each.record is not None
@@ -286,4 +285,4 @@ def test_a_report_is_exported_on_all_variants_or_on_those_selected(
     assert "Run: high-level · fused" in text
     file = tmp_path / "gone" / "report"
     action.trigger()
-    assert "the report cannot be written" in window.workspace.problems[0].line()
+    assert "the report cannot be written" in window.document.problems[0].line()

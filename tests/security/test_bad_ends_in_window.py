@@ -34,20 +34,22 @@ def test_a_bad_end_is_one_problem_and_what_was_open_stays(
     qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, forward: str, end: str, said: str
 ) -> None:
     window = open_window("sample:matmul_relu")
-    workspace = window.workspace
+    document = window.document
     shown = window.panes.relax.script.code.text()
     window.open_source(str(model(tmp_path, forward, end)))
     line = wait_for_problem(qtbot, window)
     assert said in line
     assert "\n" not in line
     assert len(line) < 2000
-    assert wait_until(lambda: workspace.engine.state == "ready" and not workspace.activity.text)
-    assert workspace.recipe is not None
-    assert workspace.recipe.source.spec == "sample:matmul_relu"
+    assert wait_until(
+        lambda: window.features.processes.engine.state == "ready" and not document.activity.text
+    )
+    assert document.recipe is not None
+    assert document.recipe.source.spec == "sample:matmul_relu"
     assert window.panes.relax.script.code.text() == shown
     # What is asked for next is answered.
     window.commands.action("te").trigger()
-    assert wait_until(lambda: workspace.recipe is not None and workspace.recipe.lowering == "te")
+    assert wait_until(lambda: document.recipe is not None and document.recipe.lowering == "te")
 
 
 def test_a_thread_that_never_ends_holds_up_nothing(
@@ -56,4 +58,4 @@ def test_a_thread_that_never_ends_holds_up_nothing(
     end = "threading.Thread(target=forever).start(); atexit.register(forever)"
     window = open_window(str(model(tmp_path, end=end)))
     window.commands.action("run").trigger()
-    assert wait_until(lambda: window.workspace.run_record is not None)
+    assert wait_until(lambda: window.document.run_record is not None)

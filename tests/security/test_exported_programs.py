@@ -836,7 +836,7 @@ def test_the_window_asks_before_it_opens_code(
     assert "opening it would run code: it has the guard 'bool(1)'" in wait_for_problem(
         qtbot, window
     )
-    assert window.workspace.refused is not None
+    assert window.document.rejected is not None
     (button,) = (
         each
         for each in window.panes.problems.findChildren(QPushButton)
@@ -844,5 +844,5 @@ def test_the_window_asks_before_it_opens_code(
     )
     button.click()
     wait_for_records(qtbot, window)
-    assert window.workspace.recipe is not None
-    assert window.workspace.recipe.source.trust
+    assert window.document.recipe is not None
+    assert window.document.recipe.source.trust

@@ -19,13 +19,14 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.children import messages, replies
 from lowerscope.app.children.child_process import LOG_LIMIT
 from lowerscope.app.children.messages import Incoming, whole_of
+from lowerscope.app.children.pair import Children
 from lowerscope.app.children.replies import UnreadableResult, read_result
 from lowerscope.app.children.whole_log import PART_LIMIT, WholeLog
+from lowerscope.app.document.document import Document
 from lowerscope.app.engine_client import EngineClient
 from lowerscope.app.views import log_view
 from lowerscope.app.views.log_view import LogView
 from lowerscope.app.window import MainWindow
-from lowerscope.app.workspace import Workspace
 from lowerscope.core.engine.protocol import (
     Failure,
     Progress,
@@ -77,11 +78,11 @@ def flooded_window(
     """Return a function that opens a source in a window whose engine floods it."""
 
     def begin(flood: str) -> MainWindow:
-        def client(role: str, parent: Workspace) -> EngineClient:
+        def client(role: str, parent: Children) -> EngineClient:
             command = (sys.executable, CHILD, role, flood)
             return EngineClient(role, command=command, parent=parent)  # type: ignore[arg-type]
 
-        monkeypatch.setattr("lowerscope.app.workspace.EngineClient", client)
+        monkeypatch.setattr("lowerscope.app.children.pair.EngineClient", client)
         return open_window("sample:matmul_relu", wait=False)
 
     return begin
@@ -326,10 +327,11 @@ def test_answers_to_all_queries_have_bounds(query: type[Query[Any]]) -> None:
 def test_a_snapshot_that_is_too_large_is_a_problem(
     qtbot: QtBot, flooded_window: Callable[[str], MainWindow], flood: str
 ) -> None:
-    workspace = flooded_window(flood).workspace
-    qtbot.waitUntil(lambda: bool(workspace.problems), timeout=PATIENCE)
-    assert "larger than the window can show" in workspace.problems[0].what
-    assert workspace.engine.state == "ready"
+    window = flooded_window(flood)
+    document = window.document
+    qtbot.waitUntil(lambda: bool(document.problems), timeout=PATIENCE)
+    assert "larger than the window can show" in document.problems[0].what
+    assert window.features.processes.engine.state == "ready"
 
 
 @pytest.mark.parametrize("flood", flooding_child.SNAPSHOTS)
@@ -339,7 +341,7 @@ def test_what_a_snapshot_says_does_not_stall_the_window(
     window = flooded_window(flood)
     window.show_panes()
     pulse = Pulse()
-    qtbot.waitUntil(lambda: window.workspace.snapshot is not None, timeout=PATIENCE)
+    qtbot.waitUntil(lambda: window.document.snapshot is not None, timeout=PATIENCE)
     for _ in range(20):
         QApplication.processEvents()
     pulse.end()
@@ -353,7 +355,7 @@ def test_what_a_snapshot_says_does_not_stall_the_window(
 
 @pytest.fixture
 def log(qtbot: QtBot) -> LogView:
-    view = LogView(Workspace())
+    view = LogView(Document(), Children())
     qtbot.addWidget(view)
     return view
 
@@ -362,13 +364,13 @@ def log(qtbot: QtBot) -> LogView:
 def test_what_is_printed_is_bounded_and_held_whole(
     flooded: Callable[[str], Window], log: LogView, flood: str, tmp_path: Path, qtbot: QtBot
 ) -> None:
-    window, workspace = flooded(flood), log._workspace
+    window = flooded(flood)
     shown: list[str] = []
     printed: list[int] = []
     window.client.log.connect(shown.append)
     window.client.log.connect(log.append_text)
     window.client.printed.connect(lambda data: printed.append(len(data)))
-    window.client.printed.connect(workspace.whole_log.add)
+    window.client.printed.connect(log._children.whole_log.add)
     assert window.result(window.ask("echo", practice.Text("a"))) == "done"
     total = {"line": 1000, "empty-lines": 200}.get(flood, 0) * flooding_child.CHUNK
     original = b"".join(b"%d\n" % number for number in range(3_000_000))
@@ -382,7 +384,7 @@ def test_what_is_printed_is_bounded_and_held_whole(
     text = log.toPlainText()
     assert max(map(len, text.splitlines()), default=0) < log_view.LINE_CHARACTERS + 10
     assert all(each.isprintable() for line in text.splitlines() for each in line)
-    held = workspace.whole_log
+    held = log._children.whole_log
     assert held.held <= 2 * PART_LIMIT
     assert held.held + held.dropped == total
     file = tmp_path / "log"
@@ -440,7 +442,7 @@ def test_the_whole_log_is_saved_by_a_command(
     save = window.commands.action("save-log")
     save.trigger()
     assert not file.exists()
-    window.workspace.whole_log.add(b"one\ntwo\n")
+    window.features.processes.whole_log.add(b"one\ntwo\n")
     with qtbot.waitSignal(window.panes.log.saving.done, timeout=PATIENCE):
         save.trigger()
     assert file.read_bytes() == b"one\ntwo\n"
@@ -453,8 +455,8 @@ def test_the_window_shows_a_long_error_and_saves_it(
     qtbot: QtBot, flooded_window: Callable[[str], MainWindow], tmp_path: Path
 ) -> None:
     window = flooded_window("huge-error")
-    qtbot.waitUntil(lambda: bool(window.workspace.problems), timeout=PATIENCE)
-    problem, view = window.workspace.problems[0], window.panes.problems
+    qtbot.waitUntil(lambda: bool(window.document.problems), timeout=PATIENCE)
+    problem, view = window.document.problems[0], window.panes.problems
     buttons = {each.text(): each for each in view.findChildren(QPushButton)}
     assert "Save whole text…" in buttons
     details = view.findChild(QPlainTextEdit)
@@ -473,8 +475,8 @@ def test_a_file_that_cannot_be_written_is_a_problem(
     qtbot: QtBot, log: LogView, tmp_path: Path
 ) -> None:
     with qtbot.waitSignal(log.saving.done, timeout=PATIENCE):
-        log.saving.save(tmp_path / "none" / "log", log._workspace.whole_log.text)
-    assert "cannot be written" in log._workspace.problems[0].what
+        log.saving.save(tmp_path / "none" / "log", log._children.whole_log.text)
+    assert "cannot be written" in log.document.problems[0].what
 
 
 @pytest.mark.parametrize("flood", ["choices", "line", "empty-lines", "progress"])
@@ -482,10 +484,10 @@ def test_the_window_goes_on_in_a_flood(
     qtbot: QtBot, flooded_window: Callable[[str], MainWindow], flood: str
 ) -> None:
     window = flooded_window(flood)
-    workspace = window.workspace
+    document = window.document
     # What the child answers is no model, or a problem: either is told.
-    qtbot.waitUntil(lambda: bool(workspace.problems), timeout=PATIENCE)
-    assert size_of(workspace.problems[0]) < 100_000
-    assert len(workspace.activity.text) <= messages.PROGRESS_CHARACTERS
+    qtbot.waitUntil(lambda: bool(document.problems), timeout=PATIENCE)
+    assert size_of(document.problems[0]) < 100_000
+    assert len(document.activity.text) <= messages.PROGRESS_CHARACTERS
     assert window.panes.log.document().characterCount() <= log_view.MOST_CHARACTERS
     window.close()

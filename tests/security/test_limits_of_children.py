@@ -61,13 +61,13 @@ def test_what_forward_starts_is_stopped_with_the_engine_and_said(
 ) -> None:
     monkeypatch.setattr(sandbox, "task_limit", lambda: FEW)
     window = open_window("sample:matmul")
-    window.workspace.engine.memory_limit = 2 << 30
-    window.workspace.engine.restart()
+    window.features.processes.engine.memory_limit = 2 << 30
+    window.features.processes.engine.restart()
     model = tmp_path / "net.py"
     model.write_text(MODEL.format(count=count, held=held))
     window.open_source(str(model))
     line = wait_for_problem(qtbot, window)
-    (problem,) = window.workspace.problems
+    (problem,) = window.document.problems
     assert problem.code == code
     assert "The engine was stopped while" in line
     assert said in line

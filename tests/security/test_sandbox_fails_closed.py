@@ -19,7 +19,7 @@ from lowerscope.app.window import MainWindow
 from lowerscope.core.recipe import Recipe, Source
 from tests.app.engine_client.practice_window import Window
 from tests.core.engine import practice_child as practice
-from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_records
+from tests.end_to_end.driving import PATIENCE, OpenWindow, changes, wait_for_records
 from tests.sandboxes import needs_sandbox
 
 pytestmark = needs_sandbox
@@ -206,7 +206,7 @@ example_inputs = (torch.ones(2, 3),)
 
 
 def pids(window: MainWindow) -> set[int | None]:
-    return {window.workspace.engine.pid, window.workspace.worker.pid}
+    return {window.features.processes.engine.pid, window.features.processes.worker.pid}
 
 
 def test_the_window_asks_once_says_why_and_runs_nothing_meanwhile(
@@ -223,13 +223,15 @@ def test_the_window_asks_once_says_why_and_runs_nothing_meanwhile(
     assert window.status.sandbox.text() == "no sandbox"
     assert pids(window) == {None}
     # Nothing of what else the user does starts them.
-    window.workspace.worker.start()
+    window.features.processes.worker.start()
     assert pids(window) == {None}
 
     # Closed, it says in its problems why nothing is shown.
-    with qtbot.waitSignal(window.workspace.problems_changed, timeout=PATIENCE):
+    with qtbot.waitSignal(
+        window.document.changed, check_params_cb=changes("problems"), timeout=PATIENCE
+    ):
         dialog.reject()
-    (problem,) = window.workspace.problems
+    (problem,) = window.document.problems
     assert problem.code == "sandbox"
     assert pids(window) == {None}
     assert not ran.exists()
@@ -241,7 +243,7 @@ def test_the_window_asks_once_says_why_and_runs_nothing_meanwhile(
     assert not ran.exists()
     bubblewrap.mend()
     dialog.act.click()
-    window.workspace.open(Recipe(source=Source(spec=str(model))))
+    window.document.open(Recipe(source=Source(spec=str(model))))
     wait_for_records(qtbot, window)
     assert ran.exists()
     assert window.sandbox.sandboxing.state == "on"

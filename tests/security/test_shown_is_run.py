@@ -38,7 +38,7 @@ from lowerscope.core.sources.approved_files import readable_source
 from lowerscope.core.sources.environments import Environment
 from lowerscope.core.sources.loading import open_model
 from lowerscope.core.sources.user_code import run_file
-from tests.end_to_end.driving import OpenWindow, wait_for_records
+from tests.end_to_end.driving import OpenWindow, changes, wait_for_records
 from tests.end_to_end.small_nets import write
 from tests.end_to_end.test_trusting import LEAVES_A_TRACE, asks, question
 
@@ -236,7 +236,7 @@ def test_a_file_is_asked_about_again_whatever_its_size_and_time(
     first = question(window)
     rewritten("WIDTH = 4", "WIDTH = 5")
     first.run.click()
-    assert window.workspace.wanted is None
+    assert window.document.wanted is None
     again = question(window)
     assert again is not first
     again.run.click()
@@ -267,7 +267,7 @@ def test_what_was_read_to_be_shown_is_what_is_allowed(
         window.open_source(str(path))
     first = question(window)
     first.run.click()
-    assert window.workspace.wanted is None
+    assert window.document.wanted is None
     again = question(window)
     assert again is not first
     again.reject()
@@ -464,7 +464,7 @@ def test_a_file_that_changes_after_the_answer_is_asked_about_again(
     def rewrite() -> None:
         path.write_text(next(changes))
 
-    opening = window.workspace.changes.opening
+    opening = window.features.changes.opening
     opening.connect(rewrite)
     window.open_source(str(path))
     question(window).run.click()
@@ -475,10 +475,10 @@ def test_a_file_that_changes_after_the_answer_is_asked_about_again(
     # Saving it now is no answer, whether it is seen at once or not.
     with qtbot.waitSignal(window.source_watch.saved, timeout=60_000):
         rewrite()
-    with qtbot.waitSignal(window.workspace.unseen, timeout=60_000):
+    with qtbot.waitSignal(window.features.processes.unseen, timeout=60_000):
         pass
     again.run.click()
-    assert window.workspace.recipe is None
+    assert window.document.recipe is None
     last = question(window)
     assert last.shown == hashed(path)
     last.run.click()
@@ -506,7 +506,9 @@ def test_a_computed_import_is_asked_about(
     wait_for_records(qtbot, window)
     assert (writable / "it_ran").exists()
     # Both are known from now on.
-    with qtbot.waitSignal(window.workspace.snapshot_changed, timeout=60_000):
+    with qtbot.waitSignal(
+        window.document.changed, check_params_cb=changes("snapshot"), timeout=60_000
+    ):
         window.open_source(path)
     assert not asks(window)
 
@@ -522,16 +524,20 @@ def test_what_is_saved_while_it_is_open_is_read_without_a_question(
     question(window).run.click()
     wait_for_records(qtbot, window)
     for each in (Path(path), beside):
-        with qtbot.waitSignal(window.workspace.snapshot_changed, timeout=60_000):
+        with qtbot.waitSignal(
+            window.document.changed, check_params_cb=changes("snapshot"), timeout=60_000
+        ):
             each.write_text(each.read_text() + "# more\n")
         assert not asks(window)
     # A child that is started anew is told as well.
-    with qtbot.waitSignal(window.workspace.recovering.replayed, timeout=60_000):
-        window.workspace.restart()
+    with qtbot.waitSignal(window.features.recovering.replayed, timeout=60_000):
+        window.features.restart()
     # The children read it before the window has seen that it was saved.
     beside.write_text(SHOWN + LEAVES_A_TRACE)
-    with qtbot.waitSignal(window.workspace.snapshot_changed, timeout=60_000):
-        window.workspace.changes.reload()
+    with qtbot.waitSignal(
+        window.document.changed, check_params_cb=changes("snapshot"), timeout=60_000
+    ):
+        window.document.reload()
     assert not asks(window)
     assert (writable / "it_ran").exists()
 
@@ -543,11 +549,11 @@ def test_a_run_of_what_is_no_longer_what_was_shown(
     window = open_window(str(path), asks_first=True)
     window.commands.action("watch").trigger()
     path.write_text(path.read_text() + LEAVES_A_TRACE)
-    window.workspace.run()
+    window.features.runs.run()
     qtbot.waitUntil(lambda: asks(window), timeout=60_000)
     assert not (writable / "it_ran").exists()
     question(window).run.click()
-    qtbot.waitUntil(lambda: window.workspace.run_record is not None, timeout=120_000)
+    qtbot.waitUntil(lambda: window.document.run_record is not None, timeout=120_000)
     assert (writable / "it_ran").exists()
     assert not asks(window)
 
@@ -566,7 +572,7 @@ def test_the_process_that_tunes_has_the_table_as_well(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:matmul_relu", asks_first=True)
-    tuning = window.workspace.tuning
+    tuning = window.features.tuning
     tuning.start(TuneOptions(trials=1))
     try:
         (client,) = tuning.findChildren(EngineClient)

@@ -421,12 +421,12 @@ def test_the_names_of_a_model_are_shown_as_they_are(
     file = trap.path.with_name("net.py")
     file.write_text(NET.format(evil=text))
     window = open_window(str(file))
-    workspace = window.workspace
-    assert workspace.snapshot is not None
-    workspace.select((next(iter(workspace.snapshot.nodes)),))
-    workspace.run()
-    assert wait_until(lambda: workspace.run_record is not None)
-    record = workspace.run_record
+    document = window.document
+    assert document.snapshot is not None
+    document.select((next(iter(document.snapshot.nodes)),))
+    window.features.runs.run()
+    assert wait_until(lambda: document.run_record is not None)
+    record = document.run_record
     assert record is not None
     assert record.prediction is not None
     assert text in record.prediction.tvm
@@ -439,7 +439,7 @@ def test_the_names_of_a_model_are_shown_as_they_are(
     palette.deleteLater()
     missing = f"{text.replace('/', '-')}.py"
     window.open_source(str(file.with_name(missing)))
-    assert wait_until(lambda: bool(workspace.problems))
+    assert wait_until(lambda: bool(document.problems))
     check_shown(window, trap)
     assert shows(window.panes.problems, missing)
 
@@ -463,12 +463,12 @@ def test_a_session_is_shown_as_it_is(qtbot: QtBot, open_window: OpenWindow, trap
     save_session(path, recipe, Layout(), {}, Hashes())
     window = open_window()
     window.open_session(str(path))
-    assert wait_until(lambda: window.workspace.snapshot is not None)
-    window.workspace.select((f"tir:{RELU}",))
+    assert wait_until(lambda: window.document.snapshot is not None)
+    window.document.select((f"tir:{RELU}",))
     window.commands.action("workbench").trigger()
     schedule = window.panes.schedule
     assert wait_until(lambda: schedule.history.comment.isVisible())
-    window.workspace.stepping.go(Moment(clock="schedule", index=1))
+    window.features.stepping.go(Moment(clock="schedule", index=1))
     assert wait_until(lambda: text in schedule.history.why.text())
     check_shown(window, trap)
     assert "[*][*]" in window.windowTitle()
@@ -486,11 +486,11 @@ def test_what_a_child_says_is_shown_as_it_is(
     qtbot: QtBot, open_window: OpenWindow, trap: Trap
 ) -> None:
     window = open_window("sample:matmul_relu")
-    workspace, text = window.workspace, evil(trap)
-    workspace.logged.emit(text)
-    workspace.say(text, 0.5)
+    document, text = window.document, evil(trap)
+    window.features.processes.logged.emit(text)
+    document.say(text, 0.5)
     problem = Problem(what=text, where=text, todo=text, details=text)
-    workspace.report(problem)
+    document.report(problem)
     assert wait_until(window.status.activity.isVisible)
     check_shown(window, trap)
     assert window.status.activity.text() == f"{text}…"
@@ -498,4 +498,4 @@ def test_what_a_child_says_is_shown_as_it_is(
     assert shows(window.panes.problems, text)
     window.banner.show_message(text, "info")
     check_shown(window, trap)
-    workspace.say("")
+    document.say("")

@@ -50,7 +50,7 @@ def window(qapp: QApplication, tmp_path: Path) -> Iterator[MainWindow]:
     window.show()
     window.begin(None)
     yield window
-    clients = (window.workspace.engine, window.workspace.worker)
+    clients = (window.features.processes.engine, window.features.processes.worker)
     pids = [each.pid for each in clients if each.pid is not None]
     window.close()
     assert wait_until(lambda: not any(map(psutil.pid_exists, pids)), 60_000)
@@ -62,7 +62,7 @@ def test_it_is_opened_changed_stepped_scheduled_and_run(
 ) -> None:
     with Walk(window).watched() as walk:
         walk_through(walk, Recipe(source=Source(spec=str(files[name]))), steps=8, fuse=True)
-    record = window.workspace.run_record
+    record = window.document.run_record
     assert record is not None
     assert record.verdict == "match"
     total = sum(each.received + each.sent for each in walk.phases)
@@ -84,49 +84,49 @@ PHASES = ("Tracing", "Lowering", "Applying passes", "Drawing")
 
 @pytest.mark.parametrize("name", MODELS)
 def test_cancel_leaves_what_was_open(name: str, files: dict[str, Path], window: MainWindow) -> None:
-    workspace, status = window.workspace, window.status
+    document, status = window.document, window.status
     first = Recipe(source=Source(spec="sample:matmul_relu"))
-    workspace.open(first)
+    document.open(first)
     window.show_panes()
-    assert wait_until(lambda: workspace.recipe == first and not workspace.activity.text, PATIENCE)
-    shown = workspace.snapshot
+    assert wait_until(lambda: document.recipe == first and not document.activity.text, PATIENCE)
+    shown = document.snapshot
     for phase in PHASES:
-        workspace.open(Recipe(source=Source(spec=str(files[name]))))
+        document.open(Recipe(source=Source(spec=str(files[name]))))
         reached = _stop_in(window, phase)
-        assert wait_until(lambda: not workspace.changing, PATIENCE)
-        if workspace.recipe != first:
+        assert wait_until(lambda: not document.is_changing, PATIENCE)
+        if document.recipe != first:
             assert not reached, "it was there before it could be stopped"
-            workspace.open(first)
-            assert wait_until(lambda: workspace.recipe == first, PATIENCE)
-            shown = workspace.snapshot
+            document.open(first)
+            assert wait_until(lambda: document.recipe == first, PATIENCE)
+            shown = document.snapshot
             continue
-        assert workspace.snapshot is shown
-        assert not workspace.problems
+        assert document.snapshot is shown
+        assert not document.problems
         # A new engine, if the old one had to be killed, has what was open as well.
-        assert wait_until(lambda: workspace.engine.state == "ready", PATIENCE)
-        assert wait_until(lambda: not workspace.activity.text, PATIENCE)
+        assert wait_until(lambda: window.features.processes.engine.state == "ready", PATIENCE)
+        assert wait_until(lambda: not document.activity.text, PATIENCE)
         assert not status.cancel.isVisible()
 
 
 def _stop_in(window: MainWindow, phase: str) -> bool:
     """Press Cancel as soon as it is offered in a phase; return whether it came to that."""
-    workspace, status = window.workspace, window.status
+    document, status = window.document, window.status
     began, progress = time.monotonic(), None
 
     def offered() -> bool:
         nonlocal progress
         if progress is None and status.progress.isVisible():
             progress = time.monotonic() - began
-        return status.cancel.isVisible() and workspace.activity.text.startswith(phase)
+        return status.cancel.isVisible() and document.activity.text.startswith(phase)
 
-    assert wait_until(lambda: offered() or not workspace.changing, PATIENCE)
-    if not workspace.changing:
+    assert wait_until(lambda: offered() or not document.is_changing, PATIENCE)
+    if not document.is_changing:
         return False
-    pressed, pid = time.monotonic(), workspace.engine.pid
+    pressed, pid = time.monotonic(), window.features.processes.engine.pid
     status.cancel.click()
-    assert wait_until(lambda: not workspace.changing, PATIENCE)
+    assert wait_until(lambda: not document.is_changing, PATIENCE)
     seconds = time.monotonic() - pressed
-    how = "stopped" if workspace.engine.pid == pid else "killed"
+    how = "stopped" if window.features.processes.engine.pid == pid else "killed"
     print(
         f"{phase}: progress after {(progress or 0) * 1000:.0f} ms, cancelled in {seconds:.2f} s,"
         f" engine {how}"

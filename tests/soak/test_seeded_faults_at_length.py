@@ -49,15 +49,15 @@ def test_the_window_names_the_node_where_a_fault_starts(
 ) -> None:
     options, node = FAULTS[fault](name, tmp_path, lowering)
     window = open_window()
-    workspace = window.workspace
-    workspace.open(recipe_of_command(("run", *options, *FEW)))
+    document = window.document
+    document.open(recipe_of_command(("run", *options, *FEW)))
     wait_for_records(qtbot, window)
     window.commands.action("run").trigger()
-    assert wait_until(lambda: workspace.run_record is not None, PATIENCE)
+    assert wait_until(lambda: document.run_record is not None, PATIENCE)
     line = window.panes.compare.first_difference
     assert f"First difference: {node}" in line.text()
     line.click()
-    assert workspace.selection.chosen == (f"fx:{node}",)
+    assert document.selection.chosen == (f"fx:{node}",)
 
 
 def test_the_first_batch_norm_of_many_that_a_stock_importer_trains_is_named() -> None:

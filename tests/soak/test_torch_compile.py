@@ -24,12 +24,12 @@ PATIENCE = 600_000
 
 def test_a_run_is_timed_beside_torch_compile(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp")
-    workspace = window.workspace
+    document = window.document
     window.commands.action("torch-compile").trigger()
-    assert wait_until(lambda: not workspace.changing, PATIENCE)
+    assert wait_until(lambda: not document.is_changing, PATIENCE)
     window.commands.action("run").trigger()
-    assert wait_until(lambda: workspace.run_record is not None and not workspace.running, PATIENCE)
-    record = workspace.run_record
+    assert wait_until(lambda: document.run_record is not None and not document.running, PATIENCE)
+    record = document.run_record
     assert record is not None
     assert record.times is not None
     names = [each.side for each in record.times.sides]

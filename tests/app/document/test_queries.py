@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from PySide6.QtWidgets import QWidget
@@ -19,49 +18,12 @@ from lowerscope.core.pipeline import Pipeline
 from lowerscope.core.progress import SILENT, Progress
 from lowerscope.core.recipe import Recipe, Source
 from lowerscope.core.records.steps import Moment
+from tests.app.plain_values import Client
 
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"))
 OTHER = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
 CRASHED = Problem(what="The engine crashed", code="crashed")
 PAGE = Path(__file__).parents[3] / "resources/help/contributing.md"
-
-
-@dataclass
-class Sent:
-    """A query that a client was given."""
-
-    query: Query[Any]
-    answer: Callable[[Any], None]
-    refuse: Callable[[Problem], None]
-    fate: str = ""
-
-
-@dataclass
-class Client:
-    """Stands for a child: a test answers in its place."""
-
-    role: Literal["engine", "worker"]
-    received_bytes: int = 1000
-    sent: list[Sent] = field(default_factory=list)
-
-    def request(
-        self,
-        query: Query[Any],
-        on_result: Callable[[Any], None],
-        on_problem: Callable[[Problem], None],
-        _on_progress: object = None,
-    ) -> int:
-        self.sent.append(Sent(query, on_result, on_problem))
-        return len(self.sent) - 1
-
-    def drop(self, id: int) -> None:
-        self.sent[id].fate = "dropped"
-
-    def abandon(self, id: int, grace_ms: int) -> None:
-        self.sent[id].fate = f"killed after {grace_ms}"
-
-    def cancel(self, id: int, _grace_ms: int) -> None:
-        self.sent[id].fate = "cancelled"
 
 
 class Page(QWidget):

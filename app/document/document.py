@@ -1,0 +1,455 @@
+"""The open document: its recipe and history, records, selection, problems and activities.
+
+All state that features share lives here. Features and views change fields in transactions, and
+follow one signal; the document knows none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from types import MethodType
+from typing import Any
+from weakref import WeakMethod
+
+import msgspec
+from PySide6.QtCore import QObject, Signal, SignalInstance
+
+from lowerscope.app.activity import Activities, Activity, Of
+from lowerscope.app.history import History, Version, history_after
+from lowerscope.app.overrides import calls_among, with_strategy
+from lowerscope.app.selection import Links, Selection
+from lowerscope.core.errors import Problem
+from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
+from lowerscope.core.recipe import Recipe, Strategy, applies_schedules, without_schedules
+from lowerscope.core.records.run import RunRecord
+from lowerscope.core.records.snapshot import FunctionRecord, Note, Snapshot
+from lowerscope.core.records.steps import Moment
+
+
+@dataclass(frozen=True, eq=False)
+class Notice:
+    """One line for the banner, and its role: ``"info"`` or ``"wrong"``."""
+
+    text: str
+    role: str
+
+
+@dataclass(frozen=True)
+class State:
+    """The fields of the document.
+
+    Attributes
+    ----------
+    recipe, snapshot
+        The recipe shown, and its records.
+    history
+        The recipes before and after `recipe`.
+    pending
+        The requested version, which becomes the document's once the engine has derived it.
+    links
+        Links between the entities of `snapshot`, or of the module at the current step.
+    selection
+        The selection shared by all views.
+    moment
+        The current step; ``None`` for the final module.
+    problems, rejected
+        Problems of the last change or run, and the version that caused them; ``None`` for a run.
+    run
+        Outcome of the last run of `recipe`.
+    running
+        Whether a run is in progress or waits for the engine.
+    activities
+        The activities in progress.
+    notice
+        The last notification of the user.
+    metrics
+        Sizes of the text that the engine lays out.
+    """
+
+    recipe: Recipe | None = None
+    snapshot: Snapshot | None = None
+    history: History = field(default_factory=History)
+    pending: Version | None = None
+    links: Links = field(default_factory=Links)
+    selection: Selection = field(default_factory=Selection)
+    moment: Moment | None = None
+    problems: tuple[Problem, ...] = ()
+    rejected: Version | None = None
+    run: RunRecord | None = None
+    running: bool = False
+    activities: Activities = field(default_factory=Activities)
+    notice: Notice | None = None
+    metrics: TextMetrics = DEFAULT
+
+
+FIELDS = frozenset(each.name for each in fields(State))
+
+BY_IDENTITY = frozenset(("snapshot", "pending", "links", "problems", "run"))
+"""Fields that change with every other object: large ones, and those that are derived again."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A transaction: the fields that changed, and all fields before and after it."""
+
+    fields: frozenset[str]
+    before: State
+    after: State
+
+
+class Document(QObject):
+    """The open document.
+
+    Signals
+    -------
+    changed(Change)
+        Fields changed, in one transaction.
+    """
+
+    changed = Signal(object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._state = self._told = State()
+        self._depth = 0
+
+    # Transactions
+
+    @property
+    def state(self) -> State:
+        """All fields."""
+        return self._state
+
+    def set(self, **values: Any) -> None:
+        """Assign fields, in one transaction."""
+        with self.changing():
+            self._state = replace(self._state, **values)
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Combine all assignments inside into one transaction."""
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if self._depth == 0:
+                self._tell()
+
+    def _tell(self) -> None:
+        before, after = self._told, self._state
+        self._told = after
+        changed = frozenset(name for name in FIELDS if _differs(name, before, after))
+        if changed:
+            self.changed.emit(Change(changed, before, after))
+
+    def on(self, names: Collection[str], slot: Callable[[], object] | SignalInstance) -> None:
+        """Call a method of a `QObject`, or emit a signal, after each change of these fields."""
+        assert FIELDS.issuperset(names), names
+        assert isinstance(slot, SignalInstance | MethodType), slot
+        follower = _Follower(frozenset(names), slot, self)
+        self.changed.connect(follower.note)
+
+    # State
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """The recipe whose records are shown."""
+        return self._state.recipe
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The records of `recipe`."""
+        return self._state.snapshot
+
+    @property
+    def pending(self) -> Version | None:
+        """The requested version."""
+        return self._state.pending
+
+    @property
+    def wanted(self) -> Recipe | None:
+        """The recipe that the user requested last: the pending one, or the one shown."""
+        state = self._state
+        return state.recipe if state.pending is None else state.pending.recipe
+
+    @property
+    def history(self) -> History:
+        """The recipes before and after `wanted`."""
+        state = self._state
+        return state.history if state.pending is None else state.pending.history
+
+    @property
+    def before(self) -> Recipe | None:
+        """The recipe that `undo` returns to from the one shown."""
+        undo = self._state.history.undo
+        return undo[-1] if undo else None
+
+    @property
+    def is_changing(self) -> bool:
+        """Return whether a recipe is pending."""
+        return self._state.pending is not None
+
+    def is_open(self) -> bool:
+        """Return whether a model is open."""
+        return self._state.snapshot is not None
+
+    def has_torch(self) -> bool:
+        """Return whether the open model is a PyTorch model."""
+        snapshot = self._state.snapshot
+        return snapshot is not None and snapshot.model.kind == "torch"
+
+    @property
+    def links(self) -> Links:
+        """Links between the entities."""
+        return self._state.links
+
+    @property
+    def selection(self) -> Selection:
+        """The selection shared by all views."""
+        return self._state.selection
+
+    @property
+    def moment(self) -> Moment | None:
+        """The current step; ``None`` for the final module."""
+        return self._state.moment
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """Problems of the last change or run."""
+        return self._state.problems
+
+    @property
+    def rejected(self) -> Recipe | None:
+        """The recipe that caused `problems`; ``None`` if it was a run."""
+        rejected = self._state.rejected
+        return None if rejected is None else rejected.recipe
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Notes for the user about the open model."""
+        return () if self._state.snapshot is None else self._state.snapshot.notes
+
+    @property
+    def run_record(self) -> RunRecord | None:
+        """The outcome of the last run of `recipe`; ``None`` if there is none."""
+        return self._state.run
+
+    @property
+    def running(self) -> bool:
+        """Return whether a run is in progress or waits for the engine."""
+        return self._state.running
+
+    @property
+    def activity(self) -> Activity:
+        """The current activity."""
+        return self._state.activities.shown
+
+    @property
+    def metrics(self) -> TextMetrics:
+        """Sizes of the text that the engine lays out."""
+        return self._state.metrics
+
+    # The recipe
+
+    def open(self, recipe: Recipe) -> None:
+        """Open another source. The current one stays until the new one's records arrive."""
+        self.request(Version(recipe))
+
+    def change(self, recipe: Recipe) -> None:
+        """Request a changed recipe of the same source, as one undo step."""
+        state = self._state
+        if state.recipe is None:
+            self.open(recipe)
+        elif recipe == state.recipe:
+            self.withdraw()
+        elif recipe != self.wanted:
+            self._go(recipe, history_after(state.recipe, state.history, state.pending))
+
+    def change_fields(self, **values: Any) -> None:
+        """Request other values of fields of the recipe, as one undo step."""
+        if self.wanted is not None:
+            self.change(msgspec.structs.replace(self.wanted, **values))
+
+    def amend(self, recipe: Recipe) -> None:
+        """Request a recipe in place of the wanted one, without an undo step of its own."""
+        if self.recipe is not None and recipe != self.wanted:
+            self._go(recipe, self.history)
+
+    def retry(self, recipe: Recipe) -> None:
+        """Resubmit the rejected recipe, corrected; it counts as the same undo step."""
+        rejected = self._state.rejected
+        assert rejected is not None
+        self.request(Version(recipe, rejected.history))
+
+    def reload(self) -> None:
+        """Derive everything anew from the current files.
+
+        That is the pending version if there is one, or else the rejected one, or the one shown.
+        """
+        rejected = self._state.rejected
+        if self.pending is None and rejected is not None:
+            self.request(replace(rejected, reads_files=True))
+        elif self.wanted is not None:
+            self.request(Version(self.wanted, self.history, reads_files=True))
+
+    @property
+    def can_undo(self) -> bool:
+        """Return whether there is a step to undo."""
+        return bool(self.history.undo) or (self.pending is not None and self.pending.opens)
+
+    @property
+    def can_redo(self) -> bool:
+        """Return whether there is a step to redo."""
+        return bool(self.history.redo)
+
+    def undo(self) -> None:
+        """Undo the last change of the recipe, pending or not."""
+        recipe, history = self.wanted, self.history
+        if recipe is not None and history.undo:
+            self._go(*history.back_from(recipe))
+        elif self.pending is not None and self.pending.opens:
+            self.withdraw()
+
+    def redo(self) -> None:
+        """Redo the change that was undone last."""
+        recipe, history = self.wanted, self.history
+        if recipe is not None and history.redo:
+            self._go(*history.forward_from(recipe))
+
+    def lower_nodes(self, nodes: Iterable[str], strategy: Strategy | None) -> None:
+        """Set the strategy of some nodes, or restore the default."""
+        recipe, snapshot = self.wanted, self.snapshot
+        chosen = [] if snapshot is None else calls_among(snapshot, nodes)
+        if recipe is not None and chosen:
+            self.change(with_strategy(recipe, chosen, strategy))
+
+    def request(self, version: Version) -> None:
+        """Request a version; it is pending until its records arrive."""
+        # A copy: the same version, requested again, is another request.
+        self.set(pending=replace(version))
+
+    def withdraw(self) -> None:
+        """Discard the pending version; the document stays as shown."""
+        self.set(pending=None)
+
+    def _go(self, recipe: Recipe, history: History) -> None:
+        shown = self.recipe
+        same_model = shown is not None and without_schedules(shown) == without_schedules(recipe)
+        if recipe != shown and (not same_model or applies_schedules(recipe)):
+            self.request(Version(recipe, history))
+        else:
+            # The model is unchanged: there is nothing to derive.
+            self.set(recipe=recipe, history=history, pending=None, problems=(), rejected=None)
+
+    # Records
+
+    def show(self, version: Version, snapshot: Snapshot) -> None:
+        """Switch to a version with the records derived from it; what still exists stays selected.
+
+        A request sent for the pending version ends with it.
+        """
+        links = Links(snapshot)
+        self.set(
+            recipe=version.recipe,
+            history=version.history,
+            snapshot=snapshot,
+            pending=None,
+            links=links,
+            selection=links.select_again(self.selection.chosen, self.links),
+            problems=(),
+            rejected=None,
+        )
+
+    def reject(self, problem: Problem) -> None:
+        """Reject the pending version, and show why, unless it was cancelled."""
+        pending = self.pending
+        with self.changing():
+            self.withdraw()
+            if problem.code != "cancelled":
+                self.set(problems=(problem,), rejected=pending)
+
+    def reject_shown(self, problem: Problem) -> None:
+        """Show why the recipe shown can no longer be derived."""
+        if self.recipe is not None:
+            rejected = Version(self.recipe, self._state.history)
+            self.set(problems=(problem,), rejected=rejected)
+
+    def accept_shown(self) -> None:
+        """Note that the recipe shown has been derived again after a failure."""
+        if self.rejected is not None and self.rejected == self.recipe:
+            self.clear_problems()
+
+    # Selection
+
+    def select(self, entities: Iterable[str], *, extend: bool = False) -> None:
+        """Select entities by id, replacing the selection or, with `extend`, adding to it."""
+        chosen = list(self.selection.chosen) if extend else []
+        for entity in entities:
+            if extend and entity in chosen:
+                chosen.remove(entity)
+            else:
+                chosen.append(entity)
+        self.set(selection=self.links.select(tuple(chosen)))
+
+    def show_functions(self, functions: Sequence[FunctionRecord]) -> None:
+        """Set the functions of a step, which can be selected; none without a step."""
+        links = self.links.at_step(functions)
+        self.set(links=links, selection=links.select_again(self.selection.chosen, self.links))
+
+    def function_at_step(self, entity: str) -> FunctionRecord | None:
+        """Return the function with an id at the current step."""
+        return self.links.function_at_step(entity)
+
+    def linked_to(self, *entities: str) -> frozenset[str]:
+        """Return the ids linked to any of these."""
+        return frozenset[str]().union(*(self.links.of(entity) for entity in entities))
+
+    # Problems, activities and notices
+
+    def report(self, problem: Problem) -> None:
+        """Show a problem that no version caused, in place of the previous ones."""
+        if problem.code != "cancelled":
+            self.set(problems=(problem,), rejected=None)
+
+    def clear_problems(self) -> None:
+        """Clear the problems."""
+        self.set(problems=(), rejected=None)
+
+    def say(self, text: str, fraction: float | None = None, *, of: Of = "change") -> None:
+        """Set the activity of an owner; ``""`` ends it."""
+        self.set(activities=self._state.activities.after(of, Activity(text, fraction)))
+
+    def notify(self, text: str, role: str) -> None:
+        """Show one line in the banner; its role is ``"info"`` or ``"wrong"``."""
+        self.set(notice=Notice(text, role))
+
+
+class _Follower(QObject):
+    """A method that is called after changes of some fields, as long as its object exists."""
+
+    def __init__(
+        self,
+        names: frozenset[str],
+        slot: MethodType | SignalInstance,
+        document: Document,
+    ) -> None:
+        owner = document if isinstance(slot, SignalInstance) else slot.__self__
+        assert isinstance(owner, QObject)
+        super().__init__(owner)
+        self._names = names
+        # A weak reference: the object owns this, and would never be freed otherwise.
+        self._slot = (lambda: slot.emit) if isinstance(slot, SignalInstance) else WeakMethod(slot)
+
+    def note(self, change: Change) -> None:
+        if not self._names.isdisjoint(change.fields):
+            slot = self._slot()
+            if slot is not None:
+                slot()
+
+
+def _differs(name: str, before: State, after: State) -> bool:
+    old, new = getattr(before, name), getattr(after, name)
+    return old is not new and (name in BY_IDENTITY or bool(old != new))

@@ -1,0 +1,546 @@
+"""The features' models together, with a test in the place of both children."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.children.child_process import Ending
+from lowerscope.app.document.document import Change
+from lowerscope.app.features import Features
+from lowerscope.core.comparing.tolerances import Tolerance, Tolerances
+from lowerscope.core.errors import Problem
+from lowerscope.core.model.queries import (
+    AgreementQuery,
+    BuildStepsQuery,
+    GuardQuery,
+    MeasureQuery,
+    MovesQuery,
+    Query,
+    RunQuery,
+    ScheduleQuery,
+    SnapshotQuery,
+)
+from lowerscope.core.recipe import Drawing, Recipe, Source
+from lowerscope.core.records.agreement import AgreementRecord
+from lowerscope.core.records.fault import GuardedRun
+from lowerscope.core.records.model import InputRecord, Picture
+from lowerscope.core.records.run import CallRun, RunRecord
+from lowerscope.core.records.schedule import ScheduleRecord, ScheduleStep
+from lowerscope.core.records.snapshot import Snapshot, TextRecord
+from lowerscope.core.records.steps import Moment, PassRecord
+from lowerscope.core.running.running_call import RunningCall
+from lowerscope.core.schedules import Primitive
+from tests.app.plain_values import Client, Sent, snapshot
+
+RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"))
+TE = msgspec.structs.replace(RECIPE, lowering="te")
+OTHER = Recipe(source=Source(spec="sample:resnet18"))
+WRONG = Problem(what="It is wrong")
+CRASHED = Problem(what="The engine crashed", code="crashed")
+CANCELLED = Problem(what="", code="cancelled")
+RECORD = RunRecord(
+    verdict="match",
+    reason="",
+    max_abs_error=0.0,
+    max_rel_error=0.0,
+    rtol=1e-4,
+    atol=1e-4,
+    torch_ms=1.0,
+    tvm_ms=1.0,
+    build_ms=1.0,
+    functions=1,
+    outputs=(),
+    key="1",
+    calls=(
+        CallRun(function="dense", milliseconds=2.0, nodes=("fx:dense",), entity="tir:dense"),
+        CallRun(function="relu", milliseconds=1.0, nodes=("fx:relu",), entity="tir:relu"),
+    ),
+)
+
+
+class Bench:
+    """The models, and what they have sent."""
+
+    def __init__(self) -> None:
+        self.features = Features()
+        self.document = self.features.document
+        processes: Any = self.features.processes
+        self.engine: Client = processes.engine
+        self.worker: Client = processes.worker
+        self.notices: list[str] = []
+        self.document.changed.connect(self._note)
+
+    def _note(self, change: Change) -> None:
+        if "notice" in change.fields and change.after.notice is not None:
+            self.notices.append(change.after.notice.text)
+
+    def sent(self, query: type[Query[Any]]) -> Sent:
+        """Return the last query of a type, which has not been discarded."""
+        found = [
+            each
+            for client in (self.engine, self.worker)
+            for each in client.sent
+            if isinstance(each.query, query) and not each.fate
+        ]
+        return found[-1]
+
+    def count(self, query: type[Query[Any]]) -> int:
+        """Return the number of queries of a type."""
+        return sum(
+            isinstance(each.query, query)
+            for client in (self.engine, self.worker)
+            for each in client.sent
+        )
+
+    def derive(self, key: str = "1") -> None:
+        """Answer the engine's query for records."""
+        records = msgspec.structs.replace(snapshot("dense", "relu"), key=key)
+        self.sent(SnapshotQuery).answer(records)
+
+    def open(self, recipe: Recipe, key: str = "1") -> None:
+        """Open a recipe whose records arrive."""
+        self.document.open(recipe)
+        self.derive(key)
+
+    def change(self, recipe: Recipe) -> None:
+        """Change the recipe; its records arrive."""
+        self.document.change(recipe)
+        self.derive()
+
+    def run(self, record: RunRecord = RECORD) -> None:
+        """Run, with this outcome."""
+        self.features.runs.run()
+        self.sent(RunQuery).answer(record)
+
+
+@pytest.fixture
+def bench(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    monkeypatch.setattr("lowerscope.app.children.pair.EngineClient", Client)
+    bench = Bench()
+    yield bench
+    bench.features.deleteLater()
+
+
+# Changes of the recipe
+
+
+def test_a_version_that_is_replaced_is_superseded_and_its_answer_never_shown(bench: Bench) -> None:
+    bench.document.open(RECIPE)
+    first = bench.engine.last()
+    assert bench.document.activity.text == "Opening"
+    bench.document.change(TE)
+    assert first.fate.startswith("killed")
+    bench.derive()
+    assert bench.document.recipe == TE
+    assert not bench.document.activity.text
+
+
+def test_a_rejected_change_leaves_what_is_shown(bench: Bench) -> None:
+    bench.open(RECIPE)
+    bench.document.change(TE)
+    bench.sent(SnapshotQuery).refuse(WRONG)
+    assert (bench.document.recipe, bench.document.problems) == (RECIPE, (WRONG,))
+    assert not bench.document.is_changing
+
+
+def test_undo_withdraws_what_is_pending(bench: Bench) -> None:
+    bench.open(RECIPE)
+    bench.document.change(TE)
+    pending = bench.engine.last()
+    bench.document.undo()
+    assert pending.fate.startswith("killed")
+    assert not bench.document.activity.text
+    assert not bench.document.is_changing
+
+
+def test_cancelling_keeps_the_problem_with_its_own_recipe(bench: Bench) -> None:
+    bench.document.open(RECIPE)
+    bench.sent(SnapshotQuery).refuse(WRONG)
+    bench.document.open(OTHER)
+    bench.sent(SnapshotQuery).refuse(CANCELLED)
+    assert (bench.document.wanted, bench.document.rejected) == (None, RECIPE)
+    assert bench.document.problems == (WRONG,)
+
+
+# Crashes
+
+
+def crash(bench: Bench, client: Client, part: str = "") -> None:
+    """Let a child crash while it applies a part of the recipe."""
+    ending = Ending(role=client.role, how="signal", call=RunningCall(part=part))
+    client.crashed.emit(ending)
+
+
+def test_a_change_lost_in_a_crash_is_requested_once_more(bench: Bench) -> None:
+    bench.open(RECIPE)
+    bench.document.change(TE)
+    lost = bench.sent(SnapshotQuery)
+    crash(bench, bench.engine)
+    lost.refuse(CRASHED)
+    assert bench.engine.last() is not lost
+    assert bench.document.wanted == TE
+    bench.derive()
+    assert (bench.document.recipe, bench.document.problems) == (TE, ())
+
+
+def test_a_pass_that_crashes_two_engines_is_switched_off(bench: Bench) -> None:
+    steps = RECIPE.steps
+    assert steps
+    part = f"step 0 {steps[0].name}"
+    bench.document.open(RECIPE)
+    for _ in range(2):
+        lost = bench.sent(SnapshotQuery)
+        crash(bench, bench.engine, part)
+        lost.refuse(CRASHED)
+    bench.derive()
+    assert bench.document.recipe is not None
+    assert not bench.document.recipe.steps[0].on
+    assert bench.document.before == RECIPE
+    assert any("switched off" in each for each in bench.notices)
+
+
+def test_what_is_shown_is_replayed_in_the_next_engine(bench: Bench, qtbot: QtBot) -> None:
+    bench.open(RECIPE)
+    before = bench.count(SnapshotQuery)
+    with qtbot.waitSignal(bench.features.recovering.replayed):
+        crash(bench, bench.engine)
+        assert bench.count(SnapshotQuery) == before + 1
+        bench.derive()
+    shown = bench.document.snapshot
+    crash(bench, bench.engine)
+    bench.sent(SnapshotQuery).refuse(WRONG)
+    assert (bench.document.rejected, bench.document.problems) == (RECIPE, (WRONG,))
+    assert bench.document.snapshot is shown
+    bench.features.recovering.replay()
+    bench.derive()
+    assert bench.document.problems == ()
+
+
+# Runs
+
+
+def test_a_run_waits_for_the_engine_and_its_outcome_is_the_documents(
+    bench: Bench, qtbot: QtBot
+) -> None:
+    bench.document.open(RECIPE)
+    bench.features.runs.run()
+    assert bench.document.running
+    assert bench.count(RunQuery) == 0
+    bench.derive()
+    qtbot.waitUntil(lambda: bench.count(RunQuery) == 1)
+    bench.sent(RunQuery).answer(RECORD)
+    assert (bench.document.run_record, bench.document.running) == (RECORD, False)
+    assert not bench.document.activity.text
+
+
+def test_undo_brings_the_outcome_back_and_other_code_has_none(bench: Bench) -> None:
+    bench.open(RECIPE)
+    bench.run()
+    bench.change(TE)
+    assert bench.document.run_record is None
+    bench.document.undo()
+    bench.derive()
+    assert bench.document.run_record is RECORD
+    bench.document.reload()
+    bench.derive(key="2")
+    assert bench.document.run_record is None
+
+
+def test_other_tolerances_judge_the_same_run_anew(bench: Bench, qtbot: QtBot) -> None:
+    bench.open(RECIPE)
+    bench.run()
+    strict = Tolerances(float32=Tolerance(1e-9, 1e-9))
+    bench.change(msgspec.structs.replace(RECIPE, tolerances=strict))
+    qtbot.waitUntil(lambda: bench.count(RunQuery) == 2)
+    query = bench.sent(RunQuery).query
+    assert isinstance(query, RunQuery)
+    assert (query.part, query.before) == ("verdict", RECORD)
+
+
+def test_a_stopped_run_leaves_the_outcome_of_before(bench: Bench) -> None:
+    bench.open(RECIPE)
+    bench.run()
+    bench.features.runs.run()
+    assert bench.document.run_record is None
+    bench.features.cancel()
+    pending = bench.worker.last()
+    assert pending.fate == "cancelled"
+    pending.refuse(CANCELLED)
+    assert (bench.document.run_record, bench.document.running) == (RECORD, False)
+    assert bench.document.problems == ()
+
+
+def test_a_change_supersedes_the_run(bench: Bench) -> None:
+    bench.open(RECIPE)
+    bench.features.runs.run()
+    running = bench.worker.last()
+    bench.document.open(OTHER)
+    assert running.fate.startswith("killed")
+    assert not bench.document.running
+
+
+def test_a_run_of_files_that_changed_is_shown_once_they_are_read_again(
+    bench: Bench, qtbot: QtBot
+) -> None:
+    bench.open(RECIPE)
+    bench.run(msgspec.structs.replace(RECORD, key="2"))
+    assert bench.document.pending is not None
+    assert bench.document.pending.reads_files
+    bench.derive(key="2")
+    assert bench.document.run_record is not None
+    assert any("opened anew" in each for each in bench.notices)
+
+
+def test_a_run_that_crashed_is_repeated_with_guarded_memory(bench: Bench) -> None:
+    bench.open(RECIPE)
+    bench.run()
+    bench.change(TE)
+    bench.features.runs.run()
+    lost = bench.worker.last()
+    call = RunningCall(index=0, count=2, names=("dense",))
+    bench.worker.crashed.emit(Ending(role="worker", how="signal", signal_name="SIGSEGV", call=call))
+    lost.refuse(msgspec.structs.replace(CRASHED, what="The worker crashed"))
+    faults = bench.features.faults
+    assert faults.failed is not None
+    bench.sent(GuardQuery).answer(GuardedRun(calls=2))
+    assert "2" in bench.document.problems[0].where
+    assert faults.can_go_back
+    faults.go_back()
+    assert bench.document.wanted == RECIPE
+
+
+def test_the_calls_of_a_run_are_steps_and_select_what_they_compute(bench: Bench) -> None:
+    bench.open(RECIPE)
+    bench.run()
+    stepping, steps = bench.features.stepping, bench.features.run_steps
+    stepping.go(Moment(clock="run", index=2))
+    assert steps.call is RECORD.calls[1]
+    assert bench.document.selection.chosen == ("fx:relu",)
+    steps.toggle(("fx:dense",))
+    stepping.to_break(-1)
+    assert steps.call is RECORD.calls[0]
+    bench.change(TE)
+    assert steps.call is None
+    assert steps.breaks == {"fx:dense"}
+    bench.open(OTHER)
+    assert steps.breaks == frozenset()
+
+
+def test_a_set_of_inputs_is_run_and_its_outcome_is_of_its_recipe(bench: Bench) -> None:
+    bench.open(RECIPE)
+    sets = bench.features.inputs.sets
+    sets.run("digits")
+    assert sets.running
+    assert bench.document.activity.text
+    counts = ("count", "ran", "matching", "compared", "same_class", "classed", "labelled")
+    right = ("tvm_correct", "torch_correct")
+    found = AgreementRecord(
+        path="digits",
+        max_abs_error=None,
+        max_rel_error=None,
+        worst=(),
+        **dict.fromkeys((*counts, *right), 1),
+    )
+    bench.sent(AgreementQuery).answer(found)
+    assert sets.record is found
+    assert not bench.document.activity.text
+    bench.change(TE)
+    assert sets.record is None
+
+
+# Steps
+
+
+def test_the_passes_of_the_build_are_listed_while_they_are_shown(bench: Bench) -> None:
+    bench.open(RECIPE)
+    assert bench.count(BuildStepsQuery) == 0
+    stepping = bench.features.stepping
+    stepping.set_clock("build")
+    listed = bench.sent(BuildStepsQuery)
+    listed.answer((PassRecord(number=1, name="Simplify", changed=("main",)),))
+    assert [each.title for each in stepping.lines("build")] == ["Simplify"]
+    bench.change(TE)
+    assert stepping.lines("build") == ()
+    bench.sent(BuildStepsQuery).refuse(WRONG)
+    assert bench.features.build.problem is WRONG
+
+
+def test_the_current_step_is_a_field_of_the_document(bench: Bench) -> None:
+    bench.open(RECIPE)
+    stepping = bench.features.stepping
+    stepping.take_build((PassRecord(number=1, name="Simplify", changed=("main",)),))
+    stepping.go(Moment(clock="build", index=1))
+    assert bench.document.moment == Moment(clock="build", index=1)
+    sides = bench.features.pins.sides
+    assert sides is not None
+    assert sides[1].moment == bench.document.moment
+    bench.open(OTHER)
+    assert bench.document.moment is None
+
+
+def test_a_function_is_scheduled_while_its_timeline_is_shown(bench: Bench) -> None:
+    bench.open(RECIPE)
+    scheduling, stepping = bench.features.scheduling, bench.features.stepping
+    scheduling.look("dense")
+    assert bench.count(ScheduleQuery) == 0
+    stepping.set_clock("schedule")
+    query = bench.sent(ScheduleQuery).query
+    assert query == ScheduleQuery(RECIPE, "dense", None)
+    bench.sent(ScheduleQuery).refuse(WRONG)
+    assert scheduling.problem is WRONG
+    # Derived again, the same recipe may have another function of that name.
+    bench.document.reload()
+    bench.derive(key="2")
+    assert bench.count(ScheduleQuery) == 2
+
+
+def scheduled(count: int) -> ScheduleRecord:
+    """Return the record of a function after some steps."""
+    return ScheduleRecord(
+        function="dense",
+        structure="s",
+        index=count,
+        script=TextRecord(text=f"after {count}", language="python"),
+        steps=tuple(
+            ScheduleStep(id=f"s{each}", title="unroll", code="") for each in range(1, count + 1)
+        ),
+    )
+
+
+def test_a_primitive_is_one_step_of_undo_whose_record_is_cached(bench: Bench) -> None:
+    bench.open(RECIPE)
+    scheduling, stepping = bench.features.scheduling, bench.features.stepping
+    scheduling.look("dense")
+    stepping.set_clock("schedule")
+    bench.sent(ScheduleQuery).answer(scheduled(0))
+    assert scheduling.record == scheduled(0)
+    assert bench.sent(MovesQuery).query == MovesQuery(RECIPE, "dense", None, ())
+    scheduling.editing.apply(Primitive(id="", name="unroll"))
+    # The model is the same: there is nothing else to derive.
+    assert bench.document.pending is None
+    assert len(scheduling.primitives) == 1
+    bench.sent(ScheduleQuery).answer(scheduled(1))
+    assert [each.title for each in stepping.lines("schedule")] == ["unroll"]
+    asked = bench.count(ScheduleQuery)
+    bench.document.undo()
+    assert (scheduling.record, bench.document.recipe) == (scheduled(0), RECIPE)
+    bench.document.redo()
+    assert scheduling.record == scheduled(1)
+    assert bench.count(ScheduleQuery) == asked
+
+
+def test_a_query_of_the_schedule_is_repeated_once_after_a_crash(bench: Bench) -> None:
+    bench.open(RECIPE)
+    scheduling = bench.features.scheduling
+    scheduling.look("dense")
+    bench.features.stepping.set_clock("schedule")
+    for _ in range(2):
+        lost = bench.sent(ScheduleQuery)
+        crash(bench, bench.engine)
+        lost.refuse(CRASHED)
+    assert scheduling.problem is not None
+    # What is shown is replayed in the next engine; then it is asked once more.
+    bench.derive()
+    bench.sent(ScheduleQuery).answer(scheduled(0))
+    assert scheduling.problem is None
+
+
+def test_the_function_is_measured_unless_a_run_has_the_worker(bench: Bench, qtbot: QtBot) -> None:
+    bench.open(RECIPE)
+    bench.features.scheduling.look("dense")
+    bench.features.stepping.set_clock("schedule")
+    bench.sent(ScheduleQuery).answer(scheduled(0))
+    measurements = bench.features.measurements
+    measurements.measure()
+    measuring = bench.sent(MeasureQuery)
+    bench.features.runs.run()
+    assert measuring.fate == "cancelled"
+    measuring.refuse(CANCELLED)
+    measurements.measure()
+    assert bench.count(MeasureQuery) == 1
+    bench.sent(RunQuery).answer(RECORD)
+    qtbot.waitUntil(lambda: bench.count(MeasureQuery) == 2)
+
+
+# Inputs
+
+
+def drawable() -> Snapshot:
+    """Return records of a model whose input can be drawn."""
+    picture = Picture(width=1, height=2, channels=1, pixels=bytes(2))
+    drawn = InputRecord(name="x", shape=(1, 2), dtype="float32", origin="", picture=picture)
+    records = snapshot("dense")
+    model = msgspec.structs.replace(records.model, inputs=(drawn,))
+    return msgspec.structs.replace(records, model=model, key="1")
+
+
+def test_strokes_become_changes_one_by_one_and_run_once(bench: Bench, qtbot: QtBot) -> None:
+    records = drawable()
+    bench.document.open(RECIPE)
+    bench.sent(SnapshotQuery).answer(records)
+    inputs = bench.features.inputs
+    for pixels in (b"ab", b"cd"):
+        inputs.draw(pixels)
+    for pixels in (b"ab", b"cd"):
+        assert inputs.waits
+        wanted = bench.document.wanted
+        assert wanted is not None
+        assert wanted.inputs[0].drawing == Drawing(width=1, height=2, pixels=pixels)
+        before = bench.count(SnapshotQuery)
+        bench.sent(SnapshotQuery).answer(records)
+        if pixels == b"ab":
+            qtbot.waitUntil(lambda before=before: bench.count(SnapshotQuery) > before)  # type: ignore[misc]
+    assert not inputs.waits
+    qtbot.waitUntil(lambda: bench.count(RunQuery) == 1)
+    query = bench.sent(RunQuery).query
+    assert isinstance(query, RunQuery)
+    assert query.quick
+    bench.document.undo()
+    assert bench.document.wanted is not None
+    assert bench.document.wanted.inputs[0].drawing == Drawing(width=1, height=2, pixels=b"ab")
+
+
+def test_another_source_discards_strokes(bench: Bench) -> None:
+    bench.document.open(RECIPE)
+    bench.sent(SnapshotQuery).answer(drawable())
+    inputs = bench.features.inputs
+    for pixels in (b"ab", b"cd"):
+        inputs.draw(pixels)
+    assert inputs.waits
+    bench.open(OTHER)
+    assert not inputs.waits
+    assert bench.document.recipe == OTHER
+
+
+# Variants
+
+
+def test_a_batch_runs_each_recipe_and_keeps_its_outcome(bench: Bench) -> None:
+    bench.open(RECIPE)
+    variants = bench.features.runs.variants
+    variants.run((RECIPE, TE))
+    assert bench.document.running
+    bench.sent(RunQuery).answer(RECORD)
+    assert bench.document.run_record == RECORD
+    bench.sent(RunQuery).refuse(WRONG)
+    assert [each.problem for each in variants.kept] == [None, WRONG]
+    assert not bench.document.running
+    variants.go_back(variants.kept[1].id)
+    assert bench.document.wanted == TE
+    bench.open(OTHER)
+    assert variants.kept == ()
+
+
+def test_a_batch_goes_on_after_a_reload_that_fails(bench: Bench) -> None:
+    bench.open(RECIPE)
+    bench.features.runs.variants.run((RECIPE, TE))
+    bench.document.reload()
+    bench.sent(RunQuery).answer(RECORD)
+    assert bench.count(RunQuery) == 1
+    bench.sent(SnapshotQuery).refuse(WRONG)
+    assert bench.count(RunQuery) == 2
