@@ -1,4 +1,4 @@
-"""The ``lowerscope`` command: opens the window, or delegates to `lowerscope.core.cli`."""
+"""The ``lowerscope`` command: opens the window, or delegates to `lowerscope.core.cli.main`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lowerscope.app.pictures import GraphPictures
+    from lowerscope.app.panes.fx.graph_difference_page import GraphPictures
 
 COMMANDS = frozenset(
     (
@@ -16,18 +16,18 @@ COMMANDS = frozenset(
         *("tune", "course", "cache"),
     )
 )
-"""Commands of `lowerscope.core.cli`, which the window does not import because that is slow."""
+"""Commands of `lowerscope.core.cli.main`, which the window does not import because that is slow."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``lowerscope`` with `arguments`, without the program's name; return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if given and given[0] in COMMANDS:
-        from lowerscope.core import cli
-        from lowerscope.core.command_line.console import ERROR, say
-        from lowerscope.core.command_line.enclosed import run_enclosed
-        from lowerscope.core.engine.temporary_files import own_folder, sweep
-        from lowerscope.core.errors import LowerscopeError
+        from lowerscope.core.cli import main as cli
+        from lowerscope.core.cli.enclosed import run_enclosed
+        from lowerscope.core.files.console import ERROR, say
+        from lowerscope.core.model.problems import LowerscopeError
+        from lowerscope.core.sandbox.temporary_files import own_folder, sweep
 
         sweep()
         try:
@@ -39,31 +39,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return code
         with own_folder():
             return _command(given)
-    from lowerscope.app.start import open_window
+    from lowerscope.app.shell.start import open_window
 
     return open_window(given)
 
 
 def _command(given: Sequence[str]) -> int:
-    from lowerscope.core import cli
+    from lowerscope.core.cli import main as cli
 
     if given[0] in cli.WITHOUT_CODE:
         return cli.main(given)
-    from lowerscope.core.command_line.supervised import run_supervised
+    from lowerscope.core.cli.supervised import run_supervised
 
     return run_supervised(given, _painter)
 
 
 def _painter() -> GraphPictures:
     """Return the painter of graphs for the command line; it imports Qt."""
-    from lowerscope.app.system_libraries import explain_missing_libraries
-    from lowerscope.core.errors import LowerscopeError
+    from lowerscope.app.shell.start import explain_missing_libraries
+    from lowerscope.core.model.problems import LowerscopeError
 
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     missing = explain_missing_libraries()
     if missing:
         raise LowerscopeError(missing, where="--picture", todo="Or take --picture dot")
-    from lowerscope.app.pictures import GraphPictures
+    from lowerscope.app.panes.fx.graph_difference_page import GraphPictures
 
     return GraphPictures()
 

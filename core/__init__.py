@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lowerscope.core.execution.environment import prepare
+from lowerscope.core.model.processors import prepare
 
 if TYPE_CHECKING:
-    from lowerscope.core.notebook.exploring import explore
+    from lowerscope.core.notebook import explore
 
 __all__ = ["explore"]
 
@@ -20,7 +20,7 @@ prepare()
 def __getattr__(name: str) -> Any:
     # The window and its children import this package as well, and have no use for it.
     if name == "explore":
-        from lowerscope.core.notebook.exploring import explore
+        from lowerscope.core.notebook import explore
 
         return explore
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,39 +2,502 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from pathlib import Path
+from typing import TypeVar
 
 import torch
 import tvm
+from torch.utils.dlpack import from_dlpack
 from tvm import tirx
 
-from lowerscope.core.build_steps import RecordedBuild, recorded_build
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.building import BuiltModel, register_library
-from lowerscope.core.kept_sizes import weight_bytes
-from lowerscope.core.lowering.growing import module_after
-from lowerscope.core.memo import FileHashes, Memo, key_of
-from lowerscope.core.passes.bindings import Matches, match_bindings
-from lowerscope.core.passes.following import compose, inverse
-from lowerscope.core.passes.transforming import TransformedModel, transform
-from lowerscope.core.progress import Progress
-from lowerscope.core.recipe import (
+from lowerscope.core.build.build import BuiltModel, RecordedBuild, recorded_build, register_library
+from lowerscope.core.build.targets import check_runs_here, make_target
+from lowerscope.core.files.memo import FileHashes, Memo, key_of
+from lowerscope.core.files.source_files import input_files, source_files
+from lowerscope.core.ir.relax import binding_ids
+from lowerscope.core.lowering.parameter_binding import with_parameters_as_inputs
+from lowerscope.core.lowering.partial_module import module_after
+from lowerscope.core.lowering.translator import LoweredModel, lower
+from lowerscope.core.lowering.tvm_importers import lower_by_importer, tracer_of
+from lowerscope.core.model.dimensions import dimensions_of, traced_sizes
+from lowerscope.core.model.measuring import Progress
+from lowerscope.core.model.module_steps import Clock, Moment
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.processors import MACHINE
+from lowerscope.core.model.recipe import (
     BIND_PARAMS,
+    VERSIONS,
+    Extension,
+    Override,
     Recipe,
+    TracerName,
     applies_schedules,
+    applies_tuned,
     binds_params,
+    override_text,
+    primitive_text,
+    schedules_functions,
     steps_before_schedules,
 )
-from lowerscope.core.recipe_parts import primitive_text
-from lowerscope.core.records.steps import Clock, Moment
-from lowerscope.core.relax_bindings import binding_ids
-from lowerscope.core.schedules import Primitive, Schedule
-from lowerscope.core.scheduling.replaying import Replayed, Replays, state_at
-from lowerscope.core.scheduling.whole_model import Functions, WholeModel
-from lowerscope.core.stages_before_passes import StagesBeforePasses
-from lowerscope.core.target_catalogue import check_runs_here
+from lowerscope.core.model.schedule import Primitive, Schedule
+from lowerscope.core.passes.bindings import Matches, match_bindings
+from lowerscope.core.passes.catalogue import Catalogue, catalogue
+from lowerscope.core.passes.extensions import (
+    LoadedExtension,
+    extension_files,
+    load_extension,
+    visiting,
+)
+from lowerscope.core.passes.following import compose, inverse
+from lowerscope.core.passes.transforming import TransformedModel, transform
+from lowerscope.core.run.execution import to_tvm
+from lowerscope.core.schedule.replay import Replayed, Replays, state_at
+from lowerscope.core.schedule.tuning.database import Database
+from lowerscope.core.schedule.whole_model import Functions, WholeModel
+from lowerscope.core.sources.loading import open_model, with_inputs
+from lowerscope.core.sources.opened_model import LoadedModel, OpenedModel, form_of
+from lowerscope.core.tracing.symbolic_sizes import NamedInputs
+from lowerscope.core.tracing.tracing import TracedModel, trace
+
+# --- Cache keys of the stages of a recipe ---
+#
+# A key is made of the part of the recipe that the stage reads, of the content of the files behind
+# it, of the versions, and of its parent's key: a change re-runs its stage and those that follow,
+# and nothing before it.
+
+
+class Keys:
+    """The keys of one recipe, for one request: each file is checked once."""
+
+    def __init__(self, recipe: Recipe, files: FileHashes) -> None:
+        self._recipe = recipe
+        self._files = files
+
+    @cached_property
+    def target(self) -> tvm.target.Target:
+        """The recipe's target."""
+        return make_target(self._recipe.target, self._recipe.threads)
+
+    @cached_property
+    def ranges(self) -> dict[str, tuple[int, int]]:
+        """The smallest and the largest size of each named dimension."""
+        return {each.name: (each.low, each.high) for each in dimensions_of(self._recipe)}
+
+    @cached_property
+    def load_key(self) -> str:
+        """Key of the source, the inputs, the seed, the files behind them and the versions."""
+        return self._load_key()
+
+    @cached_property
+    def _source_files(self) -> tuple[Path, ...]:
+        """Files of the source that can be found without opening it."""
+        return source_files(self._recipe.source, ())
+
+    @cached_property
+    def _source_key(self) -> str:
+        """The key of the model as far as it can be known before the source is opened."""
+        recipe = self._recipe
+        files = self._files.all_of(self._source_files)
+        return key_of("open", recipe.source, recipe.seed, files, VERSIONS)
+
+    @cached_property
+    def _inputs_key(self) -> str:
+        """The load key as far as it can be known before the inputs are there."""
+        recipe = self._recipe
+        files = self._files.all_of(input_files(recipe.inputs))
+        return key_of("inputs", self._source_key, recipe.inputs, traced_sizes(recipe), files)
+
+    def _open_key(self) -> str:
+        """Key of the model: of the source, the seed, the files behind it and the versions."""
+        read = self._files.all_of(self._files.read_for(self._source_key))
+        return key_of("open", self._source_key, read)
+
+    def _load_key(self) -> str:
+        read = self._files.all_of(self._files.read_for(self._inputs_key))
+        return key_of("load", self._open_key(), self._inputs_key, read)
+
+    @cached_property
+    def form_key(self) -> str:
+        """Key of the model and of the form of its inputs: everything but their values.
+
+        As long as the form is not known, the values stand for it.
+        """
+        form = self._files.form_of(self.load_key)
+        return self.load_key if form is None else key_of("form", self._open_key(), form)
+
+    def _forget_keys(self) -> None:
+        """Discard keys, since more is known of what they depend on."""
+        for name in _DERIVED:
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def trace_key(self) -> str:
+        """Key of the tracer, of its input, and of the importer that it may trace for."""
+        recipe, ranges = self._recipe, sorted(self.ranges.items())
+        return key_of("trace", self.form_key, recipe.tracer, recipe.translator, ranges)
+
+    @cached_property
+    def lower_key(self) -> str:
+        """Key of the strategies and the rules, and of their input."""
+        recipe = self._recipe
+        rules = [
+            self._extension_key(each)
+            for each in recipe.extensions
+            if each.on and each.kind == "rules"
+        ]
+        return key_of(
+            "lower",
+            self.trace_key,
+            recipe.lowering,
+            recipe.overrides,
+            rules,
+            recipe.params_as_inputs,
+        )
+
+    @property
+    def applies_schedules(self) -> bool:
+        """Return whether one of the steps schedules functions of the model."""
+        return schedules_functions(self._recipe)
+
+    @cached_property
+    def unscheduled_key(self) -> str:
+        """Key of the steps before the first that applies schedules; of all, where none does."""
+        files = [
+            self._extension_key(each)
+            for each in self._recipe.extensions
+            if each.on and each.kind == "passes"
+        ]
+        steps = steps_before_schedules(self._recipe)
+        return key_of("transform", self.lower_key, steps, str(self.target), files)
+
+    @cached_property
+    def transform_key(self) -> str:
+        """Key of the steps, of their input, and of the target."""
+        recipe = self._recipe
+        if not self.applies_schedules:
+            return self.unscheduled_key
+        found = self.tunings.state if applies_tuned(recipe) else None
+        return key_of("scheduled", self.unscheduled_key, recipe.steps, self._schedules, found)
+
+    @cached_property
+    def tunings(self) -> Database:
+        """Tuning results for the target, the threads and the machine of the recipe."""
+        remote = self._recipe.remote
+        threads = min(self._recipe.threads or MACHINE, MACHINE)
+        return Database(self.target, threads, "" if remote is None else remote.where)
+
+    @property
+    def _schedules(self) -> list[Schedule]:
+        # One without primitives counts: a function has it in place of what others have.
+        return [each for each in self._recipe.schedules if each.on]
+
+    def moment_key(self, moment: Moment | None) -> str:
+        """Return the key of the module at a step, or after all steps."""
+        if moment is not None and moment.clock == "build":
+            return self.build_key
+        if moment is not None and moment.clock == "schedule":
+            return key_of("schedule", self.unscheduled_key, self._schedules)
+        return self.transform_key
+
+    @cached_property
+    def build_key(self) -> str:
+        """Key of the transformed module and of the target that it is built for."""
+        return key_of("build", self.transform_key, str(self.target))
+
+    @cached_property
+    def shown_key(self) -> str:
+        """Key of the transformed module and of the library files that it is run with."""
+        files = [self._extension_key(each) for each in self._recipe.extensions if each.on]
+        return key_of("shown", self.transform_key, files)
+
+    @cached_property
+    def run_key(self) -> str:
+        """Key of the run: of the module, its library files, the inputs' values and the machine."""
+        remote = self._recipe.remote
+        where = () if remote is None else (remote.where,)
+        return key_of("run", self.shown_key, self.load_key, *where)
+
+    def _extension_key(self, extension: Extension) -> str:
+        files = self._files.all_of(extension_files(extension))
+        return key_of("extension", extension.path, extension.kind, files, VERSIONS)
+
+
+_DERIVED = (
+    "load_key",
+    "form_key",
+    "trace_key",
+    "lower_key",
+    "unscheduled_key",
+    "transform_key",
+    "build_key",
+    "shown_key",
+    "run_key",
+)
+"""The keys that depend on what is known of the inputs."""
+
+
+# --- Cost of caching the results of stages, in bytes ---
+
+SMALL = 1 << 20
+"""Assumed cost of a result without weights of its own, in bytes."""
+
+
+def weight_bytes(model: torch.nn.Module | None) -> int:
+    """Return the size of a model's tensors, in bytes; a source may have none."""
+    if model is None:
+        return SMALL
+    tensors = [*model.parameters(), *model.buffers()]
+    return SMALL + sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def copied_bytes(lowered: LoweredModel) -> int:
+    """Return the size of a lowering's constants that do not share the memory of their tensors."""
+    return SMALL + sum(
+        value.numel() * value.element_size()
+        for tensor, constant in lowered.constants
+        if not _shares(tensor, value := from_dlpack(constant.value))
+    )
+
+
+def _shares(tensor: torch.Tensor, value: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided and tensor.data_ptr() == value.data_ptr()
+
+
+# The stages of one recipe before its passes: opening, tracing, and lowering to Relax.
+
+T = TypeVar("T")
+
+
+class StagesBeforePasses(Keys):
+    """Results of the stages of a recipe's source, each cached under the key of its input.
+
+    Attributes
+    ----------
+    milliseconds
+        Time of each stage that had to be run, by name.
+    """
+
+    def __init__(self, recipe: Recipe, progress: Progress, memo: Memo, files: FileHashes) -> None:
+        self.milliseconds: dict[str, float] = {}
+        super().__init__(recipe, files)
+        self._progress = progress
+        self._memo = memo
+
+    @cached_property
+    def opened(self) -> OpenedModel:
+        """The opened source, without its inputs."""
+        recipe = self._recipe
+
+        def make() -> OpenedModel:
+            self._progress.report("Opening the model")
+            return open_model(recipe.source, recipe.seed)
+
+        key = self._open_key()
+        kept = self.keep("open", key, make, lambda each: weight_bytes(each.model))
+        if kept.spent:
+            # The registrations of its file were replaced by another file's.
+            self._memo.forget(key)
+            kept = self.keep("open", key, make, lambda each: weight_bytes(each.model))
+        read = tuple(path for path in kept.files if path not in self._source_files)
+        if self._files.note_read(self._source_key, read):
+            # The files that it reads are known now: the key depends on them as well.
+            self._memo.rename(key, self._open_key())
+        return kept
+
+    @cached_property
+    def loaded(self) -> LoadedModel:
+        """The opened source with its inputs."""
+        recipe, opened = self._recipe, self.opened
+
+        def make() -> LoadedModel:
+            return with_inputs(opened, recipe.inputs, recipe.seed, traced_sizes(recipe))
+
+        key = self._load_key()
+        kept = self.keep("load", key, make)
+        if kept.home is not opened.home:
+            # It was opened again since.
+            self._memo.forget(key)
+            kept = self.keep("load", key, make)
+        read = tuple(path for path in kept.files if path not in opened.files)
+        if self._files.note_read(self._inputs_key, read):
+            self._memo.rename(key, self._load_key())
+        self._files.note_form(self._load_key(), form_of(kept))
+        self._forget_keys()
+        return kept
+
+    @cached_property
+    def tracer(self) -> TracerName:
+        """The recipe's tracer, or its importer's; an exported program is traced already."""
+        return tracer_of(self._recipe, exported=self.loaded.exported is not None)
+
+    @cached_property
+    def extensions(self) -> tuple[tuple[Extension, LoadedExtension], ...]:
+        """The user's extension files that are switched on, loaded, in order."""
+        return tuple(
+            (
+                each,
+                self.keep("extensions", self._extension_key(each), partial(load_extension, each)),
+            )
+            for each in self._recipe.extensions
+            if each.on
+        )
+
+    @cached_property
+    def passes(self) -> Catalogue:
+        """The passes that steps can name: TVM's, and those of files, a later file's last."""
+        own = {
+            each.type.name: each for _, extension in self.extensions for each in extension.passes
+        }
+        return {**catalogue(), **own} if own else catalogue()
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Run the body in the model's environment, with its file's code and the library files.
+
+        Raises
+        ------
+        LowerscopeError
+            See `LoadedModel.environment`.
+        """
+        # Loaded before: loading one waits for the environment that would be held here.
+        extensions = [each for _, each in self.extensions]
+        with self.loaded.environment(), visiting(extensions):
+            yield
+
+    def _at_nodes(self, count: int) -> Callable[[Override | None], None]:
+        """Return the callback for each of `count` nodes before it is lowered, and for the end."""
+        done = itertools.count()
+
+        def begins(override: Override | None) -> None:
+            self._progress.report("Lowering", min(1.0, next(done) / count))
+            text = "" if override is None else override_text(self._recipe.overrides, override)
+            self._progress.at_part(text)
+
+        return begins
+
+    @cached_property
+    def traced(self) -> TracedModel | None:
+        """The FX graph; ``None`` for a source without torch."""
+        loaded = self.loaded
+        model = loaded.model
+        if model is None:
+            return None
+
+        def make() -> TracedModel:
+            self._progress.report("Tracing")
+            values = tuple(each.value for each in loaded.inputs)
+            with loaded.environment():
+                named = self._named_inputs()
+                return trace(
+                    model,
+                    values,
+                    self.tracer,
+                    loaded.exported,
+                    loaded.calling,
+                    named,
+                    decomposed=self._recipe.translator == "tvm-export",
+                )
+
+        return self.keep("trace", self.trace_key, make)
+
+    @cached_property
+    def lowered(self) -> LoweredModel | None:
+        """The Relax module with provenance; ``None`` for a source without torch."""
+        loaded, traced = self.loaded, self.traced
+        if traced is None:
+            return None
+
+        def make() -> LoweredModel:
+            self._progress.report("Lowering")
+            inputs = [
+                (each.name, each.shape, str(each.value.dtype).removeprefix("torch."))
+                for each in loaded.inputs
+            ]
+            rules = [
+                rule
+                for extension, each in self.extensions
+                if extension.kind == "rules"
+                for rule in each.rules
+            ]
+            recipe = self._recipe
+            if recipe.translator == "lowerscope":
+                made = lower(
+                    traced,
+                    inputs,
+                    recipe.lowering,
+                    recipe.overrides,
+                    rules,
+                    self.ranges,
+                    self._at_nodes(len(traced.graph_module.graph.nodes)),
+                )
+            else:
+                made = lower_by_importer(traced, inputs, recipe, self.ranges)
+            if self._recipe.params_as_inputs:
+                made = with_parameters_as_inputs(made, traced.graph_module)
+            return made
+
+        return self.keep("lower", self.lower_key, make, copied_bytes)
+
+    @cached_property
+    def module(self) -> tvm.IRModule:
+        """The module before the passes."""
+        if self.loaded.module is not None:
+            return self.loaded.module
+        lowered = self.lowered
+        assert lowered is not None
+        return lowered.module
+
+    @cached_property
+    def parameters(self) -> Mapping[str, tvm.runtime.Tensor]:
+        """The parameters that are arguments of ``main`` by name: the model's, or a file's."""
+        if self.lowered is not None:
+            return {name: each.data for name, each in self.lowered.arguments.items()}
+        loaded = self.loaded
+        return {
+            each.name: to_tvm(each.value)
+            for each in loaded.inputs
+            if each.name in loaded.parameters
+        }
+
+    def _named_inputs(self) -> NamedInputs | None:
+        if not self.ranges:
+            return None
+        return NamedInputs(tuple(each.shape for each in self.loaded.inputs), self.ranges)
+
+    def is_cached(self, key: str) -> bool:
+        """Return whether a result is cached under `key`."""
+        return key in self._memo
+
+    def keep(
+        self,
+        name: str,
+        key: str,
+        make: Callable[[], T],
+        size: Callable[[T], int] = lambda _: SMALL,
+    ) -> T:
+        """Return the result under `key`; compute and time it if it is not cached.
+
+        Parameters
+        ----------
+        name
+            For `milliseconds`.
+        size
+            Cost of caching the value, in bytes.
+        """
+
+        def timed() -> T:
+            start = time.perf_counter()
+            value = make()
+            self.milliseconds[name] = (time.perf_counter() - start) * 1000
+            return value
+
+        return self._memo.get(key, timed, size)
 
 
 class Stages(StagesBeforePasses):

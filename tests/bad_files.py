@@ -14,10 +14,10 @@ import msgspec
 import numpy as np
 import torch
 
-from lowerscope.core.recipe import InputSpec, Recipe, Source, applied_to_model
-from lowerscope.core.schedule_files import load_schedules, schedules_text
-from lowerscope.core.schedules import At, Made, Primitive, Schedule
-from lowerscope.core.session_files import Hashes, Layout, load_session, save_session
+from lowerscope.core.files.pipelines_and_schedules import load_schedules, schedules_text
+from lowerscope.core.files.sessions import Hashes, Layout, load_session, save_session
+from lowerscope.core.model.recipe import InputSpec, Recipe, Source, applied_to_model
+from lowerscope.core.model.schedule import At, Made, Primitive, Schedule
 from tests.mutating import ARCHIVE, BYTES, JSON, PICKLE, PROGRAM, Mutation, headed, spliced
 
 MODEL = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")

@@ -15,7 +15,7 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-from lowerscope.core.execution.environment import prepare
+from lowerscope.core.model.processors import prepare
 from tests.by_file import pytest_testnodedown, pytest_xdist_make_scheduler
 from tests.diagonal import off_diagonal
 from tests.durations import DurationStore, longest_first, stored_durations
@@ -23,7 +23,7 @@ from tests.durations import DurationStore, longest_first, stored_durations
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication, QWidget
 
-    from lowerscope.app.background import CycleCollector
+    from lowerscope.app.kit.background import CycleCollector
 
 __all__ = ["pytest_testnodedown", "pytest_xdist_make_scheduler"]
 
@@ -86,7 +86,7 @@ def _own_settings() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def qapp_args() -> list[str]:
     """Return the arguments of the tests' application, which has the style of the real one."""
-    from lowerscope.app import theme
+    from lowerscope.app.kit import theme
 
     return ["tests", *theme.STYLE]
 
@@ -95,7 +95,7 @@ def qapp_args() -> list[str]:
 def qapp(qapp: QApplication) -> QApplication:
     """Collect cycles in the thread of the tests alone, as `start.make_window` does."""
     global _cycles
-    from lowerscope.app.background import CycleCollector
+    from lowerscope.app.kit.background import CycleCollector
 
     _cycles = CycleCollector(qapp)
     _refuse_file_dialogs()

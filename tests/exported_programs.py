@@ -30,7 +30,7 @@ from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 from torch.export import Dim, export, save
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.sources.exported import load_exported
 
 CANARY = "it_ran"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lowerscope.core.recipe import Extension
+from lowerscope.core.model.recipe import Extension
 
 _FILE = """
 import ctypes

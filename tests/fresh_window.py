@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lowerscope.app.window import MainWindow
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.files.sessions import Hashes, load_session, save_session
 from lowerscope.core.model.queries import TextQuery
-from lowerscope.core.recipe import Recipe
-from lowerscope.core.records.snapshot import Snapshot, TextRecord
-from lowerscope.core.session_files import Hashes, load_session, save_session
+from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.snapshot import Snapshot, TextRecord
 from tests.end_to_end.driving import wait_until
 from tests.killing import PATIENCE
 

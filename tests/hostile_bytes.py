@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from lowerscope.app.children.messages import (
+from lowerscope.app.engine.messages import (
     DETAILS_HEAD,
     DETAILS_TAIL,
     LINE_CHARACTERS,
@@ -18,7 +18,6 @@ from lowerscope.app.children.messages import (
     PROGRESS_CHARACTERS,
     Incoming,
 )
-from lowerscope.core.cache_limit import SANDBOXED, TRACES
 from lowerscope.core.engine.protocol import (
     MAGIC,
     TO_CHILD,
@@ -34,9 +33,10 @@ from lowerscope.core.engine.protocol import (
     encode_frame,
     to_raw,
 )
-from lowerscope.core.errors import Problem
-from lowerscope.core.sandbox_folder import SandboxFolder, folders
-from lowerscope.core.user_cache import user_cache_folder
+from lowerscope.core.files.cache import SANDBOXED, TRACES
+from lowerscope.core.files.user_cache import user_cache_folder
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.sandbox.folder import SandboxFolder, folders
 
 _PROBLEM = Problem(what="w" * 5000, where="model.py:3", choices=("a", "b"), details="d" * 100_000)
 _FRAMES = tuple(

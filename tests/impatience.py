@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog
 
-from lowerscope.app.window import MainWindow
+from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import wait_until
 from tests.impatient_deeds import Deeds
 from tests.killing import PATIENCE

@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from lowerscope.app.window import MainWindow
+from lowerscope.app.shell.window import MainWindow
 
 NOT_BY_CHANCE = frozenset(("quit", "memory-limit", "torch-compile"))
 """Commands that end everything, for good or for a minute."""

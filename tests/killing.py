@@ -17,10 +17,10 @@ import psutil
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from lowerscope.app.engine_client import EngineClient
-from lowerscope.app.history import History
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Recipe
+from lowerscope.app.document.history import History
+from lowerscope.app.engine.client import EngineClient
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.recipe import Recipe
 from tests.end_to_end.children import hold
 from tests.end_to_end.driving import wait_until
 from tests.pulse import Pulse

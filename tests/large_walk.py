@@ -18,12 +18,12 @@ import psutil
 from PySide6.QtCore import QEventLoop, QTimer
 from PySide6.QtWidgets import QApplication
 
-from lowerscope.app.children import child_process
-from lowerscope.app.window import MainWindow
+from lowerscope.app.engine import child_process
+from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.engine.protocol import FrameReader
-from lowerscope.core.passes.presets import find_pipeline
-from lowerscope.core.recipe import Recipe
-from lowerscope.core.records.steps import Moment
+from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.recipe import Recipe
 from tests.end_to_end.scheduling import Bench
 
 PATIENCE = 1_800.0

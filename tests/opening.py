@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lowerscope.core.dimensions import Sizes
-from lowerscope.core.recipe import InputSpec, Source
+from lowerscope.core.model.dimensions import Sizes
+from lowerscope.core.model.recipe import InputSpec, Source
 from lowerscope.core.sources.loading import open_model, with_inputs
 from lowerscope.core.sources.opened_model import LoadedModel
 

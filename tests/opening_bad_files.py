@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lowerscope.app.trusting import code_of
+from lowerscope.app.panes.sessions.trust import code_of
 from lowerscope.core.engine.protocol import (
     TO_WINDOW,
     Failure,
@@ -25,10 +25,10 @@ from lowerscope.core.engine.protocol import (
     encode_frame,
     to_raw,
 )
-from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import SnapshotQuery
+from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.text_metrics import DEFAULT
-from lowerscope.core.recipe import Recipe
 from tests.bad_files import KINDS, bad_file, numbers, write_seeds
 
 PATIENCE = 300.0

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import tvm
 
-from lowerscope.core.schedules import Primitive
-from lowerscope.core.scheduling.applying import call_text, name_of
-from lowerscope.core.scheduling.moves import PAGE, page
-from lowerscope.core.scheduling.references import resolve
-from tests.core.scheduling.examples import EXAMPLES, Example
-from tests.core.scheduling.functions import Steps, function_text
+from lowerscope.core.model.schedule import Primitive
+from lowerscope.core.schedule.applying import call_text, name_of
+from lowerscope.core.schedule.moves import PAGE, page
+from lowerscope.core.schedule.references import resolve
+from tests.core.schedule.examples import EXAMPLES, Example
+from tests.core.schedule.functions import Steps, function_text
 
 _HEADING = re.compile(r"^### (\w+)\n", re.MULTILINE)
 _EXAMPLE = re.compile(r"\nBefore:\n.*", re.DOTALL)

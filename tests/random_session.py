@@ -8,11 +8,11 @@ from typing import Literal
 
 import msgspec
 
-from lowerscope.app.window import MainWindow
-from lowerscope.core.passes.presets import find_pipeline, with_pipeline
-from lowerscope.core.recipe import STRATEGIES, Recipe, Source, Strategy
-from lowerscope.core.records.tuning import TuneOptions
-from lowerscope.core.schedules import Primitive
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.files.presets import find_pipeline, with_pipeline
+from lowerscope.core.model.recipe import STRATEGIES, Recipe, Source, Strategy
+from lowerscope.core.model.schedule import Primitive
+from lowerscope.core.model.tuning_records import TuneOptions
 from tests.end_to_end.driving import wait_until
 
 SOURCES = ("sample:matmul_relu", "sample:fashion_mlp")

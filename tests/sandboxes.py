@@ -7,17 +7,17 @@ from functools import cache
 
 import pytest
 
-from lowerscope.core import sandbox
+from lowerscope.core.sandbox import bubblewrap
 
 
 @cache
 def reason_without() -> str:
     """Return why there is no sandbox here, or nothing."""
-    program = sandbox.program()
+    program = bubblewrap.program()
     if program is None:
-        return f"there is no {sandbox.PROGRAM}"
+        return f"there is no {bubblewrap.PROGRAM}"
     tried = subprocess.run(
-        sandbox.enclosed(program, ("true",), (), "none"), capture_output=True, text=True
+        bubblewrap.enclosed(program, ("true",), (), "none"), capture_output=True, text=True
     )
     return tried.stderr.strip()
 

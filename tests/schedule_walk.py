@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 
 from PySide6.QtCore import QSettings
 
-from lowerscope.app.start import make_window
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.records.numbers import Measured
+from lowerscope.app.shell.start import make_window
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.function_metrics_records import Measured
+from lowerscope.core.model.recipe import Recipe, Source
 from tests.end_to_end.scheduling import Bench
 
 TARGETS = {"llvm": "`llvm`", "native": "this machine"}

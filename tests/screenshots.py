@@ -19,13 +19,13 @@ from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from lowerscope.app import theme
-from lowerscope.app.start import make_window
-from lowerscope.app.widgets.drawing_pad import DrawingPad
-from lowerscope.app.window import MainWindow
-from lowerscope.core.passes.presets import find_pipeline
-from lowerscope.core.recipe import Recipe, Source, Step, Strategy
-from lowerscope.core.schedules import APPLY_RULES
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.charts.drawing_pad import DrawingPad
+from lowerscope.app.shell.start import make_window
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
+from lowerscope.core.model.schedule import APPLY_RULES
 from tests import schedule_walk
 
 SIZE = (1440, 900)

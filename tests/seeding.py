@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lowerscope.core.schedule_files import save_schedules
-from lowerscope.core.schedules import At, Primitive, Schedule
+from lowerscope.core.files.pipelines_and_schedules import save_schedules
+from lowerscope.core.model.schedule import At, Primitive, Schedule
 from lowerscope.resources import SAMPLES
 
 LOWERINGS = ("high-level", "te")

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from lowerscope.app.step_lines import StepLine, node_lines, pass_lines, schedule_lines
-from lowerscope.core.comparing.module_difference import module_difference
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.app.document.stepping import StepLine, node_lines, pass_lines, schedule_lines
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.model.module_steps import FunctionDifference, Moment, Side
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import ByRuleQuery, ScheduleQuery
-from lowerscope.core.passes.presets import find_pipeline
+from lowerscope.core.model.recipe import Recipe, Source, Strategy
+from lowerscope.core.model.schedule import Schedule
+from lowerscope.core.model.snapshot import TextRecord
 from lowerscope.core.passes.recording import pass_records
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.recipe import Recipe, Source, Strategy
-from lowerscope.core.records.difference import FunctionDifference, Side
-from lowerscope.core.records.snapshot import TextRecord
-from lowerscope.core.records.steps import Moment
-from lowerscope.core.rendering.te_steps import translation_records
-from lowerscope.core.schedules import Schedule
 from lowerscope.core.stages import Stages
-from lowerscope.core.texts import write_text
+from lowerscope.core.views.module_difference import module_difference
+from lowerscope.core.views.source_text import write_text
+from lowerscope.core.views.te_steps import translation_records
 
 
 @dataclass

@@ -48,19 +48,19 @@ def not_of(*allowed: str) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("package", "forbidden"),
     [
-        ("lowerscope.app", ("torch", "tvm", "tvm_ffi", "lowerscope.core.pipeline")),
+        ("lowerscope.app", ("torch", "tvm", "tvm_ffi", "lowerscope.core.engine.pipeline")),
         ("lowerscope.core", ("PySide6", "shiboken6", "lowerscope.app")),
         ("lowerscope.core.model", ("torch", "tvm", "tvm_ffi")),
-        ("lowerscope.app.widgets", ("lowerscope.app.views",)),
-        ("lowerscope.app.views", ("lowerscope.app.window", "lowerscope.core.engine")),
+        ("lowerscope.app.kit", ("lowerscope.app.views",)),
+        ("lowerscope.app.views", ("lowerscope.app.shell.window", "lowerscope.core.engine")),
         # Stages know nothing of one another, nor of those who chain them and show what they make.
         ("lowerscope.core.sources", not_of("sources")),
         ("lowerscope.core.tracing", not_of("tracing")),
         ("lowerscope.core.lowering", not_of("lowering")),
         ("lowerscope.core.passes", not_of("passes")),
         # A schedule is checked by running it.
-        ("lowerscope.core.scheduling", not_of("scheduling", "execution")),
-        ("lowerscope.core.execution", not_of("execution")),
+        ("lowerscope.core.schedule", not_of("scheduling", "execution")),
+        ("lowerscope.core.build", not_of("execution")),
     ],
 )
 def test_imports_keep_to_the_design(package: str, forbidden: tuple[str, ...]) -> None:
@@ -71,11 +71,12 @@ def test_imports_keep_to_the_design(package: str, forbidden: tuple[str, ...]) ->
         for prefix in forbidden
         if (name == prefix or name.startswith(prefix + "."))
         and not (
-            package == "lowerscope.app.widgets"
-            and name.startswith("lowerscope.core.model.formatting")
+            package == "lowerscope.app.kit" and name.startswith("lowerscope.core.model.formatting")
         )
         # The palette and the menus name the window's type, and import it for that alone.
-        and not (name.startswith("lowerscope.app.window") and "TYPE_CHECKING" in path.read_text())
+        and not (
+            name.startswith("lowerscope.app.shell.window") and "TYPE_CHECKING" in path.read_text()
+        )
     ]
     assert wrong == []
 
@@ -87,7 +88,7 @@ def test_the_shell_alone_knows_all_features() -> None:
     knows = {
         path.name
         for path in files_of("lowerscope.app")
-        if "lowerscope.app.features" in set(imports_of(path))
+        if "lowerscope.app.shell.features" in set(imports_of(path))
     }
     assert knows <= SHELL
 
@@ -106,7 +107,7 @@ def test_the_document_knows_no_feature_and_no_widget() -> None:
 def test_widgets_import_the_model_alone_of_the_core() -> None:
     wrong = [
         f"{path.name} imports {name}"
-        for path in files_of("lowerscope.app.widgets")
+        for path in files_of("lowerscope.app.kit")
         for name in imports_of(path)
         if (name + ".").startswith("lowerscope.core.")
         and not (name + ".").startswith("lowerscope.core.model.")
@@ -117,13 +118,13 @@ def test_widgets_import_the_model_alone_of_the_core() -> None:
 @pytest.mark.parametrize(
     "modules",
     [
-        "lowerscope.core.recipe, lowerscope.core.records.snapshot, lowerscope.core.cli",
-        "lowerscope.app.window, lowerscope.app.panes, lowerscope.app.menus",
+        "lowerscope.core.model.recipe, lowerscope.core.model.snapshot, lowerscope.core.cli.main",
+        "lowerscope.app.shell.window, lowerscope.app.shell.panes, lowerscope.app.shell.menus",
     ],
 )
 def test_the_window_and_the_command_line_start_without_torch_and_tvm(modules: str) -> None:
     late = {"torch", "tvm", "pygments", "numpy", "pyqtgraph", "networkx"}
-    late |= {"lowerscope.app.views.help_window"}
+    late |= {"lowerscope.app.shell.help_window"}
     code = f"import sys, {modules}; print({late} & set(sys.modules))"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
@@ -140,7 +141,7 @@ def test_the_window_and_the_command_line_start_without_torch_and_tvm(modules: st
 
 
 def test_the_core_starts_without_qt() -> None:
-    code = "import sys, lowerscope.core.pipeline; print([m for m in sys.modules if 'PySide' in m])"
+    code = "import sys, lowerscope.core.engine.pipeline; print([m for m in sys.modules if 'PySide' in m])"
     result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )

@@ -10,22 +10,51 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from types import MethodType
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakMethod
 
 import msgspec
 from PySide6.QtCore import QObject, Signal, SignalInstance
 
-from lowerscope.app.activity import Activities, Activity, Of
-from lowerscope.app.history import History, Version, history_after
-from lowerscope.app.overrides import calls_among, with_strategy
-from lowerscope.app.selection import Links, Selection
-from lowerscope.core.errors import Problem
+from lowerscope.app.document.history import History, Version, history_after
+from lowerscope.app.document.overrides import calls_among, with_strategy
+from lowerscope.app.document.selection import Links, Selection
+from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.recipe import Recipe, Strategy, applies_schedules, without_schedules
+from lowerscope.core.model.run_records import RunRecord
+from lowerscope.core.model.snapshot import FunctionRecord, Note, Snapshot
 from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
-from lowerscope.core.recipe import Recipe, Strategy, applies_schedules, without_schedules
-from lowerscope.core.records.run import RunRecord
-from lowerscope.core.records.snapshot import FunctionRecord, Note, Snapshot
-from lowerscope.core.records.steps import Moment
+
+# --- Activities in progress; of several, the status bar shows the one reported last ---
+
+Of = Literal["change", "replay", "run", "set", "fault", "schedule", "values", "export", "asked"]
+"""Owner of an activity. Each owner ends its own activity only."""
+
+
+@dataclass(frozen=True)
+class Activity:
+    """An activity; ``fraction`` is ``None`` if unknown, and an empty ``text`` means idle."""
+
+    text: str = ""
+    fraction: float | None = None
+
+
+@dataclass(frozen=True)
+class Activities:
+    """All activities in progress by owner, the one reported last at the end."""
+
+    all: tuple[tuple[Of, Activity], ...] = ()
+
+    @property
+    def shown(self) -> Activity:
+        """The most recently reported activity that is still in progress."""
+        return self.all[-1][1] if self.all else Activity()
+
+    def after(self, of: Of, activity: Activity) -> Activities:
+        """Return the activities once an owner has reported one; an empty text ends its own."""
+        others = tuple(each for each in self.all if each[0] != of)
+        return Activities((*others, (of, activity)) if activity.text else others)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,11 +17,11 @@ from weakref import WeakValueDictionary
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QWidget
 
-from lowerscope.app.children.outstanding import OnProblem, OnProgress
-from lowerscope.app.engine_client import CANCEL_MS, EngineClient
-from lowerscope.core.errors import Problem
+from lowerscope.app.engine.client import CANCEL_MS, EngineClient
+from lowerscope.app.engine.pending import OnProblem, OnProgress
+from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Query, Role
-from lowerscope.core.recipe import Recipe
+from lowerscope.core.model.recipe import Recipe
 
 SUPERSEDED_MS = 3000
 """Grace period, in ms, of a child that works on a query of a recipe that is no longer shown."""

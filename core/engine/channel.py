@@ -14,11 +14,11 @@ import threading
 from collections.abc import Iterator
 from typing import NoReturn
 
-from lowerscope.core import sandbox
 from lowerscope.core.engine.protocol import TO_CHILD, FrameReader, ToChild, ToWindow, encode_frame
-from lowerscope.core.engine.temporary_files import remove_own
-from lowerscope.core.memory_limit import taken_by_group, task_limit
-from lowerscope.core.running.running_call import CallWriter
+from lowerscope.core.sandbox import bubblewrap
+from lowerscope.core.sandbox.memory_limit import taken_by_group, task_limit
+from lowerscope.core.sandbox.running_call import CallWriter
+from lowerscope.core.sandbox.temporary_files import remove_own
 
 _READ_SIZE = 2**20
 _GUARD_PERIOD_MS = 250
@@ -101,7 +101,7 @@ class Channel:
         gone = False
         while not gone and os.getppid() == leader:
             gone = bool(window.poll(_GUARD_PERIOD_MS))
-            if sandbox.is_inside():
+            if bubblewrap.is_inside():
                 continue
             held, tasks = taken_by_group(leader)
             if limit is not None and held > limit:
@@ -121,7 +121,7 @@ class Channel:
 
 def lead_group() -> None:
     """Lead a process group: in a sandbox, the program that made it leads the first one."""
-    if sandbox.is_inside() and not _leads_group():
+    if bubblewrap.is_inside() and not _leads_group():
         os.setsid()
 
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from lowerscope.core import sandbox
 from lowerscope.core.engine.protocol import Failure, Progress, ProtocolError, Reply, to_raw
-from lowerscope.core.errors import (
+from lowerscope.core.files.approved import raise_refused, refusals
+from lowerscope.core.model.problems import (
     Cancelled,
     LowerscopeError,
     Problem,
@@ -21,10 +21,10 @@ from lowerscope.core.errors import (
     last_line,
     problem_of_system,
 )
-from lowerscope.core.memory_limit import is_shortage, shortage
 from lowerscope.core.model.queries import Query
-from lowerscope.core.running.running_call import CallWriter
-from lowerscope.core.sources.approved_files import raise_refused, refusals
+from lowerscope.core.sandbox import bubblewrap
+from lowerscope.core.sandbox.memory_limit import is_shortage, shortage
+from lowerscope.core.sandbox.running_call import CallWriter
 
 PROGRESS_INTERVAL = 0.05
 """Minimum time between two messages on the progress of one job, in seconds."""
@@ -274,14 +274,14 @@ def problem_of(error: BaseException) -> Problem:
     Anything else is an internal error, and logged.
     """
     if isinstance(error, LowerscopeError):
-        return sandbox.explained(error.problem, error)
+        return bubblewrap.explained(error.problem, error)
     if is_shortage(error):
         return shortage(last_line(error))
     problem = problem_of_system(error)
     if problem is not None:
-        return sandbox.explained(problem, error)
+        return bubblewrap.explained(problem, error)
     text = "".join(traceback.format_exception(error))
     print(text, file=sys.stderr, flush=True)
     summary = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     problem = Problem(what=f"internal error: {summary}", code="internal", details=text)
-    return sandbox.explained(problem, error)
+    return bubblewrap.explained(problem, error)

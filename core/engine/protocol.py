@@ -14,9 +14,9 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from lowerscope.core.encoding import UNREADABLE, to_bytes
-from lowerscope.core.errors import Problem
+from lowerscope.core.model.encoding import UNREADABLE, to_bytes
 from lowerscope.core.model.formatting import bytes_text
+from lowerscope.core.model.problems import Problem
 
 VERSION = 2
 """Version of the messages below; the first message of a child carries it."""

@@ -18,8 +18,6 @@ from typing import Any, NoReturn, Protocol, get_args
 
 import msgspec
 
-from lowerscope.core import sandbox
-from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.engine.channel import Channel, end_group, lead_group
 from lowerscope.core.engine.jobs import Context, Job, Jobs, Lane, NotCached, problem_of
 from lowerscope.core.engine.protocol import (
@@ -32,12 +30,14 @@ from lowerscope.core.engine.protocol import (
     Ready,
     Request,
 )
-from lowerscope.core.engine.temporary_files import remove_own
-from lowerscope.core.errors import Problem
-from lowerscope.core.memory_limit import limit_memory
+from lowerscope.core.files.approved import put_in_force
+from lowerscope.core.model.encoding import UNREADABLE
+from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import QUERIES, LaneName, Query, Role
-from lowerscope.core.running.running_call import CallWriter
-from lowerscope.core.sources.approved_files import put_in_force
+from lowerscope.core.sandbox import bubblewrap
+from lowerscope.core.sandbox.memory_limit import limit_memory
+from lowerscope.core.sandbox.running_call import CallWriter
+from lowerscope.core.sandbox.temporary_files import remove_own
 
 
 class Answers(Protocol):
@@ -178,7 +178,7 @@ def _open_pipeline() -> Answers:
 
     faulthandler.enable(file=2)
 
-    from lowerscope.core.pipeline import Pipeline
+    from lowerscope.core.engine.pipeline import Pipeline
 
     # Objects that torch and TVM made on import stay; collecting them again and again takes 0.1 s
     # each.
@@ -196,7 +196,7 @@ def main() -> NoReturn:
     )
     parser.add_argument("--memory-limit", type=int, default=None, help="in bytes")
     options = parser.parse_args()
-    sandbox.enter()
+    bubblewrap.enter()
     role: Role = options.role
     serve(role, _open_pipeline, options.calls, options.memory_limit)
 

@@ -19,15 +19,15 @@ from torch import nn
 from torch.overrides import resolve_name
 from tvm.support import cc
 
-from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
-from lowerscope.core.execution.building import external_functions
-from lowerscope.core.execution.running import to_tvm
+from lowerscope.core.build.build import external_functions
 from lowerscope.core.export.files import File, arrays_file, copied_file, plain_array, text_file
 from lowerscope.core.export.report import template
+from lowerscope.core.files.python_text import attribute, is_identifier, keywords, quoted
+from lowerscope.core.files.source_files import neighbours
 from lowerscope.core.lowering.library import Argument, LibraryFunction, Size
 from lowerscope.core.lowering.library_nodes import MethodCall, ModuleCall, content_of_module
-from lowerscope.core.python_text import attribute, is_identifier, keywords, quoted
-from lowerscope.core.sources.files import neighbours
+from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.run.execution import to_tvm
 from lowerscope.core.stages import Stages
 from lowerscope.resources import PROGRAMS
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import tvm
 
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.export.catalogue import EXISTS
 from lowerscope.core.files.atomic_write import atomic_file, remove_leftovers
-from lowerscope.core.user_paths import cannot_write
+from lowerscope.core.files.paths import cannot_write
+from lowerscope.core.model.artifacts import EXISTS
+from lowerscope.core.model.problems import LowerscopeError
 
 Array = np.ndarray[Any, Any]
 

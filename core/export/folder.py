@@ -12,16 +12,7 @@ from typing import Protocol, cast
 
 import msgspec
 
-from lowerscope.core.comparing.variant_names import variant_names
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.export.catalogue import (
-    EXPORTS,
-    GRAPHS,
-    PICTURES,
-    ExportRecord,
-    Wanted,
-    parse_wanted,
-)
+from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.compiled import FOLDER, compiled_files
 from lowerscope.core.export.files import (
     File,
@@ -44,28 +35,37 @@ from lowerscope.core.export.module_files import (
 )
 from lowerscope.core.export.report import report_html
 from lowerscope.core.export.reproducing import ARRAYS, MODULE, PROGRAM, reproduction
-from lowerscope.core.extensions import extension_files
-from lowerscope.core.graphs import draw_graph
+from lowerscope.core.files.archives import pack_session
+from lowerscope.core.files.databases import database_files
+from lowerscope.core.files.paths import check_not_read, check_readable, user_path
+from lowerscope.core.files.sessions import Layout
+from lowerscope.core.files.source_files import input_files, neighbours
+from lowerscope.core.files.sources import PREFIX, is_in_memory, not_in_a_file
+from lowerscope.core.files.variant_names import variant_names
+from lowerscope.core.model.artifacts import (
+    EXPORTS,
+    GRAPHS,
+    PICTURES,
+    ExportRecord,
+    Wanted,
+    parse_wanted,
+)
 from lowerscope.core.model.graph import WHOLE, GraphName, GraphRecord
+from lowerscope.core.model.measuring import Progress, Silent
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import ExportQuery, RunQuery
+from lowerscope.core.model.recipe import Recipe, applies_tuned
+from lowerscope.core.model.run_records import RunRecord
+from lowerscope.core.model.schedule import APPLY_SCHEDULES, APPLY_TUNED, SCHEDULING, named_apart
 from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
-from lowerscope.core.passes.databases import database_files
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Progress, Silent
-from lowerscope.core.recipe import Recipe, applies_tuned
-from lowerscope.core.records.run import RunRecord
-from lowerscope.core.records.variant import Variant
-from lowerscope.core.rendering.graphs.hierarchy import FITTING, Opening
-from lowerscope.core.rendering.graphs.part import openings_to, part_of
-from lowerscope.core.rendering.translation_text import print_table
-from lowerscope.core.schedules import APPLY_SCHEDULES, APPLY_TUNED, SCHEDULING, named_apart
-from lowerscope.core.session_archives import pack_session
-from lowerscope.core.session_files import Layout
-from lowerscope.core.snapshot import fx_nodes_of
-from lowerscope.core.sources.files import input_files, neighbours
-from lowerscope.core.sources.spec import PREFIX, is_in_memory, not_in_a_file
+from lowerscope.core.model.variant_records import Variant
+from lowerscope.core.passes.extensions import extension_files
 from lowerscope.core.stages import Stages
-from lowerscope.core.user_paths import check_not_read, check_readable, user_path
+from lowerscope.core.views.graph.collapsing import openings_to, part_of
+from lowerscope.core.views.graph.hierarchy import FITTING, Opening
+from lowerscope.core.views.graphs import draw_graph
+from lowerscope.core.views.snapshot import fx_nodes_of
+from lowerscope.core.views.tables import print_table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,9 +12,6 @@ import tvm
 import tvm_ffi
 from tvm import relax
 
-from lowerscope.core.comparing.module_difference import module_difference
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.running import to_numpy
 from lowerscope.core.export.files import (
     File,
     arrays_file,
@@ -24,23 +21,24 @@ from lowerscope.core.export.files import (
     text_file,
 )
 from lowerscope.core.export.report import template
-from lowerscope.core.lowering.parameters import constants_of
+from lowerscope.core.files.pipelines_and_schedules import schedules_text
+from lowerscope.core.files.python_text import is_identifier
+from lowerscope.core.ir.relax import relax_functions
+from lowerscope.core.ir.tensorir import prim_funcs_of
+from lowerscope.core.lowering.parameter_binding import constants_of
+from lowerscope.core.model.line_difference import unified_text
+from lowerscope.core.model.module_steps import Moment, Side
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.schedule import Applied, Schedule
 from lowerscope.core.passes.recording import pass_labels
-from lowerscope.core.python_text import is_identifier
-from lowerscope.core.recipe import Recipe
-from lowerscope.core.records.difference import Side
-from lowerscope.core.records.steps import Moment
-from lowerscope.core.relax_bindings import relax_functions
-from lowerscope.core.rendering.difference import unified_text
-from lowerscope.core.rendering.metadata import constant_bytes
-from lowerscope.core.rendering.programs.builder_text import CONSTANTS_FILE
-from lowerscope.core.rendering.script import function_text, module_text
-from lowerscope.core.schedule_files import schedules_text
-from lowerscope.core.schedules import Applied, Schedule
-from lowerscope.core.scheduling.code import Code, program, program_by_name
+from lowerscope.core.run.execution import to_numpy
+from lowerscope.core.schedule.code import Code, program, program_by_name
 from lowerscope.core.stages import Stages
-from lowerscope.core.tensorir_parts import prim_funcs_of
-from lowerscope.core.texts import builder_of
+from lowerscope.core.views.module_difference import module_difference
+from lowerscope.core.views.programs.builder_text import CONSTANTS_FILE
+from lowerscope.core.views.script import function_text, module_text
+from lowerscope.core.views.source_text import builder_of, constant_bytes
 from lowerscope.resources import PROGRAMS
 
 MOST_INSIDE = 10_000_000

@@ -17,23 +17,31 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from lowerscope.core.dimensions import sizes_text
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.environment import MACHINE
 from lowerscope.core.files.atomic_write import atomic_write, destination
+from lowerscope.core.files.paths import user_path
+from lowerscope.core.files.sources import source_label
+from lowerscope.core.files.user_cache import processor_name
+from lowerscope.core.model.dimensions import sizes_text
+from lowerscope.core.model.entities import STRATEGY_NAMES
 from lowerscope.core.model.formatting import (
     NONE,
+    claims_text,
     duration_text,
     durations_text,
     error_text,
+    not_finite_text,
     ratio_text,
     shape_text,
     share_text,
+    status_words,
     tolerance_text,
+    unreliable_text,
+    verdict_words,
 )
-from lowerscope.core.model.labels import STRATEGY_NAMES
-from lowerscope.core.recipe import Recipe, to_json
-from lowerscope.core.records.run import (
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.processors import MACHINE
+from lowerscope.core.model.recipe import Recipe, to_json
+from lowerscope.core.model.run_records import (
     COMPARED,
     NodeRun,
     NodeStatus,
@@ -41,13 +49,8 @@ from lowerscope.core.records.run import (
     RunRecord,
     SizeRecord,
 )
-from lowerscope.core.records.times import SideTimes
-from lowerscope.core.records.variant import Variant, fastest, other_sides, our_times, ratio_of
-from lowerscope.core.rendering.time_text import claims_text, unreliable_text
-from lowerscope.core.rendering.verdict_text import not_finite_text, status_words, verdict_words
-from lowerscope.core.sources.spec import source_label
-from lowerscope.core.user_cache import processor_name
-from lowerscope.core.user_paths import user_path
+from lowerscope.core.model.time_records import SideTimes
+from lowerscope.core.model.variant_records import Variant, fastest, other_sides, our_times, ratio_of
 from lowerscope.resources import REPORT
 
 

@@ -27,22 +27,11 @@ import torch
 import tvm
 from tvm import relax, tirx
 
-from lowerscope.core.calling import Place
-from lowerscope.core.cancellations import with_cancellations
-from lowerscope.core.comparing.tolerances import Tolerance
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.building import without_kills
-from lowerscope.core.execution.environment import MACHINE
+from lowerscope.core.build.build import without_kills
 from lowerscope.core.export.compiled import library_entries, registering_files
 from lowerscope.core.export.report import source_name, template
-from lowerscope.core.nesting import members
-from lowerscope.core.passes import folding, row_major, transposed, vector_math
-from lowerscope.core.passes.catalogue import MODULES, Pass, find, split
-from lowerscope.core.passes.folding import FOLD_BATCH_NORM
-from lowerscope.core.passes.options import arguments_of
-from lowerscope.core.passes.row_major import ATTACH, without_row_major
-from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED
-from lowerscope.core.python_text import (
+from lowerscope.core.files.paths import user_path
+from lowerscope.core.files.python_text import (
     attribute,
     comment,
     docstring,
@@ -50,17 +39,28 @@ from lowerscope.core.python_text import (
     quoted,
     quoted_lines,
 )
-from lowerscope.core.recipe import Recipe, Step, overrides_on
-from lowerscope.core.rendering.programs.builder_text import CONSTANTS_FILE
-from lowerscope.core.rendering.programs.program_lines import Identifiers
-from lowerscope.core.schedules import SCHEDULING, VECTOR_MATH
+from lowerscope.core.files.sources import PREFIX, is_in_memory, not_in_a_file
+from lowerscope.core.ir.cancellations import with_cancellations
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.processors import MACHINE
+from lowerscope.core.model.recipe import Recipe, Step, overrides_on
+from lowerscope.core.model.schedule import SCHEDULING, VECTOR_MATH
+from lowerscope.core.model.tolerances import Tolerance
+from lowerscope.core.passes import folding, own_passes, transposed, vector_math
+from lowerscope.core.passes.catalogue import MODULES, Pass, find, split
+from lowerscope.core.passes.folding import FOLD_BATCH_NORM
+from lowerscope.core.passes.options import arguments_of
+from lowerscope.core.passes.own_passes import ATTACH, without_row_major
+from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED
 from lowerscope.core.sources.array_files import is_archive
+from lowerscope.core.sources.call_spec import Place
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.parameters import is_torch_file, names_for, read_arrays
-from lowerscope.core.sources.spec import PREFIX, is_in_memory, not_in_a_file
+from lowerscope.core.sources.pytree import members
 from lowerscope.core.stages import Stages
-from lowerscope.core.texts import builder_of
-from lowerscope.core.user_paths import user_path
+from lowerscope.core.views.programs.builder_text import CONSTANTS_FILE
+from lowerscope.core.views.programs.program_lines import Identifiers
+from lowerscope.core.views.source_text import builder_of
 from lowerscope.resources import PROGRAMS
 
 PROGRAM = "reproduce.py"
@@ -392,7 +392,7 @@ _OWN_STEPS: Mapping[str, tuple[ModuleType, str]] = {
 }
 """Steps that are neither TVM's nor the user's: their modules, and function names."""
 
-_BEFORE_STEPS: Mapping[str, tuple[ModuleType, str]] = {ATTACH: (row_major, "without_row_major")}
+_BEFORE_STEPS: Mapping[str, tuple[ModuleType, str]] = {ATTACH: (own_passes, "without_row_major")}
 """Functions applied before a step of TVM's that would otherwise change the module."""
 
 

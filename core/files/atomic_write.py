@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from lowerscope.core.directories import open_directory, open_file, remove
-from lowerscope.core.user_cache import cache_folder, lock_file
+from lowerscope.core.files.directories import open_directory, open_file, remove
+from lowerscope.core.files.user_cache import cache_folder, lock_file
 
 PREFIX = ".lowerscope-"
 

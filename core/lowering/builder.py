@@ -11,8 +11,8 @@ import tvm
 from tvm import ir, relax, te, tirx, topi
 from tvm.relax import op
 
-from lowerscope.core.lowering.lowered import Listening, TeCall
-from lowerscope.core.lowering.relax_values import (
+from lowerscope.core.lowering.types import Listening, TeCall
+from lowerscope.core.lowering.values import (
     HALF,
     Dimensions,
     Value,

@@ -16,24 +16,17 @@ from tvm import ir, relax
 from tvm.relax.frontend.torch.exported_program_translator import ExportedProgramImporter
 from tvm.relax.frontend.torch.fx_translator import TorchFXImporter
 
-from lowerscope.core.errors import LowerscopeError, Problem
 from lowerscope.core.lowering.builder import NodeBuilder, functions_of
+from lowerscope.core.lowering.decomposition import NUMBERS_ONLY, Parts, as_traced, check_members
 from lowerscope.core.lowering.library_nodes import LibraryNodes, hinders_rules
-from lowerscope.core.lowering.lowered import NodeLowering, PartLowering, Traced, UsedRule
-from lowerscope.core.lowering.parts import NUMBERS_ONLY, Parts, as_traced, check_members
-from lowerscope.core.lowering.relax_values import (
-    SIZE_FUNCTIONS,
-    Dimensions,
-    Held,
-    Value,
-    is_size,
-    leaves,
-)
 from lowerscope.core.lowering.rule_table import RULES, Missing, Refused, Rule, find_rule
-from lowerscope.core.lowering.torch_traits import is_random, operator_name
+from lowerscope.core.lowering.torch_operators import is_random, operator_name
+from lowerscope.core.lowering.types import NodeLowering, PartLowering, Traced, UsedRule
 from lowerscope.core.lowering.user_rules import UserRule
-from lowerscope.core.recipe import Override, Strategy
-from lowerscope.core.records.snapshot import Note, SourceLine
+from lowerscope.core.lowering.values import SIZE_FUNCTIONS, Dimensions, Held, Value, is_size, leaves
+from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.recipe import Override, Strategy
+from lowerscope.core.model.snapshot import Note, SourceLine
 
 
 def attribute(root: Any, path: str) -> Any:

@@ -12,7 +12,7 @@ import torch
 import tvm
 from torch.utils.dlpack import from_dlpack
 
-from lowerscope.core.lowering.relax_values import held_as, held_from, leaves
+from lowerscope.core.lowering.values import held_as, held_from, leaves
 from lowerscope.core.model.formatting import shape_text
 
 Call = Callable[..., Any]

@@ -14,8 +14,10 @@ from tvm import ir, relax, tirx
 
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.library import Argument, Call, LibraryFunctions, Size, content_of
-from lowerscope.core.lowering.lowered import Info
-from lowerscope.core.lowering.relax_values import (
+from lowerscope.core.lowering.rule_table import Missing, Refused
+from lowerscope.core.lowering.torch_operators import has_shape_from_data, is_random, operator_name
+from lowerscope.core.lowering.types import Info
+from lowerscope.core.lowering.values import (
     Dimensions,
     Held,
     Value,
@@ -26,8 +28,6 @@ from lowerscope.core.lowering.relax_values import (
     is_tensor,
     leaves,
 )
-from lowerscope.core.lowering.rule_table import Missing, Refused
-from lowerscope.core.lowering.torch_traits import has_shape_from_data, is_random, operator_name
 
 _STATE = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 _HOOKS = "_hooks"

@@ -13,13 +13,19 @@ import torch
 from torch import fx, nn
 from torch.overrides import resolve_name
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.files.python_text import (
+    attribute,
+    docstring,
+    identifier,
+    is_identifier,
+    quoted,
+)
 from lowerscope.core.lowering.library_nodes import gives_tensors
-from lowerscope.core.lowering.lowered import Info, Traced
-from lowerscope.core.lowering.relax_values import is_dtype
-from lowerscope.core.lowering.torch_traits import bare_name, operator_name
-from lowerscope.core.python_text import attribute, docstring, identifier, is_identifier, quoted
-from lowerscope.core.recipe import Strategy
+from lowerscope.core.lowering.torch_operators import bare_name, operator_name
+from lowerscope.core.lowering.types import Info, Traced
+from lowerscope.core.lowering.values import is_dtype
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import Strategy
 
 
 @dataclass(frozen=True)

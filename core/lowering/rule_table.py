@@ -18,7 +18,7 @@ from tvm import ir, relax
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import HALF, Value, dtype_of, is_float, is_tensor, leaves
+from lowerscope.core.lowering.values import HALF, Value, dtype_of, is_float, is_tensor, leaves
 
 Lower = Callable[..., Value]
 Found = TypeVar("Found")

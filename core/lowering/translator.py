@@ -13,7 +13,6 @@ import tvm
 from torch import fx
 from tvm import ir, relax
 
-from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.lowering import rules as _rules
 from lowerscope.core.lowering.builder import NodeBuilder, without_unused
 from lowerscope.core.lowering.built_in import (
@@ -39,17 +38,8 @@ from lowerscope.core.lowering.library_nodes import (
     hinders_rules,
     unknown_among,
 )
-from lowerscope.core.lowering.lowered import LoweredModel, NodeLowering, Traced
-from lowerscope.core.lowering.relax_values import (
-    Dimensions,
-    Held,
-    Value,
-    is_dtype,
-    is_tensor,
-    leaves,
-)
 from lowerscope.core.lowering.rule_table import RULES, Missing, Refused
-from lowerscope.core.lowering.torch_traits import (
+from lowerscope.core.lowering.torch_operators import (
     bare_name,
     is_random,
     member_index,
@@ -57,8 +47,11 @@ from lowerscope.core.lowering.torch_traits import (
     qualified_name,
     random_outputs,
 )
+from lowerscope.core.lowering.types import LoweredModel, NodeLowering, Traced
 from lowerscope.core.lowering.user_rules import RuleNode, UserRule, UserRules, apply_rule
-from lowerscope.core.recipe import Override, Strategy
+from lowerscope.core.lowering.values import Dimensions, Held, Value, is_dtype, is_tensor, leaves
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import Override, Strategy
 
 _NODE = "fx:"
 """Prefix of the name of a node in a pattern, as in the ids of nodes."""

@@ -13,21 +13,14 @@ import torch
 from torch import fx, nn
 from tvm import ir, relax
 
-from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.lowered import Info
-from lowerscope.core.lowering.relax_values import (
-    Held,
-    Value,
-    dtype_of,
-    held_type,
-    is_tensor,
-    leaves,
-)
 from lowerscope.core.lowering.rule_table import Missing, Refused, find_in
+from lowerscope.core.lowering.types import Info
+from lowerscope.core.lowering.values import Held, Value, dtype_of, held_type, is_tensor, leaves
 from lowerscope.core.model.formatting import shape_text
-from lowerscope.core.recipe import Strategy
-from lowerscope.core.records.snapshot import SourceLine
+from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.model.recipe import Strategy
+from lowerscope.core.model.snapshot import SourceLine
 
 Function = Callable[..., Any]
 Running = Callable[[str], contextlib.AbstractContextManager[None]]

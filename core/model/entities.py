@@ -11,3 +11,10 @@ def name_of(entity: str) -> str:
     if kind == "torch":
         return Path(name).name
     return name.partition("/")[2] or name if kind == "relax" else name
+
+
+# --- Names and marks of strategies, and marks of statuses in a difference ---
+
+STRATEGY_NAMES = {"high-level": "High-level", "te": "TE", "library": "Library"}
+STRATEGY_LETTERS = {"high-level": "HL", "te": "TE", "library": "LIB"}
+STATUS_MARKS = {"same": "=", "changed": "~", "added": "+", "removed": "−"}

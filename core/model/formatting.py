@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from lowerscope.core.model.run_records import VERDICT_OF, NodeStatus, OutputVerdict
+from lowerscope.core.model.time_records import (
+    FEW,
+    RunTimes,
+    SideTimes,
+    held_up,
+    is_disturbed,
+    is_reliable,
+    is_short_of_processors,
+    times_as_fast,
+)
+from lowerscope.core.model.tuning_records import TunedFunction, TunedTime
 
 NONE = "–"
 """Text of an unknown value."""
@@ -101,3 +114,139 @@ def _scaled(value: float, units: Sequence[str]) -> str:
             return f"{value:.3g} {unit}"
         value /= 1000
     return f"{figure_text(value)} {units[-1]}"
+
+
+# Times of a run in words: medians with their spread, and the claims that they support.
+
+
+def times_text(times: RunTimes) -> str:
+    """Return the median of each side with its spread, on one line."""
+    return ", ".join(map(_side_text, times.sides))
+
+
+def claims_text(times: RunTimes) -> str:
+    """Return the speed ratios of the sides, or that they are within noise, and the method.
+
+    Also the reason why there is no ``torch.compile``, where it was requested.
+    """
+    parts = [*claims(times), *disturbances(times)]
+    if times.compile_problem:
+        parts.append(f"torch.compile does not work: {times.compile_problem}")
+    parts.append(method_text(times))
+    return "; ".join(parts)
+
+
+def claims(times: RunTimes) -> list[str]:
+    """Return the speed ratios of the sides; for unreliable times, that they are so.
+
+    Empty for a single side.
+    """
+    ours, *others = times.sides
+    beside = any(each.machine == ours.machine for each in others)
+    if beside and not is_reliable(times):
+        return [UNRELIABLE]
+    return [_claim(ours, other) for other in others]
+
+
+UNRELIABLE = "the times are unreliable: measure again when nothing else keeps the processors busy"
+"""Text in place of a ratio."""
+
+
+def unreliable_text(times: RunTimes | None) -> str:
+    """Return a text on why the times are unreliable; empty where they are reliable."""
+    if times is None or is_reliable(times):
+        return ""
+    return "; ".join((UNRELIABLE, *disturbances(times)))
+
+
+def disturbances(times: RunTimes) -> Iterator[str]:
+    """Yield the other uses of the processors during the measurement."""
+    if is_disturbed(times):
+        yield f"measured while the engine worked ({times.disturbed:.0%} of the time)"
+    elif is_short_of_processors(times):
+        used = f"{times.others:.1f} of the {times.processors} processors"
+        yield f"other programs used {used} meanwhile"
+    for each in held_up(times):
+        yield f"{each.side} was held up: its fastest call took {duration_text(each.fastest)}"
+
+
+def compiled_text(times: RunTimes) -> str:
+    """Return the time of ``torch.compile``, or why it has none; empty if not requested."""
+    if times.compile_problem:
+        return f"torch.compile does not work: {times.compile_problem}"
+    return ", ".join(_side_text(each) for each in times.sides if each.side == "torch.compile")
+
+
+def method_text(times: RunTimes) -> str:
+    """Return the method of the measurement: the number of calls, and of threads."""
+    ours = times.sides[0]
+    calls = "1 call" if ours.repeats == 1 else f"{ours.repeats} calls"
+    spread = "quarters" if ours.repeats >= FEW else "extremes"
+    together = len({each.machine for each in times.sides}) == 1
+    by_turns = ", by turns" if len(times.sides) > 1 and together else ""
+    found = f"median and {spread} of {calls} after {times.warm_up}{by_turns}"
+    return f"{found}; {_threads_text(times)}"
+
+
+def disturbed_times(one: TunedFunction, *names: TunedTime) -> str:
+    """Return a text that times of a function are unreliable; empty where none of these is."""
+    return UNRELIABLE if any(each in one.disturbed for each in names) else ""
+
+
+def _side_text(side: SideTimes) -> str:
+    spread = durations_text(side.low, side.high)
+    return f"{side.side} {duration_text(side.milliseconds)} ({spread})"
+
+
+def _claim(ours: SideTimes, other: SideTimes) -> str:
+    if ours.machine != other.machine:
+        return f"{ours.side} ran on {ours.machine} and {other.side} here, so neither is the faster"
+    ratio = times_as_fast(ours, other)
+    if ratio is None:
+        return f"no difference between {ours.side} and {other.side} can be told"
+    if ratio >= 1:
+        return f"{ours.side} is {ratio_text(ratio)} as fast as {other.side}"
+    return f"{other.side} is {ratio_text(1 / ratio)} as fast as {ours.side}"
+
+
+def _threads_text(times: RunTimes) -> str:
+    counts = {side.threads for side in times.sides}
+    if len(counts) == 1 and None not in counts:
+        (count,) = counts
+        return "1 thread" if count == 1 else f"{count} threads"
+    return ", ".join(
+        f"{side.side} with {side.threads} threads"
+        for side in times.sides
+        if side.threads is not None
+    )
+
+
+# --- Verdicts in words, each with the role of its colour, for the window and reports ---
+#
+# This module imports neither torch nor TVM.
+
+_WORDS: Mapping[OutputVerdict, tuple[str, str, str]] = {
+    "match": ("✓ matches", "", "right"),
+    "differ": ("✕ differs", "from ", "wrong"),
+    "inconclusive": ("? inconclusive", "", "unsure"),
+    "not-comparable": ("– not comparable", "", "quiet"),
+    "no-reference": ("– no reference", "", "quiet"),
+}
+"""Mark and word, the preposition before the reference, and the role."""
+
+
+def verdict_words(verdict: OutputVerdict, reference: str = "") -> tuple[str, str]:
+    """Return words and role: ``("✓ matches", "right")``, or ``✕ differs from torch``."""
+    words, link, role = _WORDS[verdict]
+    is_named = reference and verdict in ("match", "differ")
+    return f"{words} {link}{reference}" if is_named else words, role
+
+
+def status_words(status: NodeStatus) -> tuple[str, str]:
+    """Return words and role of the verdict on a node."""
+    return verdict_words(VERDICT_OF[status])
+
+
+def not_finite_text(count: int) -> str:
+    """Return how many elements are NaN or infinite: ``3 not finite``; empty for none."""
+    return f"{count:,} not finite" if count else ""

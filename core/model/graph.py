@@ -6,8 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from lowerscope.core.model.entities import name_of
-from lowerscope.core.model.labels import STATUS_MARKS, STRATEGY_LETTERS
+from lowerscope.core.model.entities import STATUS_MARKS, STRATEGY_LETTERS, name_of
 
 GraphName = Literal["fx", "relax"]
 """A graph of FX nodes, or of the bindings of a Relax function."""

@@ -13,35 +13,44 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 import msgspec
 
-from lowerscope.core.export.catalogue import ExportRecord, Wanted
+from lowerscope.core.files.sessions import Layout
+from lowerscope.core.model.artifacts import ExportRecord, Wanted
+from lowerscope.core.model.comparison_records import (
+    AgreementRecord,
+    Comparison,
+    RunStep,
+    Saved,
+    TensorPlace,
+    Window,
+)
+from lowerscope.core.model.function_metrics_records import Checked, Measured, Peaks, Work
 from lowerscope.core.model.graph import FITS, GraphName, GraphRecord
-from lowerscope.core.model.text_metrics import TextMetrics
-from lowerscope.core.recipe import Recipe
-from lowerscope.core.records.agreement import AgreementRecord
-from lowerscope.core.records.comparison import Comparison, Saved, TensorPlace, Window
-from lowerscope.core.records.difference import DifferenceRecord, GraphDifference, Side
-from lowerscope.core.records.fault import GuardedRun
-from lowerscope.core.records.model import ValuesRecord
-from lowerscope.core.records.numbers import Checked, Measured, Peaks, Work
-from lowerscope.core.records.passes import PassType
-from lowerscope.core.records.remote import Remote, RemoteState
-from lowerscope.core.records.run import KEEP, RunPart, RunRecord
-from lowerscope.core.records.run_step import RunStep
-from lowerscope.core.records.schedule import ByRule, Move, RuledFunction, ScheduleRecord
-from lowerscope.core.records.snapshot import (
+from lowerscope.core.model.module_steps import (
+    DifferenceRecord,
+    GraphDifference,
+    Moment,
+    PassRecord,
+    Side,
+)
+from lowerscope.core.model.pass_records import PassType
+from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.remote_records import Remote, RemoteState
+from lowerscope.core.model.run_records import KEEP, GuardedRun, RunPart, RunRecord
+from lowerscope.core.model.schedule import Reference, Schedule
+from lowerscope.core.model.schedule_records import ByRule, Move, RuledFunction, ScheduleRecord
+from lowerscope.core.model.snapshot import (
     FunctionRecord,
+    NodeTranslation,
     Snapshot,
     SourceLine,
     TextRecord,
+    ValuesRecord,
     View,
 )
-from lowerscope.core.records.steps import Moment, PassRecord
-from lowerscope.core.records.target import TargetRecord
-from lowerscope.core.records.times import RunTimes
-from lowerscope.core.records.translation import NodeTranslation
-from lowerscope.core.records.tuning import Tuned, TuneOptions, TuneState
-from lowerscope.core.schedules import Reference, Schedule
-from lowerscope.core.session_files import Layout
+from lowerscope.core.model.target_records import TargetRecord
+from lowerscope.core.model.text_metrics import TextMetrics
+from lowerscope.core.model.time_records import RunTimes
+from lowerscope.core.model.tuning_records import Tuned, TuneOptions, TuneState
 
 Role = Literal["engine", "worker"]
 LaneName = Literal["heavy", "light"]

@@ -1,1 +1,1 @@
-"""Passes: the catalogue, their application to a module, and their effects."""
+"""Passes."""

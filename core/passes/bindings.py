@@ -16,9 +16,15 @@ import tvm
 import tvm_ffi
 from tvm import IRModule, ir, relax
 
-from lowerscope.core.relax_bindings import Bindings, Bound, bound_in, callee_of, relax_functions
-from lowerscope.core.relax_constants import elements_of
-from lowerscope.core.tensorir_parts import prim_funcs_of
+from lowerscope.core.ir.relax import (
+    Bindings,
+    Bound,
+    bound_in,
+    callee_of,
+    elements_of,
+    relax_functions,
+)
+from lowerscope.core.ir.tensorir import prim_funcs_of
 
 _CALL_TIR = "relax.call_tir"
 

@@ -16,9 +16,9 @@ from typing import Any
 import tvm_ffi
 from tvm import IRModule, ir, relax
 
+from lowerscope.core.ir.relax import Bound, bound_in, callee_of, relax_functions
+from lowerscope.core.ir.tensorir import parts_of, prim_funcs_of
 from lowerscope.core.passes.bindings import Matches, fused_groups
-from lowerscope.core.relax_bindings import Bound, bound_in, callee_of, relax_functions
-from lowerscope.core.tensorir_parts import parts_of, prim_funcs_of
 
 Owner = tuple[str, ...] | None
 """Ids of the bindings, before the first pass, that a block computes; ``None`` if unknown."""

@@ -20,19 +20,19 @@ from typing import Any
 import tvm
 from tvm import relax, tirx
 
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.passes.databases import APPLY_DATABASE, check_database
+from lowerscope.core.files.databases import APPLY_DATABASE, check_database
+from lowerscope.core.model.pass_records import OptionKind, PassOption, PassType
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import BIND_PARAMS
+from lowerscope.core.model.schedule import APPLY_RULES, APPLY_SCHEDULES, APPLY_TUNED, VECTOR_MATH
+from lowerscope.core.model.schedule_records import RULE_SECONDS
+from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.passes.folding import FOLD_BATCH_NORM, fold_batch_norm
 from lowerscope.core.passes.legalising import LEGALISE, legalise_operators
 from lowerscope.core.passes.options import NoField, Option, options_of, signature_of
-from lowerscope.core.passes.row_major import ATTACH, attach_layout_free_buffers
+from lowerscope.core.passes.own_passes import ATTACH, attach_layout_free_buffers
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED, split_transposed
 from lowerscope.core.passes.vector_math import with_vector_math
-from lowerscope.core.recipe import BIND_PARAMS
-from lowerscope.core.records.passes import OptionKind, PassOption, PassType
-from lowerscope.core.records.schedule import RULE_SECONDS
-from lowerscope.core.records.snapshot import SourceLine
-from lowerscope.core.schedules import APPLY_RULES, APPLY_SCHEDULES, APPLY_TUNED, VECTOR_MATH
 
 Change = Callable[..., tvm.IRModule]
 """Function that returns the transformed module; takes the options of the pass by name."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from lowerscope.core.ir.relax import Bindings, relax_functions
+from lowerscope.core.model.module_steps import Fate
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.recording import PassRun
-from lowerscope.core.records.steps import Fate
-from lowerscope.core.relax_bindings import Bindings, relax_functions
 
 _FOLDS = frozenset(("FoldConstant", "FoldBatchNorm"))
 

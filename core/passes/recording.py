@@ -13,9 +13,9 @@ from tvm import ir, relax
 from tvm.ir.instrument import PassInstrument, pass_instrument
 from tvm_ffi import Tensor
 
-from lowerscope.core.records.steps import PassRecord
-from lowerscope.core.relax_constants import elements_of
-from lowerscope.core.rendering.script import function_script
+from lowerscope.core.ir.relax import elements_of
+from lowerscope.core.model.module_steps import PassRecord
+from lowerscope.core.views.script import function_script
 
 _AT_ONCE = 1 << 20
 """Number of values compared at once, to bound the memory for a large constant."""

@@ -18,20 +18,19 @@ from tvm import tirx
 from tvm.ir.expr import TensorLoad
 from tvm.s_tir import SBlock, SBlockRealize
 
-from lowerscope.core.cancellations import with_cancellations
-from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, Problem, error_of, last_line
+from lowerscope.core.ir.cancellations import with_cancellations
+from lowerscope.core.ir.relax import Bindings
+from lowerscope.core.model.module_steps import Fate
+from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, Problem, error_of, last_line
+from lowerscope.core.model.recipe import Step, step_text
+from lowerscope.core.model.schedule import Applied
+from lowerscope.core.model.snapshot import Note
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.blocks import Composed, blocks_after
 from lowerscope.core.passes.catalogue import Catalogue, Values, catalogue, find, split
 from lowerscope.core.passes.following import Followed, follow, inverse, unchanged
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.passes.recording import PassRun, Recorder
-from lowerscope.core.recipe import Step
-from lowerscope.core.recipe_parts import step_text
-from lowerscope.core.records.snapshot import Note
-from lowerscope.core.records.steps import Fate
-from lowerscope.core.relax_bindings import Bindings
-from lowerscope.core.schedules import Applied
 
 LeaveOut = Callable[[str, str], None]
 """Callback with the name of a function that a pass leaves unchanged, and the reason."""

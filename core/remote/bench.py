@@ -9,15 +9,21 @@ import msgspec
 import tvm
 from tvm import tirx
 
-from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, Problem, last_line
-from lowerscope.core.execution.building import compile_function
-from lowerscope.core.progress import SILENT, Progress
-from lowerscope.core.records.remote import Remote
-from lowerscope.core.remote.machine import check_runs_there, machine_of_server, use_threads_there
+from lowerscope.core.build.build import compile_function
+from lowerscope.core.model.measuring import SILENT, Progress
+from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, Problem, last_line
+from lowerscope.core.model.remote_records import Remote
+from lowerscope.core.remote.running import check_runs_there, machine_of_server, use_threads_there
 from lowerscope.core.remote.session import LOST, Session, sent_to, ship_function
 from lowerscope.core.remote.tracker import WAIT, Tracker
-from lowerscope.core.tuning.measuring import PATIENCE, LocalMeasurer, Message, Outcome, Subject
-from lowerscope.core.tuning.measuring_process import Bench
+from lowerscope.core.schedule.tuning.measuring import (
+    PATIENCE,
+    LocalMeasurer,
+    Message,
+    Outcome,
+    Subject,
+)
+from lowerscope.core.schedule.tuning.measuring_process import Bench
 
 _ENTRY = "alone"
 

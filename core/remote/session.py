@@ -19,13 +19,12 @@ import torch
 import tvm
 from tvm import relax, rpc
 
-from lowerscope.core.errors import TVM_ERRORS, LowerscopeError, last_line
-from lowerscope.core.execution.running import to_torch, to_tvm
-from lowerscope.core.measuring import BUDGET, LEAST, REPEATS, Measuring
-from lowerscope.core.progress import Progress
-from lowerscope.core.records.remote import Remote
-from lowerscope.core.records.schedule import CHECK_THREAD
+from lowerscope.core.model.measuring import BUDGET, LEAST, REPEATS, Measuring, Progress
+from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.model.remote_records import Remote
+from lowerscope.core.model.schedule_records import CHECK_THREAD
 from lowerscope.core.remote.tracker import WAIT, Tracker
+from lowerscope.core.run.execution import to_torch, to_tvm
 
 _ANSWERS = 20
 """Time after which a server ends a session, in time limits of one answer."""

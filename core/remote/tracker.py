@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import msgspec
 from tvm.rpc import base
 
-from lowerscope.core.encoding import UNREADABLE
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.progress import Progress
-from lowerscope.core.records.remote import SERVER_HELP, Remote, ServerKey, tracker_address
+from lowerscope.core.model.encoding import UNREADABLE
+from lowerscope.core.model.measuring import Progress
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.remote_records import SERVER_HELP, Remote, ServerKey, tracker_address
 
 CONNECT = 5.0
 """Time limit of a tracker's answer, in seconds."""

@@ -1,1 +1,1 @@
-"""Sources: opening models and making their inputs."""
+"""Sources."""

@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.nesting import leaves, path_text
-from lowerscope.core.recipe import InputSpec
-from lowerscope.core.sources.input_option import DTYPES, write_input
+from lowerscope.core.files.sources import DTYPES, write_input
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import InputSpec
 from lowerscope.core.sources.input_values import from_array
+from lowerscope.core.sources.pytree import leaves, path_text
 from lowerscope.core.sources.user_code import user_code
 
 

@@ -21,11 +21,11 @@ from pathlib import Path
 
 import torch
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.files.paths import check_readable
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.sources.array_files import UnreadableArrays, check_bytes
 from lowerscope.core.sources.pickles import imports_of
 from lowerscope.core.sources.program_text import harmless_paths, suspects, suspects_of_payload
-from lowerscope.core.user_paths import check_readable
 
 HARMLESS = frozenset(
     {

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.recipe import InputSpec
+from lowerscope.core.files.paths import check_readable, user_path
+from lowerscope.core.files.sources import ARRAYS, IMAGES
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import InputSpec
 from lowerscope.core.sources.array_files import UnreadableArrays, is_archive, read_npy, read_npz
 from lowerscope.core.sources.examples import ExampleInput
-from lowerscope.core.sources.input_option import ARRAYS, IMAGES
 from lowerscope.core.sources.input_values import LABELS, fitted, from_array, read
-from lowerscope.core.user_paths import check_readable, user_path
 
 _FILES = (*IMAGES, *ARRAYS)
 

@@ -12,11 +12,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from lowerscope.core.dimensions import Sizes, at_sizes
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.recipe import Drawing, InputSpec
-from lowerscope.core.sources.array_files import UnreadableArrays, read_npy, read_npz
-from lowerscope.core.sources.input_option import (
+from lowerscope.core.files.paths import check_readable, user_path
+from lowerscope.core.files.sources import (
     ARRAYS,
     DTYPES,
     FLOATS,
@@ -25,8 +22,11 @@ from lowerscope.core.sources.input_option import (
     MANY_SAMPLES,
     integer_range,
 )
+from lowerscope.core.model.dimensions import Sizes, at_sizes
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import Drawing, InputSpec
+from lowerscope.core.sources.array_files import UnreadableArrays, read_npy, read_npz
 from lowerscope.core.sources.parameters import check_tensor, load_weights
-from lowerscope.core.user_paths import check_readable, user_path
 
 LABELS = ("y", "labels", "label", "targets", "target")
 """Names of the arrays of an archive that hold labels, not inputs."""

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lowerscope.core.calling import Calling, Place, Places
-from lowerscope.core.dimensions import Sizes
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.nesting import mapped
-from lowerscope.core.random_state import seed_all
-from lowerscope.core.recipe import InputSpec
+from lowerscope.core.files.sources import FLOATS, check_input
+from lowerscope.core.model.dimensions import Sizes
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import InputSpec
+from lowerscope.core.sources.call_spec import Calling, Place, Places
 from lowerscope.core.sources.examples import (
     ExampleInput,
     Examples,
@@ -22,8 +21,9 @@ from lowerscope.core.sources.examples import (
     call_examples,
     is_tensor,
 )
-from lowerscope.core.sources.input_option import FLOATS, check_input
 from lowerscope.core.sources.input_values import draw, read
+from lowerscope.core.sources.opened_model import seed_all
+from lowerscope.core.sources.pytree import mapped
 
 
 @dataclass(frozen=True, eq=False)

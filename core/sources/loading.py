@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
+import linecache
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import msgspec
 import torch
+from tvm.relax.script.parser import entry as relax_entry
+from tvm.script.parser.ir import entry as ir_entry
+from tvm.tirx.script.parser import entry as tirx_entry
 
-from lowerscope.core.dimensions import Sizes
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.random_state import RandomState, seed_all
-from lowerscope.core.recipe import InputSpec, Source
-from lowerscope.core.script_stack import shorten_stacks
+from lowerscope.core.files.in_memory import read_handed
+from lowerscope.core.files.paths import check_readable, user_path
+from lowerscope.core.files.source_files import input_files, source_files
+from lowerscope.core.files.sources import MEMORY, PREFIX, source_kind, source_label, source_path
+from lowerscope.core.model.dimensions import Sizes
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import InputSpec, Source
 from lowerscope.core.sources.entries import (
     build,
     find_entry,
@@ -28,7 +35,6 @@ from lowerscope.core.sources.entries import (
     parse_arguments,
     with_main,
 )
-from lowerscope.core.sources.environments import Environment
 from lowerscope.core.sources.examples import (
     ExampleInput,
     Examples,
@@ -38,14 +44,53 @@ from lowerscope.core.sources.examples import (
     signature_of_model,
 )
 from lowerscope.core.sources.exported import load_exported
-from lowerscope.core.sources.files import input_files, source_files
-from lowerscope.core.sources.handed_over import read_handed
+from lowerscope.core.sources.import_isolation import Environment
 from lowerscope.core.sources.inputs import gather
-from lowerscope.core.sources.opened_model import LoadedModel, Offered, OpenedModel
+from lowerscope.core.sources.opened_model import (
+    LoadedModel,
+    Offered,
+    OpenedModel,
+    RandomState,
+    seed_all,
+)
 from lowerscope.core.sources.parameters import load_into, read_arrays
-from lowerscope.core.sources.spec import MEMORY, PREFIX, source_kind, source_label, source_path
 from lowerscope.core.sources.user_code import run_file, user_code
-from lowerscope.core.user_paths import check_readable, user_path
+
+# Fast ``inspect.stack`` for TVM's parser of TVMScript, without the source of every frame.
+#
+# At every decorator, also of a text that is parsed, the parser calls ``inspect.stack()``, of which
+# it reads two things: the line of code two frames up, and local variables of the functions around
+# it. ``inspect`` looks for the source of every frame among thousands of modules; opening a script
+# of 22 functions, it took 0.33 of 0.80 s.
+
+_READ = 4
+"""Number of frames whose line of code is given; the parser reads that of the third."""
+
+
+def stack(context: int = 1) -> list[inspect.FrameInfo]:
+    """Return the frames from the caller's on, as ``inspect.stack`` does; far ones without code."""
+    found: list[inspect.FrameInfo] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code, number = frame.f_code, frame.f_lineno
+        line = ""
+        if context and len(found) < _READ:
+            # The file may have been edited and loaded again.
+            linecache.checkcache(code.co_filename)
+            line = linecache.getline(code.co_filename, number, frame.f_globals)
+        lines, index = ([line], 0) if line else (None, None)
+        found.append(inspect.FrameInfo(frame, code.co_filename, number, code.co_name, lines, index))
+        frame = frame.f_back
+    return found
+
+
+def shorten_stacks() -> None:
+    """Make TVM's parser use `stack` from now on."""
+    inspecting = ModuleType("inspect", inspect.__doc__)
+    inspecting.__dict__.update(vars(inspect), stack=stack)
+    for entry in (tirx_entry, ir_entry, relax_entry):
+        entry.inspect = inspecting
+
 
 _CACHES = ("transformers", "transformers.integrations.executorch")
 """Package whose models return key-value caches, and its module that registers them."""

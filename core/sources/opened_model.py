@@ -3,22 +3,67 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
-from lowerscope.core.calling import Calling, Place
-from lowerscope.core.nesting import mapped
-from lowerscope.core.random_state import RandomState
-from lowerscope.core.records.snapshot import SourceLine
-from lowerscope.core.sources.environments import Environment
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import SEEDS
+from lowerscope.core.model.snapshot import SourceLine
+from lowerscope.core.sources.call_spec import Calling, Place
 from lowerscope.core.sources.examples import ExampleInput, Examples, Signature
+from lowerscope.core.sources.import_isolation import Environment
+from lowerscope.core.sources.pytree import mapped
 
 if TYPE_CHECKING:
     import tvm
+
+
+# State of the random number generators that models use: torch's, NumPy's and Python's.
+
+
+def seed_all(seed: int) -> None:
+    """Seed torch, NumPy and Python.
+
+    Raises
+    ------
+    LowerscopeError
+        If one of them does not accept the seed.
+    """
+    if not 0 <= seed < SEEDS:
+        raise LowerscopeError(
+            f"the seed {seed} is out of range",
+            where="--seed",
+            todo=f"Give one from 0 to {SEEDS - 1}",
+        )
+    torch.manual_seed(seed)
+    np.random.seed(seed)
+    random.seed(seed)
+
+
+@dataclass(frozen=True, eq=False)
+class RandomState:
+    """State of the generators."""
+
+    torch: torch.Tensor
+    numpy: dict[str, Any]
+    python: tuple[Any, ...]
+
+    @classmethod
+    def present(cls) -> RandomState:
+        """Return the current state."""
+        return cls(torch.get_rng_state(), np.random.get_state(legacy=False), random.getstate())
+
+    def restore(self) -> None:
+        """Restore this state."""
+        torch.set_rng_state(self.torch)
+        np.random.set_state(self.numpy)
+        random.setstate(self.python)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -13,10 +13,10 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from lowerscope.core.errors import LowerscopeError, listed
+from lowerscope.core.files.paths import check_readable
+from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.sources.array_files import UnreadableArrays, check_bytes, is_archive, read_npz
 from lowerscope.core.sources.pickles import ForbiddenImport, import_text, imports_of, load_arrays
-from lowerscope.core.user_paths import check_readable
 
 SUFFIX = ".safetensors"
 

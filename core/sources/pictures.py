@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from lowerscope.core.records.model import Picture
+from lowerscope.core.model.snapshot import Picture
 
 SIDE = 8
 """Smallest side of a picture, in pixels."""

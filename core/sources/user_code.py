@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from lowerscope.core.errors import Cancelled, LowerscopeError, is_interrupt
-from lowerscope.core.sources.approved_files import check_approved, decode_source
-from lowerscope.core.sources.environments import Environment, is_users
+from lowerscope.core.files.approved import check_approved, decode_source
+from lowerscope.core.model.problems import Cancelled, LowerscopeError, is_interrupt
+from lowerscope.core.sources.import_isolation import Environment, is_users
 
 _POINTED = re.compile(r"^\s*--> (.+):(\d+):\d+", re.MULTILINE)
 _MOST_LINES = 100

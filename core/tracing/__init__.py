@@ -1,1 +1,1 @@
-"""Tracing of an ``nn.Module`` to an FX graph with the values and source lines of its nodes."""
+"""Tracing."""

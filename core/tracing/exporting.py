@@ -15,18 +15,18 @@ from typing import Any
 import torch
 from torch import fx
 
-from lowerscope.core.calling import Calling
-from lowerscope.core.errors import LowerscopeError, is_interrupt
-from lowerscope.core.nesting import plain
-from lowerscope.core.records.snapshot import Note, SourceLine
+from lowerscope.core.model.problems import LowerscopeError, is_interrupt
+from lowerscope.core.model.snapshot import Note, SourceLine
+from lowerscope.core.sources.call_spec import Calling
+from lowerscope.core.sources.pytree import plain
+from lowerscope.core.tracing.example_run import NodeInfo, describe, is_static, writes_statistics
 from lowerscope.core.tracing.failures import (
     cannot_export,
     line_of_stack,
     line_of_traceback,
     where_of,
 )
-from lowerscope.core.tracing.named_inputs import NamedInputs, fixed_dimension
-from lowerscope.core.tracing.running_once import NodeInfo, describe, is_static, writes_statistics
+from lowerscope.core.tracing.symbolic_sizes import NamedInputs, fixed_dimension
 
 
 def export(
@@ -75,7 +75,7 @@ def _demand(
     error: BaseException,
 ) -> LowerscopeError | None:
     # Imported here since it takes seconds, and few models need it.
-    from lowerscope.core.tracing.running_symbolically import find_demand
+    from lowerscope.core.tracing.symbolic_run import find_demand
 
     found = find_demand(model, inputs, calling, named)
     demand = "" if found else _violated_guard(str(error))
@@ -291,7 +291,7 @@ def described_values(
     values: dict[str, NodeInfo] = {}
 
     def written(extent: Any) -> str:
-        from lowerscope.core.tracing.symbols import named_text
+        from lowerscope.core.tracing.symbolic_sizes import named_text
 
         return named_text(extent, names or {})
 
@@ -309,7 +309,7 @@ def names_of_symbols(graph_module: fx.GraphModule, named: NamedInputs) -> dict[A
     Raises `LowerscopeError` if it has a number for a dimension that has a name, or a symbol for one
     that has none.
     """
-    from lowerscope.core.tracing.symbols import extent_text, symbol_of
+    from lowerscope.core.tracing.symbolic_sizes import extent_text, symbol_of
 
     placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
     names: dict[Any, Any] = {}

@@ -13,8 +13,8 @@ from types import CodeType, FrameType, TracebackType
 
 import torch
 
-from lowerscope.core.errors import LowerscopeError, Problem
-from lowerscope.core.records.snapshot import Note, SourceLine
+from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.snapshot import Note, SourceLine
 
 _TORCH = str(Path(torch.__file__).parent) + os.sep
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib") + os.sep

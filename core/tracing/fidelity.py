@@ -16,12 +16,12 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 
-from lowerscope.core.calling import Calling
-from lowerscope.core.nesting import leaves, path_text, plain
-from lowerscope.core.random_state import RandomState
-from lowerscope.core.records.snapshot import Note
+from lowerscope.core.model.snapshot import Note
+from lowerscope.core.sources.call_spec import Calling
+from lowerscope.core.sources.opened_model import RandomState
+from lowerscope.core.sources.pytree import leaves, path_text, plain
+from lowerscope.core.tracing.example_run import call_eagerly
 from lowerscope.core.tracing.failures import forward_line, is_users_file, where_of
-from lowerscope.core.tracing.running_once import call_eagerly
 
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 _SEQUENCES = (list, set, deque)

@@ -19,10 +19,11 @@ from torch import fx
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from lowerscope.core.calling import Calling
-from lowerscope.core.errors import LowerscopeError, is_interrupt
-from lowerscope.core.nesting import plain
-from lowerscope.core.records.snapshot import Note, SourceLine
+from lowerscope.core.model.problems import LowerscopeError, is_interrupt
+from lowerscope.core.model.snapshot import Note, SourceLine
+from lowerscope.core.sources.call_spec import Calling
+from lowerscope.core.sources.pytree import plain
+from lowerscope.core.tracing.example_run import run_eagerly
 from lowerscope.core.tracing.failures import (
     CannotFollow,
     cannot_trace,
@@ -31,7 +32,6 @@ from lowerscope.core.tracing.failures import (
     line_of_frame,
     where_of,
 )
-from lowerscope.core.tracing.running_once import run_eagerly
 
 _FROZEN = "forward draws random numbers here, and the graph has those of this one call"
 

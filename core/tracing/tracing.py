@@ -13,13 +13,14 @@ from typing import Any
 import torch
 from torch import fx
 
-from lowerscope.core.calling import Calling, by_position
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.nesting import is_plain, leaves
-from lowerscope.core.random_state import RandomState
-from lowerscope.core.recipe import TracerName
-from lowerscope.core.records.snapshot import Note, SourceLine
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import TracerName
+from lowerscope.core.model.snapshot import Note, SourceLine
+from lowerscope.core.sources.call_spec import Calling, by_position
+from lowerscope.core.sources.opened_model import RandomState
+from lowerscope.core.sources.pytree import is_plain, leaves
 from lowerscope.core.tracing import exporting, symbolic
+from lowerscope.core.tracing.example_run import NodeInfo, outputs_of, run_eagerly, run_once
 from lowerscope.core.tracing.failures import (
     forward_line,
     is_scripted,
@@ -36,8 +37,7 @@ from lowerscope.core.tracing.fidelity import (
     observe,
     unchanged,
 )
-from lowerscope.core.tracing.named_inputs import CONSTRAINT, NamedInputs
-from lowerscope.core.tracing.running_once import NodeInfo, outputs_of, run_eagerly, run_once
+from lowerscope.core.tracing.symbolic_sizes import CONSTRAINT, NamedInputs
 
 
 def positional_call(model: torch.nn.Module, count: int) -> Calling:
@@ -252,7 +252,7 @@ def _trace_fx(
     values, mutations, outputs = run_once(graph_module, inputs, lines)
     if named is not None:
         # Imported here since it takes seconds, and few models need it.
-        from lowerscope.core.tracing.running_symbolically import run_symbolically
+        from lowerscope.core.tracing.symbolic_run import run_symbolically
 
         values = run_symbolically(graph_module, inputs, named, lines)
     modules = symbolic.module_paths(graph_module)

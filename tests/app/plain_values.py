@@ -10,12 +10,11 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.history import Version
-from lowerscope.core.errors import Problem
+from lowerscope.app.document.history import Version
+from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Query, Role
-from lowerscope.core.recipe import Recipe
-from lowerscope.core.records.model import ModelRecord
-from lowerscope.core.records.snapshot import FunctionRecord, FxNode, Snapshot, TextRecord
+from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.snapshot import FunctionRecord, FxNode, ModelRecord, Snapshot, TextRecord
 
 
 def snapshot(*nodes: str, kind: str = "torch") -> Snapshot:

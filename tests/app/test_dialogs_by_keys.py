@@ -27,31 +27,31 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app import theme
-from lowerscope.app.preferences import preferences_of
-from lowerscope.app.views.about import AboutDialog
-from lowerscope.app.views.entry_dialog import EntryDialog
-from lowerscope.app.views.export_dialog import ExportDialog
-from lowerscope.app.views.extensions_dialog import ExtensionsDialog
-from lowerscope.app.views.inputs_dialog import InputsDialog
-from lowerscope.app.views.measuring_dialog import MeasuringDialog
-from lowerscope.app.views.no_sandbox_dialog import NoSandboxDialog
-from lowerscope.app.views.palette import Palette
-from lowerscope.app.views.pass_dialog import PassDialog
-from lowerscope.app.views.remote_dialog import RemoteDialog
-from lowerscope.app.views.rules_dialog import RulesDialog
-from lowerscope.app.views.run_code_dialog import RunCodeDialog
-from lowerscope.app.views.settings_dialog import SettingsDialog
-from lowerscope.app.views.shortcuts_page import ShortcutsPage
-from lowerscope.app.views.target_dialog import TargetDialog
-from lowerscope.app.views.tolerances_dialog import TolerancesDialog
-from lowerscope.app.views.tune_dialog import TuneDialog
-from lowerscope.app.views.unpack_dialog import UnpackDialog
-from lowerscope.app.widgets.dialog import FRAME, Dialog
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.session_archives import Archive
-from lowerscope.core.session_files import Layout
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.finder import FRAME, Dialog
+from lowerscope.app.panes.export.export_dialog import ExportDialog
+from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
+from lowerscope.app.panes.relax.extensions import ExtensionsDialog
+from lowerscope.app.panes.remote.remote_dialog import RemoteDialog
+from lowerscope.app.panes.remote.target_dialog import TargetDialog
+from lowerscope.app.panes.run.measuring_dialog import MeasuringDialog
+from lowerscope.app.panes.run.tolerances_dialog import TolerancesDialog
+from lowerscope.app.panes.schedule.rules_dialog import RulesDialog
+from lowerscope.app.panes.sessions.archives import UnpackDialog
+from lowerscope.app.panes.sessions.opening import EntryDialog
+from lowerscope.app.panes.sessions.trust import RunCodeDialog
+from lowerscope.app.panes.steps.pass_dialog import PassDialog
+from lowerscope.app.panes.tuning.tune_dialog import TuneDialog
+from lowerscope.app.shell.about import AboutDialog
+from lowerscope.app.shell.palette import Palette
+from lowerscope.app.shell.preferences import preferences_of
+from lowerscope.app.shell.sandbox_commands import NoSandboxDialog
+from lowerscope.app.shell.settings_dialog import SettingsDialog
+from lowerscope.app.shell.shortcuts_page import ShortcutsPage
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.files.archives import Archive
+from lowerscope.core.files.sessions import Layout
+from lowerscope.core.model.recipe import Recipe, Source
 
 TAB = Qt.FocusPolicy.TabFocus
 MNEMONIC = re.compile(r"&(\w)")

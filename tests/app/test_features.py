@@ -9,11 +9,12 @@ import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.children.child_process import Ending
 from lowerscope.app.document.document import Change
-from lowerscope.app.features import Features
-from lowerscope.core.comparing.tolerances import Tolerance, Tolerances
-from lowerscope.core.errors import Problem
+from lowerscope.app.engine.child_process import Ending
+from lowerscope.app.shell.features import Features
+from lowerscope.core.model.comparison_records import AgreementRecord
+from lowerscope.core.model.module_steps import Moment, PassRecord
+from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import (
     AgreementQuery,
     BuildStepsQuery,
@@ -25,16 +26,13 @@ from lowerscope.core.model.queries import (
     ScheduleQuery,
     SnapshotQuery,
 )
-from lowerscope.core.recipe import Drawing, Recipe, Source
-from lowerscope.core.records.agreement import AgreementRecord
-from lowerscope.core.records.fault import GuardedRun
-from lowerscope.core.records.model import InputRecord, Picture
-from lowerscope.core.records.run import CallRun, RunRecord
-from lowerscope.core.records.schedule import ScheduleRecord, ScheduleStep
-from lowerscope.core.records.snapshot import Snapshot, TextRecord
-from lowerscope.core.records.steps import Moment, PassRecord
-from lowerscope.core.running.running_call import RunningCall
-from lowerscope.core.schedules import Primitive
+from lowerscope.core.model.recipe import Drawing, Recipe, Source
+from lowerscope.core.model.run_records import CallRun, GuardedRun, RunRecord
+from lowerscope.core.model.schedule import Primitive
+from lowerscope.core.model.schedule_records import ScheduleRecord, ScheduleStep
+from lowerscope.core.model.snapshot import InputRecord, Picture, Snapshot, TextRecord
+from lowerscope.core.model.tolerances import Tolerance, Tolerances
+from lowerscope.core.sandbox.running_call import RunningCall
 from tests.app.plain_values import Client, Sent, snapshot
 
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"))
@@ -120,7 +118,7 @@ class Bench:
 
 @pytest.fixture
 def bench(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    monkeypatch.setattr("lowerscope.app.children.pair.EngineClient", Client)
+    monkeypatch.setattr("lowerscope.app.engine.children.EngineClient", Client)
     bench = Bench()
     yield bench
     bench.features.deleteLater()

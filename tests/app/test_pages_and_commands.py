@@ -9,9 +9,9 @@ import pytest
 from PySide6.QtGui import QKeySequence
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.actions import plain
-from lowerscope.app.views.pane_keys import pane_keys
-from lowerscope.app.window import MainWindow
+from lowerscope.app.kit.commands import plain
+from lowerscope.app.shell.shortcuts_page import pane_keys
+from lowerscope.app.shell.window import MainWindow
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "resources" / "help").glob("*.md")))

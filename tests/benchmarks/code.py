@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tests.benchmarks.figures import Figure, milliseconds, within
 
 if TYPE_CHECKING:
-    from lowerscope.app.widgets.code.view import CodeView
+    from lowerscope.app.kit.code.view import CodeView
 
 LIMIT = 50.0
 """Milliseconds that a first paint, or a stall, may take."""
@@ -44,7 +44,7 @@ def script(lines: int) -> str:
 
 
 def _view() -> CodeView:
-    from lowerscope.app.widgets.code.view import CodeView
+    from lowerscope.app.kit.code.view import CodeView
 
     view = CodeView("Script")
     view.resize(900, 900)
@@ -112,7 +112,7 @@ def measure() -> list[Figure]:
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     from PySide6.QtWidgets import QApplication
 
-    from lowerscope.app import theme
+    from lowerscope.app.kit import theme
 
     application = QApplication.instance() or QApplication(["benchmark", *theme.STYLE])
     assert isinstance(application, QApplication)

@@ -23,9 +23,9 @@ def measure() -> list[Figure]:
     from PySide6.QtCore import Qt
     from PySide6.QtWidgets import QApplication
 
-    from lowerscope.app import theme
     from lowerscope.app.document.document import Document
-    from lowerscope.app.views.compare_table import CompareTable
+    from lowerscope.app.kit import theme
+    from lowerscope.app.panes.run.compare_table import CompareTable
 
     application = QApplication.instance() or QApplication(["benchmark", *theme.STYLE])
     assert isinstance(application, QApplication)
@@ -65,9 +65,8 @@ def measure() -> list[Figure]:
 
 
 def _records() -> tuple[object, object]:
-    from lowerscope.core.records.model import ModelRecord
-    from lowerscope.core.records.run import CallRun, NodeRun, RunRecord
-    from lowerscope.core.records.snapshot import FxNode, Snapshot, TextRecord
+    from lowerscope.core.model.run_records import CallRun, NodeRun, RunRecord
+    from lowerscope.core.model.snapshot import FxNode, ModelRecord, Snapshot, TextRecord
 
     draw = random.Random(0)
     nodes = tuple(

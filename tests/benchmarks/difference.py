@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from itertools import count
 
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.rendering.difference import FunctionText, function_differences
-from lowerscope.core.rendering.script import function_text
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.model.line_difference import FunctionText, function_differences
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.views.script import function_text
 from tests.benchmarks.figures import Figure, milliseconds, within
 
 LIMIT = 100.0
@@ -66,10 +66,10 @@ def _drawn(old: Functions, new: Functions) -> Figure:
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     from PySide6.QtWidgets import QApplication
 
-    from lowerscope.app import theme
-    from lowerscope.app.views.difference_page import diff_part
-    from lowerscope.app.widgets.diff.view import DiffView
-    from lowerscope.core.rendering.difference import changed_words
+    from lowerscope.app.kit import theme
+    from lowerscope.app.kit.diff.view import DiffView
+    from lowerscope.app.panes.difference.difference_page import diff_part
+    from lowerscope.core.model.line_difference import changed_words
 
     application = QApplication.instance() or QApplication(["benchmark", *theme.STYLE])
     assert isinstance(application, QApplication)

@@ -28,7 +28,7 @@ def measure() -> list[Figure]:
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     from PySide6.QtCore import QSettings
 
-    from lowerscope.app.start import make_window
+    from lowerscope.app.shell.start import make_window
 
     with tempfile.TemporaryDirectory() as folder:
         # The user's own settings stay as they are.
@@ -42,10 +42,10 @@ def measure() -> list[Figure]:
 def _figure(flood: str) -> Figure:
     from PySide6.QtWidgets import QApplication
 
-    from lowerscope.app.children.pair import Children
-    from lowerscope.app.engine_client import EngineClient
-    from lowerscope.app.window import MainWindow
-    from lowerscope.core.recipe import Recipe, Source
+    from lowerscope.app.engine.children import Children
+    from lowerscope.app.engine.client import EngineClient
+    from lowerscope.app.shell.window import MainWindow
+    from lowerscope.core.model.recipe import Recipe, Source
     from tests.end_to_end.driving import wait_until
     from tests.pulse import Pulse
     from tests.security import flooding_child
@@ -56,7 +56,7 @@ def _figure(flood: str) -> Figure:
         return EngineClient(role, command=(*command, role, flood), parent=parent)  # type: ignore[arg-type]
 
     # The window makes its clients when it begins.
-    with mock.patch("lowerscope.app.children.pair.EngineClient", client):
+    with mock.patch("lowerscope.app.engine.children.EngineClient", client):
         window = MainWindow()
         # No sandbox bounds what is said, and none lets in a child that is a test's.
         window.settings.set_sandbox(False)

@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 
-from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
+from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.core.model.graph import Box, Edge, GraphRecord
 from tests.benchmarks.figures import Figure, processor_milliseconds
 from tests.benchmarks.graph_layout import layout_figures
@@ -154,7 +154,7 @@ def measure() -> list[Figure]:
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     from PySide6.QtWidgets import QApplication
 
-    from lowerscope.app import theme
+    from lowerscope.app.kit import theme
 
     app = QApplication.instance() or QApplication(["graph", *theme.STYLE])
     assert isinstance(app, QApplication)

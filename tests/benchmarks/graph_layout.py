@@ -9,8 +9,8 @@ import time
 
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.text_metrics import DEFAULT
-from lowerscope.core.rendering.graphs.boxes import graph_record
-from lowerscope.core.rendering.graphs.hierarchy import (
+from lowerscope.core.views.graph.boxes import graph_record
+from lowerscope.core.views.graph.hierarchy import (
     BoxText,
     Flow,
     Modules,

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable
 
-from lowerscope.app.window import MainWindow
+from lowerscope.app.shell.window import MainWindow
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.waiting import wait
 
@@ -32,7 +32,7 @@ def _change(window: MainWindow, change: Callable[[], None]) -> float:
 
 
 def _figure(window: MainWindow, name: str) -> Figure:
-    from lowerscope.core.recipe import Recipe, Source
+    from lowerscope.core.model.recipe import Recipe, Source
 
     document = window.document
     document.open(Recipe(source=Source(spec=f"sample:{name}"), lowering="te"))
@@ -51,7 +51,7 @@ def _figure(window: MainWindow, name: str) -> Figure:
 def measure() -> list[Figure]:
     """Measure changes of the lowering in the window."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    from lowerscope.app.start import make_window
+    from lowerscope.app.shell.start import make_window
 
     _, window = make_window()
     window.begin(None)

@@ -17,7 +17,7 @@ from lowerscope.core.model.queries import RunQuery
 from tests.benchmarks.figures import Figure, alternately, milliseconds
 
 if TYPE_CHECKING:
-    from lowerscope.core.recipe import Recipe, Strategy
+    from lowerscope.core.model.recipe import Recipe, Strategy
 
 PAIRS = 3
 LIMIT = 3.0
@@ -32,8 +32,8 @@ def _comparing(lowering: Strategy, pipeline: str) -> Iterator[Figure]:
 
     The first is the same on a machine that has other work.
     """
-    from lowerscope.core.passes.presets import find_pipeline
-    from lowerscope.core.recipe import Recipe, Source
+    from lowerscope.core.files.presets import find_pipeline
+    from lowerscope.core.model.recipe import Recipe, Source
 
     steps = find_pipeline(pipeline).steps
     source = Source(spec="sample:resnet18")
@@ -45,12 +45,12 @@ def _comparing(lowering: Strategy, pipeline: str) -> Iterator[Figure]:
 
 
 def _times(recipe: Recipe, clock: Callable[[], float]) -> tuple[list[float], list[float]]:
-    from lowerscope.core.execution.running import Execution
-    from lowerscope.core.execution.threads import use_threads
-    from lowerscope.core.pipeline import Pipeline
-    from lowerscope.core.progress import SILENT
-    from lowerscope.core.running.node_runs import node_runs
-    from lowerscope.core.running.sides import reference_of
+    from lowerscope.core.build.threads import use_threads
+    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.model.measuring import SILENT
+    from lowerscope.core.run.execution import Execution
+    from lowerscope.core.run.implementations import reference_of
+    from lowerscope.core.run.node_runs import node_runs
 
     use_threads(recipe.threads)
     stages = Pipeline().stages(recipe)
@@ -76,9 +76,9 @@ def _times(recipe: Recipe, clock: Callable[[], float]) -> tuple[list[float], lis
 
 
 def _unwatched() -> Figure:
-    from lowerscope.core.execution.running import Execution
-    from lowerscope.core.pipeline import Pipeline
-    from lowerscope.core.recipe import Recipe, Source
+    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.model.recipe import Recipe, Source
+    from lowerscope.core.run.execution import Execution
 
     recipe = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
     pipeline = Pipeline()

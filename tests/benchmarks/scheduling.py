@@ -14,9 +14,9 @@ import statistics
 import time
 from typing import TYPE_CHECKING
 
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.schedules import Primitive, Reference
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.schedule import Primitive, Reference
 from tests.benchmarks.figures import Figure, within
 from tests.benchmarks.waiting import wait
 
@@ -85,7 +85,7 @@ def _modules(recipe: Recipe, function: str) -> tuple[tvm.IRModule, tvm.IRModule]
     """Return the module of a recipe, and one of a function of it alone."""
     import tvm
 
-    from lowerscope.core.pipeline import Pipeline
+    from lowerscope.core.engine.pipeline import Pipeline
 
     module = Pipeline().stages(recipe).unscheduled.module
     return module, tvm.IRModule({function: module[function]})
@@ -94,7 +94,7 @@ def _modules(recipe: Recipe, function: str) -> tuple[tvm.IRModule, tvm.IRModule]
 def measure() -> list[Figure]:
     """Measure the workbench in the window."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    from lowerscope.app.start import make_window
+    from lowerscope.app.shell.start import make_window
 
     _, window = make_window()
     window.resize(*SIZE)

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from lowerscope.app.window import MainWindow
+from lowerscope.app.shell.window import MainWindow
 from tests.benchmarks.figures import Figure, within
 from tests.benchmarks.waiting import wait
 
@@ -74,8 +74,8 @@ def _selected(window: MainWindow, entity: str) -> float:
 def measure() -> list[Figure]:
     """Measure selections in the window, 95 of 100 of which are at least as fast as the figure."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    from lowerscope.app.start import make_window
-    from lowerscope.core.recipe import Recipe, Source
+    from lowerscope.app.shell.start import make_window
+    from lowerscope.core.model.recipe import Recipe, Source
 
     _, window = make_window()
     window.resize(*SIZE)

@@ -20,11 +20,11 @@ import msgspec
 from lowerscope.core.model.queries import PeaksQuery
 
 if TYPE_CHECKING:
-    from lowerscope.core.execution.running import Execution, Reference
-    from lowerscope.core.pipeline import Pipeline
-    from lowerscope.core.recipe import Recipe
-    from lowerscope.core.records.numbers import Peaks
-    from lowerscope.core.records.times import RunTimes, SideTimes
+    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.model.function_metrics_records import Peaks
+    from lowerscope.core.model.recipe import Recipe
+    from lowerscope.core.model.time_records import RunTimes, SideTimes
+    from lowerscope.core.run.execution import Execution, Reference
     from lowerscope.core.stages import Stages
 
 GOALS: dict[str, tuple[float, float]] = {
@@ -176,10 +176,10 @@ def measure(models: Sequence[str] = (), *, tuned: bool = False) -> list[Speed]:
 
 
 def _model(model: str, *, tuned: bool) -> list[Speed]:
-    from lowerscope.core.execution.threads import use_threads
-    from lowerscope.core.passes.presets import find_pipeline
-    from lowerscope.core.pipeline import Pipeline
-    from lowerscope.core.recipe import Recipe, Source, with_tuned
+    from lowerscope.core.build.threads import use_threads
+    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.files.presets import find_pipeline
+    from lowerscope.core.model.recipe import Recipe, Source, with_tuned
 
     base = Recipe(source=Source(spec=f"sample:{model}"), target="native")
     ways = {
@@ -204,7 +204,7 @@ def _model(model: str, *, tuned: bool) -> list[Speed]:
 
 def _budget(stages: Stages, threads: int) -> str:
     """Return what tuning has measured of the functions of a model."""
-    from lowerscope.core.tuning.database import Database
+    from lowerscope.core.schedule.tuning.database import Database
 
     database = Database(stages.target, threads)
     functions = stages.functions.by_name.values()
@@ -224,9 +224,9 @@ class _Way:
         goal: float | None,
         most_seconds: float | None = None,
     ) -> None:
-        from lowerscope.core.comparing.verdicts import judge
-        from lowerscope.core.execution.running import Execution
-        from lowerscope.core.running.sides import reference_of
+        from lowerscope.core.run.compare.verdicts import judge
+        from lowerscope.core.run.execution import Execution
+        from lowerscope.core.run.implementations import reference_of
 
         self.name, self.recipe, self.goal, self.most_seconds = name, recipe, goal, most_seconds
         self.stages: Stages = pipeline.stages(recipe)
@@ -251,10 +251,9 @@ class _Way:
 def _by_turns(
     model: str, ways: Sequence[_Way], threads: int, peaks: Peaks, *, compiled: bool
 ) -> list[Speed]:
-    from lowerscope.core.dimensions import runs_of
-    from lowerscope.core.measuring import Measuring
-    from lowerscope.core.progress import SILENT
-    from lowerscope.core.running.sides import measure_by_turns
+    from lowerscope.core.model.dimensions import runs_of
+    from lowerscope.core.model.measuring import SILENT, Measuring
+    from lowerscope.core.run.implementations import measure_by_turns
 
     recipe = ways[0].recipe
     times = measure_by_turns(
@@ -291,9 +290,9 @@ def _compiled(times: RunTimes) -> SideTimes | str:
 
 def _functions(way: _Way, peaks: Peaks) -> tuple[FunctionSpeed, ...]:
     """Return the functions that a model calls, by their share of its time."""
-    from lowerscope.core.execution.running import Execution
-    from lowerscope.core.running.calls import BUILTIN, CallsOf
-    from lowerscope.core.running.node_runs import watch
+    from lowerscope.core.run.calls import BUILTIN, CallsOf
+    from lowerscope.core.run.execution import Execution
+    from lowerscope.core.run.node_runs import watch
 
     stages = way.stages
     calls = CallsOf(stages.recorded, "main").calls
@@ -316,7 +315,7 @@ def _function(
 ) -> FunctionSpeed:
     from tvm import tirx
 
-    from lowerscope.core.scheduling.work import work_of
+    from lowerscope.core.schedule.work import work_of
 
     speed = FunctionSpeed(name, calls, milliseconds)
     # By what it was before it was scheduled, which a rule may have moved parts of to the build.

@@ -30,7 +30,7 @@ class Watch(QObject):
 watch = Watch()
 """
 OURS = """
-from lowerscope.app.start import make_window
+from lowerscope.app.shell.start import make_window
 application, window = make_window()
 """
 BARE = """

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from lowerscope.app.window import MainWindow
+from lowerscope.app.shell.window import MainWindow
 from tests.benchmarks.figures import Figure, within
 from tests.benchmarks.waiting import wait
 
@@ -29,7 +29,7 @@ def _stepped(window: MainWindow, index: int) -> float:
     """Go to a moment, and return the time until the Relax pane shows its text."""
     from PySide6.QtWidgets import QApplication
 
-    from lowerscope.core.records.steps import Moment
+    from lowerscope.core.model.module_steps import Moment
 
     page = window.panes.relax.script.stepped
     start = time.perf_counter()
@@ -44,9 +44,9 @@ def _stepped(window: MainWindow, index: int) -> float:
 def measure() -> list[Figure]:
     """Measure steps in the window that are looked at for the first time, and again."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    from lowerscope.app.start import make_window
-    from lowerscope.core.passes.presets import PRESETS
-    from lowerscope.core.recipe import Recipe, Source
+    from lowerscope.app.shell.start import make_window
+    from lowerscope.core.files.presets import PRESETS
+    from lowerscope.core.model.recipe import Recipe, Source
 
     presets = {each.name: each for each in PRESETS}
     _, window = make_window()

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import itertools
 
-from lowerscope.core.build_steps import recorded_build
-from lowerscope.core.execution.building import build
+from lowerscope.core.build.build import build, recorded_build
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.queries import BuildStepsQuery, TextQuery
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.records.steps import Moment
+from lowerscope.core.model.recipe import Recipe, Source
 from tests.benchmarks.figures import (
     Figure,
     alternately,

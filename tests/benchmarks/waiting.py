@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from lowerscope.app.window import MainWindow
+from lowerscope.app.shell.window import MainWindow
 
 PATIENCE = 300.0
 """Seconds."""

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from lowerscope.core.script_stack import shorten_stacks
+from lowerscope.core.sources.loading import shorten_stacks
 
 shorten_stacks()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.cli import main
+from lowerscope.core.cli.main import main
 from lowerscope.resources import HELP
 
 PAGE = HELP / "course.md"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.cli import main
+from lowerscope.core.cli.main import main
 from tests.core.following_pages import Commands, follow
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ import contextlib, io, json, runpy, shlex, sys, traceback
 def run(command):
     program, *arguments = shlex.split(command)
     if program == "lowerscope":
-        from lowerscope.core.cli import main
+        from lowerscope.core.cli.main import main
         return main(arguments)
     assert arguments[:1] == ["-m"], command
     sys.argv = arguments[1:]

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from lowerscope.app.option_values import option_value
-from lowerscope.core.dimensions import parse_dimension
+from lowerscope.app.panes.steps.option_values import option_value
 from lowerscope.core.engine.protocol import ProtocolError, to_raw
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.memory_limit import parse_bytes
-from lowerscope.core.records.passes import PassOption
-from lowerscope.core.records.remote import tracker_address
-from lowerscope.core.sources.input_option import check_input, parse_input
+from lowerscope.core.files.sources import check_input, parse_input
+from lowerscope.core.model.dimensions import parse_dimension
+from lowerscope.core.model.pass_records import PassOption
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.remote_records import tracker_address
+from lowerscope.core.sandbox.memory_limit import parse_bytes
 
 DIGITS = ("99999999999999999999", "9" * 5000)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.files.sources import parse_input
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.recipe import Recipe, Source, TracerName
-from lowerscope.core.sources.input_option import parse_input
+from lowerscope.core.model.recipe import Recipe, Source, TracerName
 from lowerscope.core.stages import Stages
 
 FILE = Path(__file__).with_name("nested_models.py")
@@ -110,7 +110,7 @@ def test_a_nest_is_not_given_as_a_whole(pipeline: Pipeline) -> None:
 def test_the_output_that_differs_is_named(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lowerscope.core.execution import running
+    from lowerscope.core.run import execution
 
     def add_one_to_a_member(value: object) -> torch.Tensor:
         made = to_torch(value)
@@ -118,8 +118,8 @@ def test_the_output_that_differs_is_named(
         return made + 1 if len(count) == 2 else made
 
     count: list[int] = []
-    to_torch: Callable[[object], torch.Tensor] = running.to_torch
-    monkeypatch.setattr(running, "to_torch", add_one_to_a_member)
+    to_torch: Callable[[object], torch.Tensor] = execution.to_torch
+    monkeypatch.setattr(execution, "to_torch", add_one_to_a_member)
     record = pipeline.answer(RunQuery(recipe("DictInDictOut")))
     assert record.verdict == "differ"
     assert record.reason == "hidden[0]: 6 of 6 elements differ"

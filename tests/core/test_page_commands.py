@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lowerscope.core.cli import COMMANDS, _parser, main
-from lowerscope.core.command_line.recipe_options import OneLineParser, add_recipe_options
+from lowerscope.core.cli.main import COMMANDS, _parser, main
+from lowerscope.core.cli.recipe_options import OneLineParser, add_recipe_options
 from lowerscope.resources import HELP
 
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from lowerscope.app.help_pages import anchor_of
+from lowerscope.app.shell.help_pages import anchor_of
 from lowerscope.resources import HELP
 
 ROOT = Path(__file__).parents[2]

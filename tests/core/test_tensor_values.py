@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from lowerscope.core.cli import main
-from lowerscope.core.comparing.tensor_values import BINS, as_array, values_of
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.cli.main import main
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import SnapshotQuery, TextQuery, ValuesQuery
+from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.text_metrics import DEFAULT
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.rendering import metadata
+from lowerscope.core.run.compare.tensor_values import BINS, as_array, values_of
+from lowerscope.core.views import source_text
 
 FILE = Path(__file__).with_name("weighted_models.py")
 
@@ -32,7 +32,7 @@ def recipe(entry: str) -> Recipe:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
 def test_the_figures_are_numpys(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lowerscope.core.comparing.tensor_values._CHUNK", 1000)
+    monkeypatch.setattr("lowerscope.core.run.compare.tensor_values._CHUNK", 1000)
     tensor = torch.randn(70, 50).to(dtype)
     tensor[0, :3], tensor[1, :2], tensor[2, :5] = torch.nan, torch.inf, 0
     tensor[3, 0] = -torch.inf
@@ -153,7 +153,7 @@ def test_metadata_is_cut_for_the_view_and_whole_on_the_command_line(
     record = pipeline.answer(TextQuery(sample, "", "metadata"))
     lines = record.text.split("\n")
     assert lines[0].startswith("# 559 kB with metadata: long lines are cut here. lowerscope export")
-    assert max(map(len, lines)) < metadata.LONGEST_LINE + 40
+    assert max(map(len, lines)) < source_text.LONGEST_LINE + 40
     assert any("more characters" in line for line in lines)
     binding = next(span for span in record.spans if span.entity == "relax:main/lv1")
     assert "R.matmul" in lines[binding.first - 1]
@@ -161,7 +161,7 @@ def test_metadata_is_cut_for_the_view_and_whole_on_the_command_line(
     whole = capsys.readouterr().out
     assert len(whole) > 500_000
     assert "more characters" not in whole
-    monkeypatch.setattr(metadata, "MOST_BYTES", 1000)
+    monkeypatch.setattr(source_text, "MOST_BYTES", 1000)
     with pytest.raises(LowerscopeError, match="the metadata would be about 543 kB") as caught:
-        metadata.metadata_text(pipeline.stages(sample).module)
+        source_text.metadata_text(pipeline.stages(sample).module)
     assert "lowerscope export" in caught.value.problem.todo.lower()

@@ -10,13 +10,12 @@ import pytest
 import torch
 import tvm
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.folder import export
-from lowerscope.core.lowering.parameters import constants_of
+from lowerscope.core.lowering.parameter_binding import constants_of
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery, SnapshotQuery
-from lowerscope.core.model.text_metrics import DEFAULT as METRICS
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.recipe import (
+from lowerscope.core.model.recipe import (
     Recipe,
     Source,
     Step,
@@ -24,7 +23,8 @@ from lowerscope.core.recipe import (
     with_bound_params,
     with_params_as_inputs,
 )
-from lowerscope.core.records.run import RunRecord
+from lowerscope.core.model.run_records import RunRecord
+from lowerscope.core.model.text_metrics import DEFAULT as METRICS
 
 FILE = Path(__file__).with_name("weighted_models.py")
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 from PySide6.QtCore import QObject, QTimer
 
-from lowerscope.app.children.child_process import QUEUED, ChildProcess
-from lowerscope.app.engine_client import EngineClient
+from lowerscope.app.engine.child_process import QUEUED, ChildProcess
+from lowerscope.app.engine.client import EngineClient
 from lowerscope.core.engine.protocol import Failure, Ready, Reply, ToWindow
 from lowerscope.core.model.queries import Role
 from tests.end_to_end.driving import wait_until

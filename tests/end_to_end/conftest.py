@@ -11,12 +11,12 @@ import pytest
 from PySide6.QtCore import QSettings
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app import theme
-from lowerscope.app.engine_client import EngineClient
-from lowerscope.app.window import MainWindow
-from lowerscope.core.directories import remove
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.sandbox_folder import own_folder
+from lowerscope.app.engine.client import EngineClient
+from lowerscope.app.kit import theme
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.files.directories import remove
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.sandbox.folder import own_folder
 from tests.end_to_end.children import Children, LastingClient
 from tests.end_to_end.driving import OpenWindow, wait_for_records, wait_until
 from tests.end_to_end.scheduling import Bench
@@ -87,7 +87,7 @@ def open_window(
     """Return a function that opens a window on a source and waits until it is shown."""
     if children is not None:
         client = partial(LastingClient, children)
-        monkeypatch.setattr("lowerscope.app.children.pair.EngineClient", client)
+        monkeypatch.setattr("lowerscope.app.engine.children.EngineClient", client)
     settings = str(tmp_path / "settings")
     QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, settings)
     windows: list[MainWindow] = []
@@ -132,7 +132,7 @@ def bench(
     QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, settings)
     with pytest.MonkeyPatch.context() as patch:
         client = partial(LastingClient, lasting)
-        patch.setattr("lowerscope.app.children.pair.EngineClient", client)
+        patch.setattr("lowerscope.app.engine.children.EngineClient", client)
         window = MainWindow()
         window.settings.set_asks_first(False)
         window.settings.set_sandbox(sandboxed(request))

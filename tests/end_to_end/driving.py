@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
 from lowerscope.app.document.document import Change
-from lowerscope.app.window import MainWindow
+from lowerscope.app.shell.window import MainWindow
 
 PATIENCE = 60_000
 """Milliseconds to wait at most for what takes seconds on a busy machine."""

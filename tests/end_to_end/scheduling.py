@@ -16,11 +16,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.views.schedule_moves_page import ScheduleMovesPage
-from lowerscope.app.views.schedule_view import ScheduleView
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Recipe
-from lowerscope.core.records.schedule import ScheduleRecord
+from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMovesPage
+from lowerscope.app.panes.schedule.schedule_view import ScheduleView
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.schedule_records import ScheduleRecord
 from tests.end_to_end.driving import wait_until
 
 LEFT = Qt.MouseButton.LeftButton

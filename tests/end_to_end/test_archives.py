@@ -9,9 +9,9 @@ from pathlib import Path
 from PySide6.QtCore import QMimeData, Qt, QUrl
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.run_code_dialog import RunCodeDialog
-from lowerscope.app.views.unpack_dialog import UnpackDialog
-from lowerscope.app.window import MainWindow
+from lowerscope.app.panes.sessions.archives import UnpackDialog
+from lowerscope.app.panes.sessions.trust import RunCodeDialog
+from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import OpenWindow, wait_for_problem, wait_for_records, wait_until
 from tests.end_to_end.small_nets import EXAMPLES, NET, write
 

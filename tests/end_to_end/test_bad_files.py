@@ -8,11 +8,11 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app import sessions
-from lowerscope.app.views.run_code_dialog import RunCodeDialog
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.session_files import Hashes, load_session
+from lowerscope.app.panes.sessions import sessions
+from lowerscope.app.panes.sessions.trust import RunCodeDialog
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.files.sessions import Hashes, load_session
+from lowerscope.core.model.recipe import Recipe, Source
 from tests.bad_files import KINDS, bad_file, numbers, write_seeds
 from tests.end_to_end.driving import OpenWindow, wait_for_records
 from tests.opening_bad_files import unclear

@@ -12,8 +12,8 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.children import hanging
-from lowerscope.core.recipe import Extension, Step
+from lowerscope.app.engine import watchdog
+from lowerscope.core.model.recipe import Extension, Step
 from tests.end_to_end.children import hold
 from tests.end_to_end.driving import (
     PATIENCE,
@@ -262,8 +262,8 @@ def test_the_children_can_be_started_anew(qtbot: QtBot, open_window: OpenWindow)
 def test_an_engine_that_hangs_is_said_and_started_anew(
     qtbot: QtBot, open_window: OpenWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hanging, "LOOK_MS", 200)
-    monkeypatch.setattr(hanging, "HANGS_MS", 1000)
+    monkeypatch.setattr(watchdog, "LOOK_MS", 200)
+    monkeypatch.setattr(watchdog, "HANGS_MS", 1000)
     window = open_window("sample:fashion_mlp", lowering="te")
     document, recipe = window.document, window.document.recipe
     qtbot.waitUntil(lambda: window.features.processes.engine.state == "ready", timeout=PATIENCE)

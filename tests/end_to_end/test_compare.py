@@ -11,9 +11,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.compare_page import ComparePage
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Extension
+from lowerscope.app.panes.run.compare_page import ComparePage
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.recipe import Extension
 from lowerscope.resources import SAMPLES
 from tests.end_to_end.driving import PATIENCE, OpenWindow, choose_from_menu, run_and_wait
 from tests.end_to_end.test_node_figures import WRONG, trigger

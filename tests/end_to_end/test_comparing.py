@@ -7,9 +7,9 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.difference_view import DifferenceView
-from lowerscope.app.window import MainWindow
-from lowerscope.core.records.steps import Moment
+from lowerscope.app.panes.difference.difference_view import DifferenceView
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.module_steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_records
 
 LEGAL = Moment(clock="passes", index=1)

@@ -8,10 +8,10 @@ from pathlib import Path
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.compiled_page import CompiledPage
-from lowerscope.app.widgets.code.view import CodeView
-from lowerscope.app.widgets.pane import Pane
-from lowerscope.app.window import MainWindow
+from lowerscope.app.kit.code.view import CodeView
+from lowerscope.app.kit.pane import Pane
+from lowerscope.app.panes.tensorir.compiled_page import CompiledPage
+from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
 ENDLESS = """

@@ -7,12 +7,12 @@ from pathlib import Path
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app import theme
-from lowerscope.app.widgets.code.painting import x_of
-from lowerscope.app.widgets.code.view import CodeView
-from lowerscope.core.passes.presets import PRESETS
-from lowerscope.core.recipe import Step
-from lowerscope.core.records.steps import Moment
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.code.painting import x_of
+from lowerscope.app.kit.code.view import CodeView
+from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.recipe import Step
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 
 FUSE = next(each.steps for each in PRESETS if each.name == "fuse")

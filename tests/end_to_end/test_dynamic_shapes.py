@@ -6,9 +6,9 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.inputs_dialog import InputsDialog
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Dimension
+from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.recipe import Dimension
 from tests.end_to_end.driving import OpenWindow, run_and_wait, wait_for_records
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 from pytestqt.qtbot import QtBot
 
-from lowerscope.core import sandbox
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.session_files import Hashes, Layout, load_session, save_session
+from lowerscope.core.files.sessions import Hashes, Layout, load_session, save_session
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.sandbox import bubblewrap
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 from tests.sandboxes import needs_sandbox
 
@@ -104,13 +104,13 @@ def test_a_session_in_a_folder_that_cannot_be_written_says_so(tmp_path: Path) ->
     path = tmp_path / "mine.lowerscope"
     save_session(path, Recipe(source=Source(spec="sample:matmul")), Layout(), {}, Hashes())
     before = sorted(os.listdir(tmp_path))
-    program = sandbox.program()
+    program = bubblewrap.program()
     assert program is not None
     command = (sys.executable, "-c", READS, str(path))
     writable = [Path(os.environ[each]) for each in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME")]
     environment = os.environ | {"QT_QPA_PLATFORM": "offscreen"}
     done = subprocess.run(
-        sandbox.enclosed(program, command, writable, "none"),
+        bubblewrap.enclosed(program, command, writable, "none"),
         env=environment,
         capture_output=True,
         text=True,

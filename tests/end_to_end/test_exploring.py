@@ -21,10 +21,10 @@ from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 from torch import nn
 
-from lowerscope.core import cli
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.sources import handed_over
-from lowerscope.core.sources.handed_over import VARIABLE, Order, pack, private_file, take
+from lowerscope.core.cli import main
+from lowerscope.core.files import in_memory
+from lowerscope.core.files.in_memory import VARIABLE, Order, pack, private_file, take
+from lowerscope.core.model.recipe import Recipe, Source
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,
@@ -93,10 +93,10 @@ def test_a_model_in_memory_is_replayed_and_its_session_says_what_it_is(
         window.commands.action("save-session").trigger()
     assert "cannot be opened again" in window.banner.message()
     assert json.loads(path.read_text())["recipe"]["lowering"] == "high-level"
-    monkeypatch.setattr(handed_over, "_here", {})
+    monkeypatch.setattr(in_memory, "_here", {})
     number = os.environ[VARIABLE]
     monkeypatch.delenv(VARIABLE)
-    assert cli.main(["show", str(path), "--stage", "fx"]) == cli.ERROR
+    assert main.main(["show", str(path), "--stage", "fx"]) == main.ERROR
     assert "Mine is in the memory of the Python process" in capsys.readouterr().err
     monkeypatch.setenv(VARIABLE, number)
 

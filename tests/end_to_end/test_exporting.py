@@ -13,12 +13,12 @@ import tvm_ffi
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.export_dialog import ExportDialog
-from lowerscope.app.window import MainWindow
-from lowerscope.core.records.steps import Moment
+from lowerscope.app.panes.export.export_dialog import ExportDialog
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.module_steps import Moment
 from tests.end_to_end.driving import OpenWindow, wait_until
 
-CHOSEN = "lowerscope.app.commands.exporting.QFileDialog"
+CHOSEN = "lowerscope.app.panes.export.commands.QFileDialog"
 
 
 def open_dialog(window: MainWindow, folder: Path) -> ExportDialog:

@@ -10,9 +10,9 @@ from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Extension
-from lowerscope.core.records.snapshot import FxNode
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.recipe import Extension
+from lowerscope.core.model.snapshot import FxNode
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,

@@ -10,10 +10,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.settings_dialog import SettingsDialog
-from lowerscope.app.window import MainWindow
-from lowerscope.core.cli import recipe_of_command
-from lowerscope.core.recipe import Extension, InputSpec
+from lowerscope.app.shell.settings_dialog import SettingsDialog
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.cli.main import recipe_of_command
+from lowerscope.core.model.recipe import Extension, InputSpec
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,

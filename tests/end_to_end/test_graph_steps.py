@@ -8,12 +8,12 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.widgets.canvas import panning_area
-from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
-from lowerscope.app.window import MainWindow
+from lowerscope.app.kit.canvas import panning_area
+from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.files.presets import PRESETS
 from lowerscope.core.model.formatting import duration_text
-from lowerscope.core.passes.presets import PRESETS
-from lowerscope.core.records.steps import Moment
+from lowerscope.core.model.module_steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 from tests.end_to_end.test_graphs import choose, click_chevron
 from tests.end_to_end.test_node_figures import shades

@@ -8,11 +8,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialogButtonBox, QWidget
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app import help_pages
-from lowerscope.app.views.help_window import Place
-from lowerscope.app.views.settings_dialog import SettingsDialog
-from lowerscope.app.widgets.pane import Pane
-from lowerscope.app.window import MainWindow
+from lowerscope.app.kit.pane import Pane
+from lowerscope.app.shell import help_pages
+from lowerscope.app.shell.help_window import Place
+from lowerscope.app.shell.settings_dialog import SettingsDialog
+from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import OpenWindow
 
 pytestmark = pytest.mark.x

@@ -9,9 +9,9 @@ import pytest
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.remote_dialog import RemoteDialog
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.schedules import Primitive
+from lowerscope.app.panes.remote.remote_dialog import RemoteDialog
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.schedule import Primitive
 from tests.end_to_end.driving import OpenWindow, wait_for_records, wait_until
 from tests.end_to_end.scheduling import Bench
 from tests.files_by_chance import answered_by_chance, fill

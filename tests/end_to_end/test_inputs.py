@@ -15,12 +15,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.inputs_page import InputsPage
-from lowerscope.app.widgets.drawing_pad import DrawingPad
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Drawing, InputSpec, Source, from_json, to_json
-from lowerscope.core.records.run import RunRecord
-from lowerscope.core.records.times import times_as_fast
+from lowerscope.app.kit.charts.drawing_pad import DrawingPad
+from lowerscope.app.panes.inputs.inputs_page import InputsPage
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.recipe import Drawing, InputSpec, Source, from_json, to_json
+from lowerscope.core.model.run_records import RunRecord
+from lowerscope.core.model.time_records import times_as_fast
 from lowerscope.resources import SAMPLES
 from tests.end_to_end.driving import (
     PATIENCE,

@@ -11,10 +11,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app import theme
-from lowerscope.app.views.palette import Palette
-from lowerscope.app.window import MainWindow
-from lowerscope.core.records.steps import Moment
+from lowerscope.app.kit import theme
+from lowerscope.app.shell.palette import Palette
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.module_steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 
 pytestmark = pytest.mark.x

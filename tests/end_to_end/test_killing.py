@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.window import MainWindow
-from lowerscope.core.passes.presets import find_pipeline
-from lowerscope.core.schedules import Primitive
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.model.schedule import Primitive
 from tests.end_to_end.driving import OpenWindow, notices_of, wait_until
 from tests.end_to_end.scheduling import Bench
 from tests.end_to_end.small_nets import write
@@ -24,7 +24,7 @@ import os
 import signal
 from pathlib import Path
 import torch
-from lowerscope.core.running.running_call import CallWriter
+from lowerscope.core.sandbox.running_call import CallWriter
 
 class Net(torch.nn.Module):
     def forward(self, x):

@@ -9,9 +9,9 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.widgets.link_row import LinkRow
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import InputSpec
+from lowerscope.app.kit.split import LinkRow
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.recipe import InputSpec
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.widgets.canvas.graph_canvas import GraphCanvas
-from lowerscope.app.window import MainWindow
+from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
+from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.formatting import duration_text, error_text
-from lowerscope.core.recipe import Extension, Override
+from lowerscope.core.model.recipe import Extension, Override
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 from tests.end_to_end.test_graphs import choose
 

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.window import MainWindow
+from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import OpenWindow, wait_until
 
 pytestmark = [pytest.mark.x, pytest.mark.qt_log_ignore("This plugin does not support", extend=True)]

@@ -9,11 +9,11 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.pass_dialog import PassDialog
-from lowerscope.app.window import MainWindow
-from lowerscope.core.passes.presets import PRESETS
-from lowerscope.core.recipe import Step
-from lowerscope.core.records.steps import Moment
+from lowerscope.app.panes.steps.pass_dialog import PassDialog
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.recipe import Step
 from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_records
 
 LEFT = Qt.MouseButton.LeftButton

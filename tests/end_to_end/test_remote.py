@@ -10,12 +10,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.remote_dialog import RemoteDialog
-from lowerscope.app.views.target_dialog import TargetDialog
-from lowerscope.app.views.tune_dialog import TuneDialog
-from lowerscope.app.widgets.empty_state import EmptyState
-from lowerscope.app.widgets.question import Question
-from lowerscope.app.window import MainWindow
+from lowerscope.app.kit.finder import EmptyState
+from lowerscope.app.kit.question import Question
+from lowerscope.app.panes.remote.remote_dialog import RemoteDialog
+from lowerscope.app.panes.remote.target_dialog import TargetDialog
+from lowerscope.app.panes.tuning.tune_dialog import TuneDialog
+from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 from tests.remote_servers import KEY, Farm, free_port
 from tests.sandboxes import reason_without

@@ -8,8 +8,8 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Step
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.recipe import Step
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,

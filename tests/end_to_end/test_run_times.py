@@ -8,15 +8,15 @@ from PySide6.QtWidgets import QDialogButtonBox
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.document import Change
-from lowerscope.app.views.measuring_dialog import MeasuringDialog
-from lowerscope.app.views.tolerances_dialog import TolerancesDialog
-from lowerscope.app.window import MainWindow
-from lowerscope.core.measuring import MEASURING, Measuring
+from lowerscope.app.panes.run.measuring_dialog import MeasuringDialog
+from lowerscope.app.panes.run.tolerances_dialog import TolerancesDialog
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.measuring import MEASURING, Measuring
 from lowerscope.core.model.queries import SnapshotQuery
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.records.run import RunRecord
-from lowerscope.core.records.times import is_disturbed
-from tests.core.test_cli_tolerances import HALF
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.run_records import RunRecord
+from lowerscope.core.model.time_records import is_disturbed
+from tests.core.cli.test_cli_tolerances import HALF
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 
 

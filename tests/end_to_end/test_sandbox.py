@@ -9,9 +9,9 @@ import pytest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.session_files import Hashes, Layout, save_session
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.files.sessions import Hashes, Layout, save_session
+from lowerscope.core.model.recipe import Recipe, Source
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,

@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.rules_dialog import RulesDialog
-from lowerscope.core.passes.presets import find_pipeline
-from lowerscope.core.recipe import Recipe, Source
+from lowerscope.app.panes.schedule.rules_dialog import RulesDialog
+from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.model.recipe import Recipe, Source
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 from tests.end_to_end.scheduling import LEFT, Bench
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.model.recipe import Recipe, Source
 from tests.end_to_end.scheduling import Bench
 
 RECIPE = Recipe(source=Source(spec="sample:conv_net"), lowering="te")

@@ -9,8 +9,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QLineEdit
 
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.schedules import Argument
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.schedule import Argument
 from tests.end_to_end.scheduling import LEFT, Bench
 
 RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")

@@ -11,8 +11,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog
 
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.schedule_files import load_schedules
+from lowerscope.core.files.pipelines_and_schedules import load_schedules
+from lowerscope.core.model.recipe import Recipe, Source
 from tests.end_to_end.children import hold
 from tests.end_to_end.scheduling import LEFT, Bench
 from tests.end_to_end.small_nets import EXAMPLES, NET, write

@@ -11,7 +11,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.model.recipe import Recipe, Source
 from tests.end_to_end.children import hold
 from tests.end_to_end.scheduling import LEFT, NONE, Bench
 

@@ -13,8 +13,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QPushButton
 
-from lowerscope.app.widgets.question import LineQuestion
-from lowerscope.core.recipe import Recipe, Source, applies_schedules
+from lowerscope.app.kit.question import LineQuestion
+from lowerscope.core.model.recipe import Recipe, Source, applies_schedules
 from tests.end_to_end.scheduling import LEFT, Bench
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)

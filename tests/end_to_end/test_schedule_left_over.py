@@ -10,7 +10,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QMenu
 
-from lowerscope.core.recipe import Recipe, Source, applies_schedules
+from lowerscope.core.model.recipe import Recipe, Source, applies_schedules
 from tests.end_to_end.scheduling import LEFT, Bench
 from tests.end_to_end.test_schedule_keeping import RECIPE, TWINS, keep
 

@@ -10,10 +10,10 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from lowerscope.app.views.numbers_page import NumbersPage
-from lowerscope.app.workbench.measurements import Measurements
-from lowerscope.core.recipe import Dimension, InputSpec, Recipe, Source
-from lowerscope.core.schedules import At, Primitive
+from lowerscope.app.panes.schedule.measurements import Measurements
+from lowerscope.app.panes.schedule.numbers_page import NumbersPage
+from lowerscope.core.model.recipe import Dimension, InputSpec, Recipe, Source
+from lowerscope.core.model.schedule import At, Primitive
 from tests.end_to_end.scheduling import LEFT, Bench
 
 RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")

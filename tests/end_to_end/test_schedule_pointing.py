@@ -7,9 +7,9 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 
-from lowerscope.app.views.schedule_moves_page import ScheduleMenu
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.schedules import At, Primitive
+from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMenu
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.schedule import At, Primitive
 from tests.end_to_end.scheduling import CONTROL, LEFT, Bench
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)

@@ -16,8 +16,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app import help_pages
-from lowerscope.app.window import MainWindow
+from lowerscope.app.shell import help_pages
+from lowerscope.app.shell.window import MainWindow
 from tests import schedule_walk
 from tests.end_to_end.driving import OpenWindow, wait_until
 from tests.end_to_end.scheduling import CONTROL, NONE, Bench

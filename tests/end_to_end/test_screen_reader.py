@@ -10,10 +10,10 @@ from PySide6.QtGui import QAccessible, QAccessibleInterface
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.widgets.code.editor import CodeEditor
-from lowerscope.app.window import MainWindow
-from lowerscope.core.passes.presets import PRESETS
-from lowerscope.core.records.steps import Moment
+from lowerscope.app.kit.code.editor import CodeEditor
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.model.module_steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 
 pytestmark = pytest.mark.x

@@ -17,13 +17,13 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app import sessions
 from lowerscope.app.document.document import Change
-from lowerscope.app.source_watch import SourceWatch
-from lowerscope.app.window import MainWindow
-from lowerscope.core.engine.temporary_files import sweep
-from lowerscope.core.sandbox_folder import folders
-from lowerscope.core.session_files import Hashes, load_session
+from lowerscope.app.panes.sessions import sessions
+from lowerscope.app.panes.sessions.source_watch import SourceWatch
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.files.sessions import Hashes, load_session
+from lowerscope.core.sandbox.folder import folders
+from lowerscope.core.sandbox.temporary_files import sweep
 from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_problem, wait_for_records
 from tests.end_to_end.small_nets import EXAMPLES, NET, write
 from tests.sandboxes import reason_without

@@ -7,8 +7,8 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import InputSpec, Override
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.recipe import InputSpec, Override
 from tests.end_to_end.driving import OpenWindow, run_and_wait, wait_for_records
 
 

@@ -11,10 +11,10 @@ import torch
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.tensor_page import TensorPage
-from lowerscope.app.widgets.value_grid import ValueGrid
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Extension
+from lowerscope.app.kit.charts.value_grid import ValueGrid
+from lowerscope.app.panes.run.tensor_page import TensorPage
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.recipe import Extension
 from tests.end_to_end.children import hold
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 from tests.end_to_end.test_node_figures import trigger

@@ -5,9 +5,9 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Step
-from lowerscope.core.records.steps import Moment
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.recipe import Step
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 
 LEFT = Qt.MouseButton.LeftButton

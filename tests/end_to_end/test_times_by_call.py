@@ -6,10 +6,10 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.time_page import TimePage
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Step
-from lowerscope.core.records.run import RunRecord
+from lowerscope.app.panes.run.time_page import TimePage
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.recipe import Step
+from lowerscope.core.model.run_records import RunRecord
 from tests.end_to_end.driving import OpenWindow, run_and_wait
 
 LEFT = Qt.MouseButton.LeftButton

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app import help_pages
-from lowerscope.app.views.palette import Palette
-from lowerscope.app.widgets.code.view import CodeView
-from lowerscope.app.window import MainWindow
-from lowerscope.core.measuring import Measuring
-from lowerscope.core.records.steps import Moment
+from lowerscope.app.kit.code.view import CodeView
+from lowerscope.app.shell import help_pages
+from lowerscope.app.shell.palette import Palette
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.measuring import Measuring
+from lowerscope.core.model.module_steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
 LEFT = Qt.MouseButton.LeftButton

@@ -9,10 +9,10 @@ from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.node_map import NodeMap
-from lowerscope.app.views.translation_page import TranslationPage
-from lowerscope.app.window import MainWindow
-from lowerscope.core.records.steps import Moment
+from lowerscope.app.panes.relax.node_map import NodeMap
+from lowerscope.app.panes.relax.translation_page import TranslationPage
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.module_steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 
 LEFT = Qt.MouseButton.LeftButton

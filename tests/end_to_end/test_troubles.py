@@ -8,10 +8,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.entry_dialog import EntryDialog
-from lowerscope.app.views.inputs_dialog import InputsDialog
-from lowerscope.app.widgets.question import LineQuestion
-from lowerscope.core.recipe import Recipe, Source, to_json
+from lowerscope.app.kit.question import LineQuestion
+from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
+from lowerscope.app.panes.sessions.opening import EntryDialog
+from lowerscope.core.model.recipe import Recipe, Source, to_json
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,

@@ -11,12 +11,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialogButtonBox, QLabel
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.run_code_dialog import RunCodeDialog
-from lowerscope.app.widgets.code.view import CodeView
-from lowerscope.app.window import MainWindow
-from lowerscope.core.passes.presets import save_preset
-from lowerscope.core.recipe import Step
-from lowerscope.core.records.passes import Preset
+from lowerscope.app.kit.code.view import CodeView
+from lowerscope.app.panes.sessions.trust import RunCodeDialog
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.files.presets import save_preset
+from lowerscope.core.model.pass_records import Preset
+from lowerscope.core.model.recipe import Step
 from tests.end_to_end.driving import OpenWindow, changes, wait_for_records
 from tests.end_to_end.small_nets import EXAMPLES, NET, write
 

@@ -14,13 +14,13 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from lowerscope.app.views.tune_dialog import TuneDialog
-from lowerscope.app.views.tune_page import TunePage
-from lowerscope.app.workbench.tuning import Tuning
+from lowerscope.app.panes.tuning.model import Tuning
+from lowerscope.app.panes.tuning.tune_dialog import TuneDialog
+from lowerscope.app.panes.tuning.tune_page import TunePage
+from lowerscope.core.files.presets import find_pipeline
 from lowerscope.core.model.formatting import seconds_text
-from lowerscope.core.passes.presets import find_pipeline
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.records.tuning import TunedFunction
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.tuning_records import TunedFunction
 from tests.end_to_end.driving import PATIENCE, wait_until
 from tests.end_to_end.scheduling import LEFT, NONE, Bench
 

@@ -11,10 +11,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.variants_page import VariantsPage
-from lowerscope.app.window import MainWindow
+from lowerscope.app.panes.run.variants_page import VariantsPage
+from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.formatting import duration_text, durations_text, error_text
-from lowerscope.core.recipe import Extension
+from lowerscope.core.model.recipe import Extension
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 from tests.end_to_end.small_nets import EXAMPLES, NET, write
 from tests.end_to_end.test_node_figures import WRONG
@@ -269,7 +269,7 @@ def test_a_report_is_exported_on_all_variants_or_on_those_selected(
         assert name == "matmul_relu.html"
         return str(file), ""
 
-    monkeypatch.setattr("lowerscope.app.commands.reporting.QFileDialog.getSaveFileName", answer)
+    monkeypatch.setattr("lowerscope.app.panes.export.commands.QFileDialog.getSaveFileName", answer)
     action.trigger()
     text = file.with_suffix(".html").read_text(encoding="utf-8")
     kept = window.features.runs.variants.kept

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import torch
 
-from lowerscope.core.recipe import InputSpec, Source
+from lowerscope.core.files.sources import SAMPLES, sample_path, samples
+from lowerscope.core.model.recipe import InputSpec, Source
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.pictures import picture_of
-from lowerscope.core.sources.spec import SAMPLES, sample_path, samples
 from tests.opening import load
 
 TORCH_SAMPLES = {

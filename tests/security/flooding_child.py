@@ -27,10 +27,17 @@ from lowerscope.core.engine.protocol import (
     encode_frame,
     to_raw,
 )
-from lowerscope.core.errors import Problem
 from lowerscope.core.model.graph import Box, GraphRecord
-from lowerscope.core.records.model import InputRecord, ModelRecord, ParameterRecord
-from lowerscope.core.records.snapshot import FxNode, Note, Snapshot, TextRecord
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.snapshot import (
+    FxNode,
+    InputRecord,
+    ModelRecord,
+    Note,
+    ParameterRecord,
+    Snapshot,
+    TextRecord,
+)
 
 LINE = "the reason is long; "
 CHUNK = 2**16

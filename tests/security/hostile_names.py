@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from lowerscope.core.recipe import Override, Recipe, Source, Step
-from lowerscope.core.schedules import APPLY_SCHEDULES, At, Primitive, Schedule
+from lowerscope.core.model.recipe import Override, Recipe, Source, Step
+from lowerscope.core.model.schedule import APPLY_SCHEDULES, At, Primitive, Schedule
 
 RUN = "setattr(__import__('sys'), 'it_ran', 1)"
 """What leaves a trace where it is run; it fits where a name of a file does."""

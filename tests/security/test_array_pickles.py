@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.sources.parameters import read_arrays
 from lowerscope.core.sources.pickles import load_arrays
 

@@ -14,11 +14,11 @@ import tvm
 import tvm_ffi
 from tvm import relax
 
-from lowerscope.core.cli import main
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.running import Reference
+from lowerscope.core.cli.main import main
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import Source
 from lowerscope.core.passes.transforming import compiled_once
-from lowerscope.core.recipe import Source
+from lowerscope.core.run.execution import Reference
 from lowerscope.core.sources.loading import open_model
 from lowerscope.core.tracing.tracing import trace
 

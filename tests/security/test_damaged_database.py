@@ -13,12 +13,12 @@ import pytest
 import tvm
 from tvm import te
 
-from lowerscope.core import sandbox
-from lowerscope.core.cache_limit import TRACES
-from lowerscope.core.cli import main
-from lowerscope.core.errors import LowerscopeError, problem_of_system
-from lowerscope.core.execution.targets import make_target
-from lowerscope.core.tuning.database import Database, Kept
+from lowerscope.core.build.targets import make_target
+from lowerscope.core.cli.main import main
+from lowerscope.core.files.cache import TRACES
+from lowerscope.core.model.problems import LowerscopeError, problem_of_system
+from lowerscope.core.sandbox import bubblewrap
+from lowerscope.core.schedule.tuning.database import Database, Kept
 from tests.sandboxes import needs_sandbox
 
 
@@ -148,7 +148,7 @@ def test_what_is_no_traces_ends_the_command(
 
 @needs_sandbox
 def test_a_full_disk_ends_the_command(tmp_path: Path) -> None:
-    program = sandbox.program()
+    program = bubblewrap.program()
     assert program is not None
     disk = ("--bind", "/", "/", "--dev", "/dev", "--size", "4096", "--tmpfs", str(tmp_path))
     done = subprocess.run(

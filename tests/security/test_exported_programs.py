@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 from torch._export.serde import schema
 
-from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.sources import array_files, program_text
 from lowerscope.core.sources.exported import load_exported
 from lowerscope.core.sources.program_text import (

@@ -16,17 +16,17 @@ import pytest
 from PySide6.QtWidgets import QApplication, QFileDialog, QPlainTextEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.children import messages, replies
-from lowerscope.app.children.child_process import LOG_LIMIT
-from lowerscope.app.children.messages import Incoming, whole_of
-from lowerscope.app.children.pair import Children
-from lowerscope.app.children.replies import UnreadableResult, read_result
-from lowerscope.app.children.whole_log import PART_LIMIT, WholeLog
 from lowerscope.app.document.document import Document
-from lowerscope.app.engine_client import EngineClient
-from lowerscope.app.views import log_view
-from lowerscope.app.views.log_view import LogView
-from lowerscope.app.window import MainWindow
+from lowerscope.app.engine import messages, replies
+from lowerscope.app.engine.child_process import LOG_LIMIT
+from lowerscope.app.engine.children import Children
+from lowerscope.app.engine.client import EngineClient
+from lowerscope.app.engine.messages import Incoming, whole_of
+from lowerscope.app.engine.replies import UnreadableResult, read_result
+from lowerscope.app.engine.whole_log import PART_LIMIT, WholeLog
+from lowerscope.app.panes.log import log_view
+from lowerscope.app.panes.log.log_view import LogView
+from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.engine.protocol import (
     Failure,
     Progress,
@@ -35,12 +35,12 @@ from lowerscope.core.engine.protocol import (
     encode_frame,
     to_raw,
 )
-from lowerscope.core.errors import Problem
 from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import QUERIES, Query, answer_type
-from lowerscope.core.records.snapshot import Note, TextRecord
-from lowerscope.core.schedules import At, Made
-from tests.app.engine_client.practice_window import Window, practice
+from lowerscope.core.model.schedule import At, Made
+from lowerscope.core.model.snapshot import Note, TextRecord
+from tests.app.engine.practice_window import Window, practice
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 from tests.pulse import Pulse
 from tests.security import flooding_child
@@ -82,7 +82,7 @@ def flooded_window(
             command = (sys.executable, CHILD, role, flood)
             return EngineClient(role, command=command, parent=parent)  # type: ignore[arg-type]
 
-        monkeypatch.setattr("lowerscope.app.children.pair.EngineClient", client)
+        monkeypatch.setattr("lowerscope.app.engine.children.EngineClient", client)
         return open_window("sample:matmul_relu", wait=False)
 
     return begin
@@ -397,7 +397,7 @@ def test_what_is_printed_is_bounded_and_held_whole(
 
 
 def test_the_end_of_what_was_printed_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lowerscope.app.children.whole_log.PART_LIMIT", 1000)
+    monkeypatch.setattr("lowerscope.app.engine.whole_log.PART_LIMIT", 1000)
     log = WholeLog()
     sent = [f"{number:09d}\n".encode() for number in range(1000)]
     for data in sent:

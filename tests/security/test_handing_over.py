@@ -11,10 +11,10 @@ import pytest
 from PySide6.QtCore import QObject
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.children.handing_over import HandingOver
-from lowerscope.core.errors import Problem
-from lowerscope.core.export.catalogue import announced, parse_wanted
-from lowerscope.core.sandbox_output import Takes, only
+from lowerscope.app.engine.file_broker import HandingOver
+from lowerscope.core.model.artifacts import announced, parse_wanted
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.sandbox.output import Takes, only
 
 
 @pytest.fixture

@@ -9,16 +9,16 @@ from base64 import b64decode, b64encode
 
 import pytest
 
-from lowerscope.app.commands.sessions import lay_out, layout_of
-from lowerscope.app.layout_data import is_geometry, is_state
-from lowerscope.core.session_files import Layout
+from lowerscope.app.panes.sessions.commands import lay_out, layout_of
+from lowerscope.app.shell.dock_layout import is_geometry, is_state
+from lowerscope.core.files.sessions import Layout
 from tests.end_to_end.driving import OpenWindow
 
 FUZZ = """
 import os, random, struct, sys
 from PySide6.QtWidgets import QApplication, QDockWidget, QLabel, QMainWindow
 from PySide6.QtCore import Qt
-from lowerscope.app.layout_data import is_state
+from lowerscope.app.shell.dock_layout import is_state
 
 app = QApplication([])
 window = QMainWindow()

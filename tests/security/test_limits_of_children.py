@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.core import sandbox
+from lowerscope.core.sandbox import bubblewrap
 from tests.end_to_end.driving import OpenWindow, wait_for_problem, wait_for_records
 from tests.sandboxes import needs_sandbox
 
@@ -59,7 +59,7 @@ def test_what_forward_starts_is_stopped_with_the_engine_and_said(
     code: str,
     said: str,
 ) -> None:
-    monkeypatch.setattr(sandbox, "task_limit", lambda: FEW)
+    monkeypatch.setattr(bubblewrap, "task_limit", lambda: FEW)
     window = open_window("sample:matmul")
     window.features.processes.engine.memory_limit = 2 << 30
     window.features.processes.engine.restart()

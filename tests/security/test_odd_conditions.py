@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.core.cache_limit import cache_size, read_kept, set_cache_limit, write_kept
-from lowerscope.core.errors import LowerscopeError
 from lowerscope.core.files.atomic_write import atomic_file, remove_leftovers
-from lowerscope.core.memo import key_of
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.session_files import Hashes, Layout, load_session, save_session
-from lowerscope.core.user_cache import cache_folder
+from lowerscope.core.files.cache import cache_size, read_kept, set_cache_limit, write_kept
+from lowerscope.core.files.memo import key_of
+from lowerscope.core.files.sessions import Hashes, Layout, load_session, save_session
+from lowerscope.core.files.user_cache import cache_folder
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import Recipe, Source
 from tests.app.engine_client import practice_window
 
 YEARS = 10 * 365 * 86400

@@ -24,21 +24,21 @@ import tvm
 from tvm import relax, te
 from tvm.script import from_source
 
-from lowerscope.app.trusting import code_of
-from lowerscope.core.cli import recipe_of_command
-from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.app.panes.sessions.trust import code_of
+from lowerscope.core.cli.main import recipe_of_command
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.files.archives import read_archive
+from lowerscope.core.files.pipelines_and_schedules import load_schedules
+from lowerscope.core.files.presets import load_preset
+from lowerscope.core.files.sessions import Hashes, load_session
+from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import SnapshotQuery, TextQuery
+from lowerscope.core.model.recipe import InputSpec, Recipe, Source, Step
 from lowerscope.core.model.text_metrics import DEFAULT
-from lowerscope.core.passes.presets import load_preset
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.recipe import InputSpec, Recipe, Source, Step
-from lowerscope.core.rendering.programs.builder_text import builder_text
-from lowerscope.core.rendering.programs.te_text import te_text
-from lowerscope.core.schedule_files import load_schedules
-from lowerscope.core.session_archives import read_archive
-from lowerscope.core.session_files import Hashes, load_session
 from lowerscope.core.sources.input_values import read
 from lowerscope.core.sources.parameters import read_arrays
+from lowerscope.core.views.programs.builder_text import builder_text
+from lowerscope.core.views.programs.te_text import te_text
 
 
 class Shell:

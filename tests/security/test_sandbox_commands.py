@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lowerscope.app.__main__ import main
-from lowerscope.core import sandbox
+from lowerscope.core.sandbox import bubblewrap
 from tests.sandboxes import needs_sandbox
 
 NET = """
@@ -42,7 +42,7 @@ example_inputs = (torch.ones(2, 3),)
 def test_without_a_sandbox_it_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sandbox.shutil, "which", lambda _: None)
+    monkeypatch.setattr(bubblewrap.shutil, "which", lambda _: None)
     assert main(["show", "sample:matmul", "--stage", "fx", "--sandbox"]) == 2
     assert capsys.readouterr().err == (
         "lowerscope: --sandbox: there is no sandbox: bwrap is not there."
@@ -135,10 +135,10 @@ with socket.create_server(("127.0.0.1", 0)) as server:
 @needs_sandbox
 @pytest.mark.parametrize("network", ["none", "open"])
 def test_no_other_program_is_reached_by_a_socket_or_by_the_terminal(
-    tmp_path: Path, network: sandbox.Network
+    tmp_path: Path, network: bubblewrap.Network
 ) -> None:
     """Who may connect to a terminal multiplexer or to a desktop has it run things outside."""
-    program = sandbox.program()
+    program = bubblewrap.program()
     assert program is not None
     path, abstract = str(tmp_path / "socket"), f"\0{tmp_path.name}-{network}"
     with socket.socket(socket.AF_UNIX) as one, socket.socket(socket.AF_UNIX) as other:
@@ -147,7 +147,7 @@ def test_no_other_program_is_reached_by_a_socket_or_by_the_terminal(
         one.listen()
         other.listen()
         code = REACHING.format(path=path, abstract=abstract)
-        command = sandbox.enclosed(program, (sys.executable, "-c", code), (), network)
+        command = bubblewrap.enclosed(program, (sys.executable, "-c", code), (), network)
         done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     unknown = errno.EAFNOSUPPORT
     assert done.stderr == ""
@@ -161,11 +161,11 @@ def test_no_other_program_is_reached_by_a_socket_or_by_the_terminal(
 
 @needs_sandbox
 def test_how_a_command_ends_is_told_and_what_it_reads_comes(tmp_path: Path) -> None:
-    program = sandbox.program()
+    program = bubblewrap.program()
     assert program is not None
 
     def ended(script: str) -> subprocess.CompletedProcess[str]:
-        command = sandbox.enclosed(program, ("/bin/sh", "-c", script), (), "none")
+        command = bubblewrap.enclosed(program, ("/bin/sh", "-c", script), (), "none")
         return subprocess.run(command, capture_output=True, text=True, input="given")
 
     assert ended("cat; exit 3").stdout == "given"

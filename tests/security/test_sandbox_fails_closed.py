@@ -12,12 +12,12 @@ from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.children.sandboxing import Sandboxing
-from lowerscope.app.settings import Settings
-from lowerscope.app.views.no_sandbox_dialog import NoSandboxDialog
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Recipe, Source
-from tests.app.engine_client.practice_window import Window
+from lowerscope.app.document.settings import Settings
+from lowerscope.app.engine.sandboxing import Sandboxing
+from lowerscope.app.shell.sandbox_commands import NoSandboxDialog
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.recipe import Recipe, Source
+from tests.app.engine.practice_window import Window
 from tests.core.engine import practice_child as practice
 from tests.end_to_end.driving import PATIENCE, OpenWindow, changes, wait_for_records
 from tests.sandboxes import needs_sandbox
@@ -177,7 +177,7 @@ def test_neither_is_a_cache_that_cannot_be_made(
     def refuse() -> None:
         raise NotADirectoryError(20, "Not a directory", str(tmp_path))
 
-    monkeypatch.setattr("lowerscope.app.children.sandboxing.own_folder", refuse)
+    monkeypatch.setattr("lowerscope.app.engine.sandboxing.own_folder", refuse)
     window, held = open_client(), held_of(sandboxing)
     window.client.start()
     assert "Not a directory" in held[0]

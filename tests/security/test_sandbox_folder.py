@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core import directories, sandbox
-from lowerscope.core.cache_limit import SANDBOXED, TRACES, cache_size, clear_cache, read_kept
-from lowerscope.core.directories import files_below, open_directory, open_file, remove
-from lowerscope.core.engine.temporary_files import sweep
+from lowerscope.core.files import directories
 from lowerscope.core.files.atomic_write import WRITES, atomic_write
-from lowerscope.core.running import running_call
-from lowerscope.core.sandbox_folder import CODE_CACHES, SandboxFolder, folders, own_folder
-from lowerscope.core.user_cache import cache_folder, user_cache_folder
+from lowerscope.core.files.cache import SANDBOXED, TRACES, cache_size, clear_cache, read_kept
+from lowerscope.core.files.directories import files_below, open_directory, open_file, remove
+from lowerscope.core.files.user_cache import cache_folder, user_cache_folder
+from lowerscope.core.sandbox import bubblewrap, running_call
+from lowerscope.core.sandbox.folder import CODE_CACHES, SandboxFolder, folders, own_folder
+from lowerscope.core.sandbox.temporary_files import sweep
 from tests.sandboxes import needs_sandbox
 
 
@@ -56,7 +56,7 @@ Path(os.environ["LOWERSCOPE_CACHE"], "x").write_text("mine")
 def test_the_cache_is_read_only_inside_and_no_code_is_shared(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = sandbox.program()
+    program = bubblewrap.program()
     assert program is not None
     for name in CODE_CACHES:
         monkeypatch.setenv(name, str(home))
@@ -64,7 +64,7 @@ def test_the_cache_is_read_only_inside_and_no_code_is_shared(
     cache.mkdir(parents=True)
     folder = SandboxFolder()
     code = INSIDE.replace("{names}", repr(tuple(CODE_CACHES)))
-    command = sandbox.enclosed(
+    command = bubblewrap.enclosed(
         *(program, (sys.executable, "-c", code, str(cache)), (folder.path,), "none"),
         variables=folder.variables,
     )
@@ -214,7 +214,7 @@ def test_what_was_planted_in_the_cache_before_is_not_followed(home: Path) -> Non
 def test_what_a_killed_window_has_left_is_taken_over_and_removed(home: Path) -> None:
     code = """
 import os, signal
-from lowerscope.core.sandbox_folder import own_folder
+from lowerscope.core.sandbox.folder import own_folder
 folder = own_folder()
 (folder.cache / "peaks-1.json").write_text("{}")
 (folder.path / "link").symlink_to(os.path.expanduser(os.environ["LINKED"]))
@@ -253,7 +253,7 @@ def test_removal_copes_with_depth_modes_and_links(home: Path) -> None:
 
 @needs_sandbox
 def test_removal_stays_on_its_device(tmp_path: Path) -> None:
-    program = sandbox.program()
+    program = bubblewrap.program()
     assert program is not None
     tree = tmp_path / "tree"
     (tree / "other").mkdir(parents=True)
@@ -261,7 +261,7 @@ def test_removal_stays_on_its_device(tmp_path: Path) -> None:
     code = f"""
 import os
 from pathlib import Path
-from lowerscope.core.directories import remove
+from lowerscope.core.files.directories import remove
 tree = Path({str(tree)!r})
 (tree / "other" / "mine").write_text("mine")
 remove(tree / "other")

@@ -17,9 +17,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lowerscope.core import sandbox
-from lowerscope.core.call_filter import call_filter
-from lowerscope.core.running import running_call
+from lowerscope.core.sandbox import bubblewrap, running_call
+from lowerscope.core.sandbox.call_filter import call_filter
 from tests.sandboxes import needs_sandbox
 
 pytestmark = needs_sandbox
@@ -30,14 +29,14 @@ MB = 1 << 20
 def enclosed(
     code: str,
     writable: Sequence[Path] = (),
-    network: sandbox.Network = "none",
+    network: bubblewrap.Network = "none",
     memory: int | None = None,
     calls_file: int | None = None,
 ) -> tuple[str, ...]:
-    program = sandbox.program()
+    program = bubblewrap.program()
     assert program is not None
     command = (sys.executable, "-c", code)
-    return sandbox.enclosed(
+    return bubblewrap.enclosed(
         program, command, writable, network, memory=memory, calls_file=calls_file
     )
 
@@ -47,7 +46,7 @@ def ended(command: Sequence[str], **how: object) -> subprocess.CompletedProcess[
     return subprocess.run(command, timeout=120, check=False, **given)  # type: ignore[call-overload,no-any-return]
 
 
-def printed(code: str, network: sandbox.Network = "none", **how: object) -> object:
+def printed(code: str, network: bubblewrap.Network = "none", **how: object) -> object:
     """Return what code prints as JSON."""
     done = ended(enclosed(code, network=network), **how)
     assert done.returncode == 0, done.stderr
@@ -106,7 +105,7 @@ print(json.dumps({
 
 
 @pytest.mark.parametrize("network", ["none", "open"])
-def test_calls_that_lead_out_of_the_sandbox_do_not_exist_there(network: sandbox.Network) -> None:
+def test_calls_that_lead_out_of_the_sandbox_do_not_exist_there(network: bubblewrap.Network) -> None:
     calls = printed(CALLS, network)
     assert isinstance(calls, dict)
     assert {name for name, end in calls.items() if end == "done"} == {
@@ -241,7 +240,7 @@ def test_what_programs_need_of_processes_and_pairs_works() -> None:
 def test_a_machine_without_a_filter_has_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     assert call_filter("riscv64") == b""
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
-    with pytest.raises(sandbox.NoSandbox, match="riscv64"):
+    with pytest.raises(bubblewrap.NoSandbox, match="riscv64"):
         enclosed("")
 
 
@@ -317,12 +316,12 @@ def test_descriptors_are_not_inherited(tmp_path: Path) -> None:
 
 
 def test_those_that_are_needed_are_and_one_that_is_closed_is_no_other(tmp_path: Path) -> None:
-    program = sandbox.program()
+    program = bubblewrap.program()
     assert program is not None
     command = (sys.executable, "-c", DESCRIPTORS)
     with (tmp_path / "model").open("w+") as file:
         for number, kept in ((file.fileno(), (file.fileno(),)), (None, (5, 6, 7, 8, 9))):
-            given = sandbox.enclosed(program, command, (), "none", kept=kept)
+            given = bubblewrap.enclosed(program, command, (), "none", kept=kept)
             done = ended(given, pass_fds=() if number is None else (number,))
             assert done.stderr == ""
             others = {} if number is None else {str(number): file.name}
@@ -419,7 +418,7 @@ def test_a_variable_of_the_environment_does_not_undo_the_option(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOWERSCOPE_SANDBOX", "none")
-    assert not sandbox.is_inside()
+    assert not bubblewrap.is_inside()
     written, model = tmp_path / "written", tmp_path / "net.py"
     model.write_text(f"import torch\nopen({str(written)!r}, 'w')\n{NET}")
     output = tmp_path / "output"
@@ -481,7 +480,7 @@ time.sleep(200)
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(sandbox, "task_limit", lambda: 60)
+    monkeypatch.setattr(bubblewrap, "task_limit", lambda: 60)
     return 60
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QObject
 
-from lowerscope.app.children.handing_over import ask_for_file
-from lowerscope.core.errors import Problem
+from lowerscope.app.engine.file_broker import ask_for_file
+from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import SaveValuesQuery
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.sandbox_folder import SandboxFolder
-from lowerscope.core.sandbox_output import SandboxOutput, only
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.sandbox.folder import SandboxFolder
+from lowerscope.core.sandbox.output import SandboxOutput, only
 from tests.sandboxes import needs_sandbox
 from tests.security.test_bad_ends import lowerscope, model
 

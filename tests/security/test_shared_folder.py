@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core import sandbox
-from lowerscope.core.shared_folder import NotShared, shared_folder
+from lowerscope.core.sandbox import bubblewrap
+from lowerscope.core.sandbox.folder import NotShared, shared_folder
 from tests.sandboxes import needs_sandbox
 
 
@@ -41,7 +41,7 @@ def test_folders_that_stay_read_only(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert why_not(project / ".git" / "a.lowerscope") == "is hidden"
-    assert "Lowerscope runs with" in why_not(Path(sandbox.__file__).parent / "a.lowerscope")
+    assert "Lowerscope runs with" in why_not(Path(bubblewrap.__file__).parent / "a.lowerscope")
     (project / ".link").symlink_to(tmp_path)
     assert why_not(project / "net.lowerscope") == "has a link .link"
     monkeypatch.setenv("HOME", str(project))
@@ -54,7 +54,7 @@ def test_folders_that_stay_read_only(
 
 @needs_sandbox
 def test_code_writes_beside_the_session_and_nothing_that_is_kept(project: Path) -> None:
-    program = sandbox.program()
+    program = bubblewrap.program()
     assert program is not None
     folder = shared_folder(project / "net.lowerscope", project / "settings")
     tries = {
@@ -70,7 +70,7 @@ def test_code_writes_beside_the_session_and_nothing_that_is_kept(project: Path) 
     }
     script = "\n".join(f"({each}) 2>/dev/null && echo '{name}'" for name, each in tries.items())
     command = ("/bin/sh", "-c", f"cd {project}\n{script}\ntrue")
-    enclosed = sandbox.enclosed(program, command, (), "none", folder)
+    enclosed = bubblewrap.enclosed(program, command, (), "none", folder)
     done = subprocess.run(enclosed, capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:-1] == ["beside", "the model"]
     assert (project / "beside").read_text() == "x\n"

@@ -17,25 +17,25 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.engine_client import EngineClient
-from lowerscope.app.views.run_code_dialog import RunCodeDialog
-from lowerscope.app.widgets.code.view import CodeView
-from lowerscope.app.widgets.plain_text import Label
+from lowerscope.app.engine.client import EngineClient
+from lowerscope.app.kit.code.view import CodeView
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.panes.sessions.trust import RunCodeDialog
 from lowerscope.core.engine.jobs import Job, Jobs
+from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.engine.protocol import Failure
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.export.catalogue import Wanted
 from lowerscope.core.export.folder import export
-from lowerscope.core.extensions import load_extension
-from lowerscope.core.memo import Memo
+from lowerscope.core.files import approved
+from lowerscope.core.files.approved import readable_source
+from lowerscope.core.files.memo import Memo
+from lowerscope.core.model.artifacts import Wanted
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import SnapshotQuery
+from lowerscope.core.model.recipe import Extension, Recipe, Source
 from lowerscope.core.model.text_metrics import DEFAULT
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.recipe import Extension, Recipe, Source
-from lowerscope.core.records.tuning import TuneOptions
-from lowerscope.core.sources import approved_files
-from lowerscope.core.sources.approved_files import readable_source
-from lowerscope.core.sources.environments import Environment
+from lowerscope.core.model.tuning_records import TuneOptions
+from lowerscope.core.passes.extensions import load_extension
+from lowerscope.core.sources.import_isolation import Environment
 from lowerscope.core.sources.loading import open_model
 from lowerscope.core.sources.user_code import run_file
 from tests.end_to_end.driving import OpenWindow, changes, wait_for_records
@@ -99,7 +99,7 @@ def _forgotten() -> Iterator[None]:
     """What a model has imported from another folder stays in the process, as does a table."""
     yield
     sys.modules.pop("breadths", None)
-    approved_files.put_in_force(None)
+    approved.put_in_force(None)
 
 
 MODES = list(py_compile.PycInvalidationMode)
@@ -346,7 +346,7 @@ def hashed(*paths: Path) -> dict[str, str]:
 
 def refused(path: Path, table: Mapping[str, str]) -> tuple[str, ...]:
     """Return the files that are to be shown, as a model is opened with a table in force."""
-    approved_files.put_in_force(table)
+    approved.put_in_force(table)
     with pytest.raises(LowerscopeError) as caught:
         width_of(path)
     assert caught.value.problem.code == "unseen"
@@ -358,13 +358,13 @@ def test_a_file_runs_with_the_content_that_was_allowed(tmp_path: Path) -> None:
     path = tmp_path / "net.py"
     path.write_text(NET.format(importing="", width="4"))
     table = hashed(path)
-    approved_files.put_in_force(table)
+    approved.put_in_force(table)
     assert width_of(path) == 4
     path.write_text(path.read_text() + LEAVES_A_TRACE)
     assert refused(path, table) == (str(path),)
     assert refused(path, {}) == (str(path),)
     assert not (tmp_path / "it_ran").exists()
-    approved_files.put_in_force(hashed(path))
+    approved.put_in_force(hashed(path))
     assert width_of(path) == 4
     assert (tmp_path / "it_ran").exists()
 
@@ -386,7 +386,7 @@ def test_an_import_that_was_not_shown_is_refused(tmp_path: Path, importing: str)
     beside.write_text(beside.read_text() + "# more\n")
     assert refused(path, allowed) == (str(beside),)
     assert not (folder / "it_ran").exists()
-    approved_files.put_in_force(hashed(path, beside, further))
+    approved.put_in_force(hashed(path, beside, further))
     assert width_of(path) == 4
     assert (folder / "it_ran").exists()
     sys.modules.pop("further", None)
@@ -409,14 +409,14 @@ def test_a_folder_by_another_name_holds_the_same_files(tmp_path: Path) -> None:
     beside.write_text(SHOWN)
     path.write_text(BY_NAME)
     (tmp_path / "link").symlink_to(tmp_path / "model")
-    approved_files.put_in_force(hashed(path, beside))
+    approved.put_in_force(hashed(path, beside))
     assert width_of(tmp_path / "link/net.py") == 4
 
 
 def test_rules_are_refused_as_models_are(tmp_path: Path) -> None:
     path = tmp_path / "rules.py"
     path.write_text(LEAVES_A_TRACE)
-    approved_files.put_in_force({})
+    approved.put_in_force({})
     with pytest.raises(LowerscopeError) as caught:
         load_extension(Extension(path=str(path), kind="rules"))
     assert caught.value.problem.code == "unseen"
@@ -424,7 +424,7 @@ def test_rules_are_refused_as_models_are(tmp_path: Path) -> None:
 
 
 def test_samples_are_not_in_the_table() -> None:
-    approved_files.put_in_force({})
+    approved.put_in_force({})
     assert open_model(Source(spec="sample:fashion_mlp"), 0).model is not None
 
 
@@ -433,7 +433,7 @@ def test_a_refusal_that_code_catches_is_told(tmp_path: Path) -> None:
     path, beside = tmp_path / "net.py", tmp_path / "breadths.py"
     path.write_text(NET.format(importing=CAUGHT, width="breadths.WIDTH"))
     beside.write_text(HIDDEN + LEAVES_A_TRACE)
-    approved_files.put_in_force(hashed(path))
+    approved.put_in_force(hashed(path))
     memo = Memo(1)
     with pytest.raises(LowerscopeError) as caught:
         memo.get("model", lambda: width_of(path), lambda _: 0)

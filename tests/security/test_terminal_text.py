@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.cli import main, parse, recipe_of_command
-from lowerscope.core.command_line import console
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.cli.main import main, parse, recipe_of_command
+from lowerscope.core.files import console
+from lowerscope.core.model.problems import LowerscopeError
 
 HOSTILE = "\x1b]0;title\x07\x1b[31mred\u202eabc\x9b31m\r\x00"
 

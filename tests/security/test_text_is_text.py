@@ -21,17 +21,17 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.views.palette import Palette
-from lowerscope.app.widgets.markdown_view import MarkdownView
-from lowerscope.app.widgets.pane import Pane
-from lowerscope.app.widgets.plain_text import Label, MarkupLabel, PlainTextEdit, literal, markup
-from lowerscope.app.window import MainWindow
-from lowerscope.core.errors import Problem
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.records.remote import Remote
-from lowerscope.core.records.steps import Moment
-from lowerscope.core.schedules import At, Primitive, Schedule
-from lowerscope.core.session_files import Hashes, Layout, save_session
+from lowerscope.app.kit.markdown_view import MarkdownView
+from lowerscope.app.kit.pane import Pane
+from lowerscope.app.kit.plain_text import Label, MarkupLabel, PlainTextEdit, literal, markup
+from lowerscope.app.shell.palette import Palette
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.files.sessions import Hashes, Layout, save_session
+from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.remote_records import Remote
+from lowerscope.core.model.schedule import At, Primitive, Schedule
 from lowerscope.resources import HELP
 from tests.app.test_dialogs_by_keys import DIALOGS
 from tests.end_to_end.driving import OpenWindow, wait_until

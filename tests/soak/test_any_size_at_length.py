@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from lowerscope.core.recipe import TracerName
+from lowerscope.core.model.recipe import TracerName
 from tests.core.lowering.operator_table.any_size import PIPELINES, Findings, examine
 from tests.core.lowering.operator_table.table import ENTRIES
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.sources.spec import SAMPLES
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.files.sources import SAMPLES
 from tests.core.export.using import use_all
 
 SETTINGS = {

@@ -18,7 +18,7 @@ import pytest
 from PySide6.QtCore import QSettings
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.window import MainWindow
+from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.conftest import _look, children_of, open_window
 from tests.end_to_end.driving import OpenWindow, wait_until
 from tests.files_by_chance import answered_by_chance, fill

@@ -18,8 +18,8 @@ import pytest
 from PySide6.QtCore import QSettings
 from PySide6.QtWidgets import QApplication
 
-from lowerscope.app.window import MainWindow
-from lowerscope.core.recipe import Recipe, Source
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.recipe import Recipe, Source
 from tests.end_to_end.driving import wait_until
 from tests.large_models import write_deep_mlp, write_heavy, write_transformer
 from tests.large_walk import Walk, walk_through

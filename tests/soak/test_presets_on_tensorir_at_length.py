@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tests.core.scheduling.preset_numerics import examine
+from tests.core.schedule.preset_numerics import examine
 
 COUNT = int(os.environ.get("LOWERSCOPE_SOAK_TENSORIR", "400"))
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.export.catalogue import Wanted
+from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.folder import export
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.sources.spec import SAMPLES
+from lowerscope.core.files.sources import SAMPLES
+from lowerscope.core.model.artifacts import Wanted
 from tests.core.export.exporting import recipe_of
 
 SETTINGS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tests.core.scheduling.rule_numerics import examine
+from tests.core.schedule.rule_numerics import examine
 
 COUNT = int(os.environ.get("LOWERSCOPE_SOAK_RULES", "3000"))
 

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.passes.presets import PRESETS
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.recipe import Strategy
-from lowerscope.core.records.passes import Preset
-from tests.core.execution.test_native_texts import check_code, sample
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.model.pass_records import Preset
+from lowerscope.core.model.recipe import Strategy
+from tests.core.cli.test_cli import LOWERINGS, check_run
 from tests.core.large_samples import LARGE
 from tests.core.passes.test_presets import check_preset
-from tests.core.rendering.test_builder_text import check_large
-from tests.core.rendering.test_sample_programs import KINDS, check_built, folder
-from tests.core.test_cli import LOWERINGS, check_run
+from tests.core.run.test_native_texts import check_code, sample
+from tests.core.views.test_builder_text import check_large
+from tests.core.views.test_sample_programs import KINDS, check_built, folder
 
 __all__ = ["folder"]
 

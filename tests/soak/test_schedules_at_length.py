@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tests.core.scheduling.fuzzing import fuzz
+from tests.core.schedule.fuzzing import fuzz
 
 COUNT = int(os.environ.get("LOWERSCOPE_SOAK_PRIMITIVES", "5000"))
 SAMPLES = [

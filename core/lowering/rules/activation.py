@@ -11,7 +11,10 @@ from torch import nn
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast, te_relu
-from lowerscope.core.lowering.relax_values import (
+from lowerscope.core.lowering.rule_table import Refused, exact, rule
+from lowerscope.core.lowering.rules.arithmetic import add, div, mul, sub
+from lowerscope.core.lowering.rules.elementwise import clamp
+from lowerscope.core.lowering.values import (
     Value,
     axis_of,
     dtype_name,
@@ -20,9 +23,6 @@ from lowerscope.core.lowering.relax_values import (
     scalar,
     shape_of,
 )
-from lowerscope.core.lowering.rule_table import Refused, exact, rule
-from lowerscope.core.lowering.rules.arithmetic import add, div, mul, sub
-from lowerscope.core.lowering.rules.elementwise import clamp
 
 aten = torch.ops.aten
 

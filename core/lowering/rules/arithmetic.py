@@ -18,7 +18,8 @@ from lowerscope.core.lowering.builder import (
     is_nan,
     to_common_dtype,
 )
-from lowerscope.core.lowering.relax_values import (
+from lowerscope.core.lowering.rule_table import Refused, exact, rule
+from lowerscope.core.lowering.values import (
     HALF,
     Value,
     dtype_of,
@@ -27,7 +28,6 @@ from lowerscope.core.lowering.relax_values import (
     is_tensor,
     scalar,
 )
-from lowerscope.core.lowering.rule_table import Refused, exact, rule
 
 aten = torch.ops.aten
 

@@ -10,19 +10,12 @@ import torch.nn.functional as F
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import (
-    Value,
-    dtype_of,
-    is_size,
-    rank_of,
-    scalar,
-    shape_of,
-)
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.activation import softmax
 from lowerscope.core.lowering.rules.arithmetic import add, mul
 from lowerscope.core.lowering.rules.linear import matmul
 from lowerscope.core.lowering.rules.shape import transpose
+from lowerscope.core.lowering.values import Value, dtype_of, is_size, rank_of, scalar, shape_of
 
 aten = torch.ops.aten
 

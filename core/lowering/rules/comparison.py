@@ -10,9 +10,9 @@ import torch
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast, differs, to_common_dtype
-from lowerscope.core.lowering.relax_values import Value, dtype_of, is_tensor, rank_of, scalar
 from lowerscope.core.lowering.rule_table import Refused, exact
 from lowerscope.core.lowering.rules.elementwise import truth
+from lowerscope.core.lowering.values import Value, dtype_of, is_tensor, rank_of, scalar
 
 aten = torch.ops.aten
 

@@ -12,10 +12,10 @@ from tvm import topi
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import Value, rank_of, shape_of
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import add
 from lowerscope.core.lowering.rules.padding import pad_by
+from lowerscope.core.lowering.values import Value, rank_of, shape_of
 
 aten = torch.ops.aten
 

@@ -10,7 +10,10 @@ import torch
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast
-from lowerscope.core.lowering.relax_values import (
+from lowerscope.core.lowering.rule_table import Refused, exact
+from lowerscope.core.lowering.rules.elementwise import truth
+from lowerscope.core.lowering.rules.shape import broadcast_to, flat
+from lowerscope.core.lowering.values import (
     Value,
     dtype_name,
     dtype_of,
@@ -20,9 +23,6 @@ from lowerscope.core.lowering.relax_values import (
     scalar,
     shape_of,
 )
-from lowerscope.core.lowering.rule_table import Refused, exact
-from lowerscope.core.lowering.rules.elementwise import truth
-from lowerscope.core.lowering.rules.shape import broadcast_to, flat
 
 aten = torch.ops.aten
 

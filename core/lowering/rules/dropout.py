@@ -9,8 +9,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import Value
 from lowerscope.core.lowering.rule_table import Missing, Refused, exact
+from lowerscope.core.lowering.values import Value
 
 aten = torch.ops.aten
 

@@ -11,7 +11,9 @@ import torch
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, differs, is_nan, to_float
-from lowerscope.core.lowering.relax_values import (
+from lowerscope.core.lowering.rule_table import Refused, exact, rule
+from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, minimum, mul, sub
+from lowerscope.core.lowering.values import (
     Value,
     dtype_of,
     is_float,
@@ -19,8 +21,6 @@ from lowerscope.core.lowering.relax_values import (
     scalar,
     torch_dtype,
 )
-from lowerscope.core.lowering.rule_table import Refused, exact, rule
-from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, minimum, mul, sub
 
 aten = torch.ops.aten
 

@@ -14,7 +14,10 @@ from tvm import ir, relax
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import (
+from lowerscope.core.lowering.rule_table import Missing, Refused, exact, rule
+from lowerscope.core.lowering.rules.arithmetic import add, mul
+from lowerscope.core.lowering.rules.shape import permute_to, reshape_to
+from lowerscope.core.lowering.values import (
     Value,
     axis_of,
     dtype_of,
@@ -26,9 +29,6 @@ from lowerscope.core.lowering.relax_values import (
     shape_of,
     simplified,
 )
-from lowerscope.core.lowering.rule_table import Missing, Refused, exact, rule
-from lowerscope.core.lowering.rules.arithmetic import add, mul
-from lowerscope.core.lowering.rules.shape import permute_to, reshape_to
 
 aten = torch.ops.aten
 

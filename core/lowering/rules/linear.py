@@ -12,16 +12,9 @@ from tvm import topi
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, te_dense, te_matmul, to_common_dtype
-from lowerscope.core.lowering.relax_values import (
-    Value,
-    dtype_of,
-    is_float,
-    rank_of,
-    scalar,
-    shape_of,
-)
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.shape import permute_to, reshape_to
+from lowerscope.core.lowering.values import Value, dtype_of, is_float, rank_of, scalar, shape_of
 
 aten = torch.ops.aten
 

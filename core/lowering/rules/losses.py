@@ -11,20 +11,13 @@ from torch import nn
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast
-from lowerscope.core.lowering.relax_values import (
-    Value,
-    dtype_of,
-    is_float,
-    rank_of,
-    scalar,
-    shape_of,
-)
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.activation import log_softmax, logsigmoid
 from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, mul, sub
 from lowerscope.core.lowering.rules.indexing import gather
 from lowerscope.core.lowering.rules.reduction import mean, sum
 from lowerscope.core.lowering.rules.shape import unsqueeze
+from lowerscope.core.lowering.values import Value, dtype_of, is_float, rank_of, scalar, shape_of
 
 aten = torch.ops.aten
 

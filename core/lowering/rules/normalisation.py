@@ -12,9 +12,9 @@ from torch import nn
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast
-from lowerscope.core.lowering.relax_values import Value, dtype_of, rank_of, shape_of
 from lowerscope.core.lowering.rule_table import Missing, Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import add, mul, sub
+from lowerscope.core.lowering.values import Value, dtype_of, rank_of, shape_of
 
 aten = torch.ops.aten
 

@@ -9,7 +9,11 @@ import torch
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast, is_nan, to_common_dtype
-from lowerscope.core.lowering.relax_values import (
+from lowerscope.core.lowering.rule_table import Refused, rule
+from lowerscope.core.lowering.rules.arithmetic import add, mul, sub
+from lowerscope.core.lowering.rules.elementwise import truth
+from lowerscope.core.lowering.rules.reduction import sum
+from lowerscope.core.lowering.values import (
     Value,
     axis_of,
     dtype_of,
@@ -19,10 +23,6 @@ from lowerscope.core.lowering.relax_values import (
     scalar,
     shape_of,
 )
-from lowerscope.core.lowering.rule_table import Refused, rule
-from lowerscope.core.lowering.rules.arithmetic import add, mul, sub
-from lowerscope.core.lowering.rules.elementwise import truth
-from lowerscope.core.lowering.rules.reduction import sum
 
 aten = torch.ops.aten
 

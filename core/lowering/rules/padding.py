@@ -11,8 +11,8 @@ from torch import nn
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast
-from lowerscope.core.lowering.relax_values import Value, dtype_of, rank_of, shape_of
 from lowerscope.core.lowering.rule_table import exact
+from lowerscope.core.lowering.values import Value, dtype_of, rank_of, shape_of
 
 aten = torch.ops.aten
 

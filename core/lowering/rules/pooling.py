@@ -13,9 +13,9 @@ from tvm import topi
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import Value, rank_of, shape_of
 from lowerscope.core.lowering.rule_table import Missing, Refused, rule
 from lowerscope.core.lowering.rules.arithmetic import mul
+from lowerscope.core.lowering.values import Value, rank_of, shape_of
 
 aten = torch.ops.aten
 

@@ -13,7 +13,11 @@ from torch import nn
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast, is_nan, to_float
-from lowerscope.core.lowering.relax_values import (
+from lowerscope.core.lowering.rule_table import Refused, rule
+from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, minimum, mul, pow, sub
+from lowerscope.core.lowering.rules.elementwise import truth
+from lowerscope.core.lowering.rules.shape import unsqueeze
+from lowerscope.core.lowering.values import (
     Value,
     axis_of,
     dtype_name,
@@ -24,10 +28,6 @@ from lowerscope.core.lowering.relax_values import (
     scalar,
     shape_of,
 )
-from lowerscope.core.lowering.rule_table import Refused, rule
-from lowerscope.core.lowering.rules.arithmetic import add, div, maximum, minimum, mul, pow, sub
-from lowerscope.core.lowering.rules.elementwise import truth
-from lowerscope.core.lowering.rules.shape import unsqueeze
 
 aten = torch.ops.aten
 

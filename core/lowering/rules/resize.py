@@ -11,10 +11,10 @@ from torch import nn
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import Value, rank_of, shape_of
 from lowerscope.core.lowering.rule_table import Refused, rule
 from lowerscope.core.lowering.rules.pooling import adaptive_avg_pool
 from lowerscope.core.lowering.rules.shape import permute_to
+from lowerscope.core.lowering.values import Value, rank_of, shape_of
 
 aten = torch.ops.aten
 

@@ -13,7 +13,8 @@ from torch import nn
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder
-from lowerscope.core.lowering.relax_values import (
+from lowerscope.core.lowering.rule_table import RULES, Refused, exact
+from lowerscope.core.lowering.values import (
     Value,
     axis_of,
     dtype_of,
@@ -24,7 +25,6 @@ from lowerscope.core.lowering.relax_values import (
     simplified,
     size_of,
 )
-from lowerscope.core.lowering.rule_table import RULES, Refused, exact
 
 aten = torch.ops.aten
 

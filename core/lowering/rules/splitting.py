@@ -11,9 +11,9 @@ import torch
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast, common_dtype, to_common_dtype
-from lowerscope.core.lowering.relax_values import Value, axis_of, is_tensor, rank_of, shape_of
 from lowerscope.core.lowering.rule_table import Refused, exact
 from lowerscope.core.lowering.rules.shape import broadcast_to, permute_to, reshape_to, unsqueeze
+from lowerscope.core.lowering.values import Value, axis_of, is_tensor, rank_of, shape_of
 
 aten = torch.ops.aten
 _functions: Any = torch._VF

@@ -11,7 +11,12 @@ from tvm import relax
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast
-from lowerscope.core.lowering.relax_values import (
+from lowerscope.core.lowering.rule_table import Refused, exact
+from lowerscope.core.lowering.rules.arithmetic import div, maximum, mul
+from lowerscope.core.lowering.rules.indexing import aten_slice, counted_from_front
+from lowerscope.core.lowering.rules.shape import broadcast_to, reshape_to, unsqueeze
+from lowerscope.core.lowering.rules.splitting import cat
+from lowerscope.core.lowering.values import (
     HALF,
     Value,
     axis_of,
@@ -22,11 +27,6 @@ from lowerscope.core.lowering.relax_values import (
     shape_of,
     torch_dtype,
 )
-from lowerscope.core.lowering.rule_table import Refused, exact
-from lowerscope.core.lowering.rules.arithmetic import div, maximum, mul
-from lowerscope.core.lowering.rules.indexing import aten_slice, counted_from_front
-from lowerscope.core.lowering.rules.shape import broadcast_to, reshape_to, unsqueeze
-from lowerscope.core.lowering.rules.splitting import cat
 
 aten = torch.ops.aten
 

@@ -11,11 +11,11 @@ import pytest
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.document.document import Change, Document
-from lowerscope.app.history import History, Version
-from lowerscope.core.errors import Problem
-from lowerscope.core.recipe import Override, Recipe, Source
-from lowerscope.core.records.snapshot import FunctionRecord
-from lowerscope.core.schedules import Schedule
+from lowerscope.app.document.history import History, Version
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.recipe import Override, Recipe, Source
+from lowerscope.core.model.schedule import Schedule
+from lowerscope.core.model.snapshot import FunctionRecord
 from tests.app.plain_values import snapshot
 
 FIRST = Recipe(source=Source(spec="sample:fashion_mlp"))
@@ -290,7 +290,7 @@ def test_the_document_needs_no_widgets_no_torch_and_no_tvm() -> None:
     code = (
         "import sys, lowerscope.app.document.document\n"
         "late = {'torch', 'tvm', 'numpy', 'PySide6.QtWidgets', 'PySide6.QtGui'}\n"
-        "engine = [m for m in sys.modules if m.startswith('lowerscope.app.engine_client')]\n"
+        "engine = [m for m in sys.modules if m.startswith('lowerscope.app.engine.client')]\n"
         "print(sorted(late & set(sys.modules)), engine)"
     )
     result = subprocess.run(

@@ -12,18 +12,18 @@ import torch
 import tvm
 import tvm_ffi
 
-from lowerscope.core.cli import main
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.running import Execution
+from lowerscope.core.cli.main import main
+from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.folder import export
+from lowerscope.core.files.presets import find_pipeline, with_pipeline
+from lowerscope.core.files.sources import parse_input
+from lowerscope.core.model.measuring import Silent
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery, TextQuery
-from lowerscope.core.passes.presets import find_pipeline, with_pipeline
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
-from lowerscope.core.recipe import Dimension, Recipe, Source, Strategy
-from lowerscope.core.records.run import RunRecord
-from lowerscope.core.records.snapshot import View
-from lowerscope.core.sources.input_option import parse_input
+from lowerscope.core.model.recipe import Dimension, Recipe, Source, Strategy
+from lowerscope.core.model.run_records import RunRecord
+from lowerscope.core.model.snapshot import View
+from lowerscope.core.run.execution import Execution
 from lowerscope.core.tracing.tracing import NamedInputs, trace
 
 Run = Callable[..., RunRecord]

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowerscope.core.encoding import UNREADABLE
 from lowerscope.core.engine.protocol import (
     FRAME_LIMIT,
     MAGIC,
@@ -33,17 +32,11 @@ from lowerscope.core.engine.protocol import (
     encode_frame,
     to_raw,
 )
-from lowerscope.core.errors import Problem
-from lowerscope.core.model.queries import (
-    QUERIES,
-    DifferenceQuery,
-    RunQuery,
-    TextQuery,
-    answer_type,
-)
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.records.difference import Side
-from lowerscope.core.records.steps import Moment
+from lowerscope.core.model.encoding import UNREADABLE
+from lowerscope.core.model.module_steps import Moment, Side
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.queries import QUERIES, DifferenceQuery, RunQuery, TextQuery, answer_type
+from lowerscope.core.model.recipe import Recipe, Source
 
 IDS = st.integers(min_value=0, max_value=2**53)
 VALUES = st.recursive(

@@ -13,16 +13,9 @@ import psutil
 import pytest
 
 from lowerscope.core.engine.jobs import EARLY_TEXTS, PROGRESS_INTERVAL
-from lowerscope.core.engine.protocol import (
-    VERSION,
-    Failure,
-    Hello,
-    Progress,
-    Ready,
-    Reply,
-)
+from lowerscope.core.engine.protocol import VERSION, Failure, Hello, Progress, Ready, Reply
 from lowerscope.core.model.queries import RunQuery
-from lowerscope.core.recipe import Recipe, Source
+from lowerscope.core.model.recipe import Recipe, Source
 from tests.core.engine import practice_child as practice
 from tests.core.engine.practice_driving import PRACTICE_FILE, TIMEOUT, Child
 

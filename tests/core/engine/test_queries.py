@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from lowerscope.core.encoding import to_bytes
 from lowerscope.core.engine.jobs import CANCELLED, Context, Job, Jobs, NotCached
+from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.engine.protocol import Failure
+from lowerscope.core.model.encoding import to_bytes
+from lowerscope.core.model.module_steps import Moment, Side
 from lowerscope.core.model.queries import (
     ANSWERING,
     QUERIES,
@@ -22,11 +24,8 @@ from lowerscope.core.model.queries import (
     ValuesQuery,
     WorkQuery,
 )
+from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.text_metrics import DEFAULT
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.recipe import Recipe, Source
-from lowerscope.core.records.difference import Side
-from lowerscope.core.records.steps import Moment
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
 OTHER = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")

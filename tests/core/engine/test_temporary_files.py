@@ -10,19 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.engine.temporary_files import (
-    new_folder,
-    remove_folder,
-    sweep,
-)
-from lowerscope.core.sandbox_folder import folders, own_folder
+from lowerscope.core.sandbox.folder import folders, own_folder
+from lowerscope.core.sandbox.temporary_files import new_folder, remove_folder, sweep
 
 KILLED = """
 import os, signal, tempfile
 from pathlib import Path
 from lowerscope.core import sandbox_folder
-from lowerscope.core.engine.temporary_files import new_folder, own_folder
-from lowerscope.core.sources.handed_over import FOLDER
+from lowerscope.core.sandbox.temporary_files import new_folder, own_folder
+from lowerscope.core.files.in_memory import FOLDER
 Path(new_folder(), "large").write_bytes(bytes(1000))
 # A model for a window that has not taken it yet, and a file for a folder of the user's.
 tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-")

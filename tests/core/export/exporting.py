@@ -9,12 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from lowerscope.core.command_line.recipe_options import (
-    OneLineParser,
-    add_recipe_options,
-    recipe_from,
-)
-from lowerscope.core.recipe import Recipe
+from lowerscope.core.cli.recipe_options import OneLineParser, add_recipe_options, recipe_from
+from lowerscope.core.model.recipe import Recipe
 
 
 def recipe_of(*arguments: str) -> Recipe:

@@ -14,14 +14,14 @@ import tvm
 import tvm_ffi
 from tvm import s_tir
 
-from lowerscope.app.pictures import GraphPictures
-from lowerscope.core import cli
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.app.panes.fx.graph_difference_page import GraphPictures
+from lowerscope.core.cli import main
+from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export import module_files
-from lowerscope.core.export.catalogue import EXPORTS, PICTURES, parse_wanted
 from lowerscope.core.export.folder import Pictures, export
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.schedule_files import load_schedules
+from lowerscope.core.files.pipelines_and_schedules import load_schedules
+from lowerscope.core.model.artifacts import EXPORTS, PICTURES, parse_wanted
+from lowerscope.core.model.problems import LowerscopeError
 from tests.core.export.exporting import imports_of, loaded, recipe_of
 from tests.core.export.using import use_all
 
@@ -42,7 +42,7 @@ def test_each_export_has_a_name_of_its_own_and_is_listed(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit):
-        cli.main(["export", "--help"])
+        main.main(["export", "--help"])
     listed = capsys.readouterr().out
     assert all(f"  {each.name} " in listed for each in EXPORTS)
     assert len({each.name for each in EXPORTS}) == len(EXPORTS)
@@ -93,7 +93,7 @@ def test_steps_patches_and_functions(pipeline: Pipeline, tmp_path: Path) -> None
 
 
 def function_script(module: tvm.IRModule, name: str) -> str:
-    from lowerscope.core.rendering.script import function_text
+    from lowerscope.core.views.script import function_text
 
     return function_text(module, name).text + "\n"
 
@@ -292,7 +292,7 @@ def test_all_of_it_from_the_command_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["export", "sample:mlp_tvmscript", "--what", "all", "--picture", "dot"]
-    assert cli.main([*arguments, "--output", str(tmp_path)]) == 0
+    assert main.main([*arguments, "--output", str(tmp_path)]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
     written = set(captured.out.split())
@@ -300,9 +300,9 @@ def test_all_of_it_from_the_command_line(
     assert {"module.py", "reproduce.py", "library/load.py", "relax.dot", "report.html"} <= names
     # There is no FX graph, and no parameter is kept apart: nobody asked for these by name.
     assert not names & {"fx.txt", "fx.dot", "parameters.npz"}
-    assert cli.main([*arguments, "--output", str(tmp_path)]) == 2
+    assert main.main([*arguments, "--output", str(tmp_path)]) == 2
     assert "--force" in capsys.readouterr().err
-    assert cli.main(["export", MLP, "--what", "parameters", "--output", str(tmp_path)]) == 2
+    assert main.main(["export", MLP, "--what", "parameters", "--output", str(tmp_path)]) == 2
     assert "not written: parameters" in capsys.readouterr().err
 
 
@@ -311,11 +311,11 @@ def test_what_no_run_has_compared_is_said(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["export", MLP, "--output", str(tmp_path), "--force", "--what"]
-    assert cli.main([*arguments, name]) == 0
+    assert main.main([*arguments, name]) == 0
     (line,) = capsys.readouterr().err.splitlines()
     assert name in line
     assert "not compared" in line
-    assert cli.main([*arguments, f"{name},report"]) == 0
+    assert main.main([*arguments, f"{name},report"]) == 0
     assert capsys.readouterr().err == ""
-    assert cli.main([*arguments, "builder"]) == 0
+    assert main.main([*arguments, "builder"]) == 0
     assert capsys.readouterr().err == ""

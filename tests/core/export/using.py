@@ -17,14 +17,14 @@ import tvm_ffi
 from PySide6.QtGui import QImage
 from tvm import relax, s_tir, tirx
 
-from lowerscope.app.pictures import GraphPictures
-from lowerscope.core.export.catalogue import PICTURES, Wanted
+from lowerscope.app.panes.fx.graph_difference_page import GraphPictures
+from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.folder import Pictures, export
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.rendering.script import function_text, module_text
-from lowerscope.core.schedule_files import load_schedules
-from lowerscope.core.session_archives import read_archive, unpack
+from lowerscope.core.files.archives import read_archive, unpack
+from lowerscope.core.files.pipelines_and_schedules import load_schedules
+from lowerscope.core.model.artifacts import PICTURES, Wanted
 from lowerscope.core.stages import Stages
+from lowerscope.core.views.script import function_text, module_text
 from tests.core.export.exporting import loaded, recipe_of
 
 USED = (

@@ -16,15 +16,15 @@ from torch.utils import _pytree as pytree
 from tvm import relax
 from tvm.relax.expr_functor import PyExprMutator, mutator
 
-from lowerscope.core.execution.building import register_library
-from lowerscope.core.execution.running import to_torch, to_tvm, virtual_machine
-from lowerscope.core.execution.targets import make_target
+from lowerscope.core.build.build import register_library
+from lowerscope.core.build.targets import make_target
+from lowerscope.core.files.presets import find_pipeline
 from lowerscope.core.lowering.translator import LoweredModel, lower
-from lowerscope.core.passes.presets import find_pipeline
+from lowerscope.core.model.recipe import Override
 from lowerscope.core.passes.transforming import transform
-from lowerscope.core.recipe import Override
-from lowerscope.core.scheduling.replaying import Replays
-from lowerscope.core.scheduling.whole_model import WholeModel
+from lowerscope.core.run.execution import to_torch, to_tvm, virtual_machine
+from lowerscope.core.schedule.replay import Replays
+from lowerscope.core.schedule.whole_model import WholeModel
 from lowerscope.core.tracing.tracing import TracedModel, trace
 
 

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.problems import LowerscopeError
 
 INPUTS = (torch.randn(3, 4),)
 

@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lowerscope.core.execution.building import build, register_library
-from lowerscope.core.execution.running import Execution
-from lowerscope.core.execution.targets import make_target
+from lowerscope.core.build.build import build, register_library
+from lowerscope.core.build.targets import make_target
+from lowerscope.core.run.execution import Execution
 from tests.core.lowering.calling_models import Calls
 
 IMAGE = torch.randn(2, 4, 8, 8)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from lowerscope.core.execution.building import build, register_library
-from lowerscope.core.execution.running import Execution
-from lowerscope.core.execution.targets import make_target
+from lowerscope.core.build.build import build, register_library
+from lowerscope.core.build.targets import make_target
+from lowerscope.core.run.execution import Execution
 from tests.core.lowering.calling_models import Calls
 
 SQUARE = torch.randn(4, 4)

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lowerscope.core.recipe import Override
+from lowerscope.core.model.recipe import Override
 
 
 class MatmulRelu(nn.Module):

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import fx, nn
 
-from lowerscope.core.lowering.torch_traits import is_random
+from lowerscope.core.lowering.torch_operators import is_random
 
 X = torch.rand(4, 4)
 

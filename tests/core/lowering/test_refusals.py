@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import fx, nn
 
-from lowerscope.core.errors import LowerscopeError, Problem
+from lowerscope.core.model.problems import LowerscopeError, Problem
 
 VECTOR = torch.randn(8)
 

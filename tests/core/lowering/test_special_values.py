@@ -9,11 +9,11 @@ import torch
 import tvm
 from torch import nn
 
-from lowerscope.core.execution.building import build
-from lowerscope.core.execution.running import Execution
+from lowerscope.core.build.build import build
+from lowerscope.core.files.presets import find_pipeline
 from lowerscope.core.lowering.translator import lower
-from lowerscope.core.passes.presets import find_pipeline
 from lowerscope.core.passes.transforming import transform
+from lowerscope.core.run.execution import Execution
 from lowerscope.core.tracing.tracing import trace
 
 

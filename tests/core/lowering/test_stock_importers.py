@@ -11,10 +11,10 @@ import torch
 import tvm_ffi
 from tvm.relax.frontend.torch import from_exported_program, from_fx
 
-from lowerscope.core.cli import main
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.recipe import Override, Recipe, Source, Strategy, TracerName, Translator
+from lowerscope.core.cli.main import main
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import Override, Recipe, Source, Strategy, TracerName, Translator
 from lowerscope.core.stages import Stages
 
 NORMED = """

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lowerscope.core.recipe import Override, Strategy
+from lowerscope.core.model.recipe import Override, Strategy
 
 
 class Residual(nn.Module):

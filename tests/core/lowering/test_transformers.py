@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.queries import RunQuery
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.recipe import Override, Recipe, Source
+from lowerscope.core.model.recipe import Override, Recipe, Source
 
 pytest.importorskip("transformers")
 

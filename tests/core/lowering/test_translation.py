@@ -13,13 +13,13 @@ import tvm_ffi
 from torch import fx
 from tvm import relax
 
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.building import register_library
-from lowerscope.core.lowering.growing import leaves_of, module_after
+from lowerscope.core.build.build import register_library
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.lowering.partial_module import leaves_of, module_after
+from lowerscope.core.model.module_steps import Moment, TranslationRecord
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import SnapshotQuery, TextQuery, TranslationQuery
-from lowerscope.core.model.text_metrics import DEFAULT
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.recipe import (
+from lowerscope.core.model.recipe import (
     Extension,
     InputSpec,
     Recipe,
@@ -27,7 +27,7 @@ from lowerscope.core.recipe import (
     Strategy,
     with_params_as_inputs,
 )
-from lowerscope.core.records.steps import Moment, TranslationRecord
+from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.stages import Stages
 
 SAMPLES = ("matmul_relu", "fashion_mlp", "conv_net", "transformer_block", "resnet18")

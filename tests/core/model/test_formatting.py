@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 
-from lowerscope.core.memory_limit import parse_bytes
 from lowerscope.core.model.formatting import (
     bytes_text,
     duration_text,
@@ -20,6 +19,7 @@ from lowerscope.core.model.formatting import (
     shape_text,
     share_text,
 )
+from lowerscope.core.sandbox.memory_limit import parse_bytes
 
 TABLES: dict[Callable[..., str], dict[object, str]] = {
     bytes_text: {

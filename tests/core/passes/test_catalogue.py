@@ -13,11 +13,11 @@ import tvm
 import tvm_ffi
 from tvm import relax, s_tir, tirx
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import OptionValue, Step
 from lowerscope.core.passes.catalogue import catalogue, find
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.passes.transforming import transform
-from lowerscope.core.recipe import OptionValue, Step
 from tests.core.passes.test_transforming import Model
 
 

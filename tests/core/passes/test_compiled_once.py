@@ -7,9 +7,9 @@ import pytest
 import tvm
 from tvm import relax
 
-from lowerscope.core.errors import Cancelled
+from lowerscope.core.model.problems import Cancelled
+from lowerscope.core.model.recipe import Step
 from lowerscope.core.passes.transforming import transform
-from lowerscope.core.recipe import Step
 
 STEPS = (Step(name="LegalizeOps"), Step(name="FoldConstant"))
 SHAPES = ((3, 4), (3, 4), (4, 3), (3, 4))

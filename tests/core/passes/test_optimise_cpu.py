@@ -8,17 +8,17 @@ import pytest
 import tvm
 from tvm import relax, te, topi
 
-from lowerscope.core.execution.targets import make_target
+from lowerscope.core.build.targets import make_target
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.files.presets import find_pipeline
 from lowerscope.core.model.queries import RunQuery
-from lowerscope.core.outside import notes_of
-from lowerscope.core.passes.presets import find_pipeline
+from lowerscope.core.model.recipe import Recipe, Source, Step
+from lowerscope.core.model.schedule import APPLY_RULES
 from lowerscope.core.passes.transforming import transform
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.recipe import Recipe, Source, Step
-from lowerscope.core.schedules import APPLY_RULES
-from lowerscope.core.scheduling.replaying import Replays
-from lowerscope.core.scheduling.rules.by_rule import by_rule
-from lowerscope.core.scheduling.whole_model import WholeModel
+from lowerscope.core.schedule.replay import Replays
+from lowerscope.core.schedule.rules.by_rule import by_rule
+from lowerscope.core.schedule.whole_model import WholeModel
+from lowerscope.core.views.externals import notes_of
 from tests.core.lowering.operator_table.any_size import Findings, examine
 from tests.core.lowering.operator_table.table import ENTRIES
 

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from lowerscope.core.passes.presets import PRESETS
-from tests.core.scheduling.preset_numerics import examine
+from lowerscope.core.files.presets import PRESETS
+from tests.core.schedule.preset_numerics import examine
 
 
 def test_presets_fail_on_no_function_and_change_no_value() -> None:

@@ -9,11 +9,11 @@ from tvm import relax
 from tvm.script import ir as I
 from tvm.script import relax as R
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.ir.relax import binding_ids, calls_of
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import Step
 from lowerscope.core.passes.recording import pass_records
 from lowerscope.core.passes.transforming import transform
-from lowerscope.core.recipe import Step
-from lowerscope.core.relax_bindings import binding_ids, calls_of
 
 LEGALIZE = (Step(name="LegalizeOps"),)
 

@@ -10,16 +10,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lowerscope.core import cli
-from lowerscope.core.errors import Cancelled, LowerscopeError
+from lowerscope.core.cli import main
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.model.measuring import Silent
+from lowerscope.core.model.problems import Cancelled, LowerscopeError
 from lowerscope.core.model.queries import AgreementQuery, RunQuery
-from lowerscope.core.pipeline import Pipeline
-from lowerscope.core.progress import Silent
-from lowerscope.core.recipe import Recipe, Source, Step, from_json, to_json
-from lowerscope.core.records.remote import Remote, remote_of
-from lowerscope.core.remote.machine import remote_state
-from lowerscope.core.remote.running import measure_remotely
-from lowerscope.core.schedules import APPLY_RULES
+from lowerscope.core.model.recipe import Recipe, Source, Step, from_json, to_json
+from lowerscope.core.model.remote_records import Remote, remote_of
+from lowerscope.core.model.schedule import APPLY_RULES
+from lowerscope.core.remote.running import measure_remotely, remote_state
 from tests.remote_servers import KEY, Farm, free_port, relay
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
@@ -70,14 +69,14 @@ def refused(pipeline: Pipeline, recipe: Recipe) -> str:
 
 def test_a_run_there_matches_torch_here(farm: Farm, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sample:fashion_mlp", *farm.words, "--repeats", "5", "--threads", "1"]
-    assert cli.main(["run", *words, "--schedule", "rules", "--target", "native"]) == 0
+    assert main.main(["run", *words, "--schedule", "rules", "--target", "native"]) == 0
     out = capsys.readouterr().out
     assert "Matches torch" in out
     assert f"Ran on {KEY}, 127.0.0.1:" in out
     assert f"TVM ran on {KEY} and torch here, so neither is the faster" in out
     assert "1 thread" in out
     words = [*words, "--schedule", "none", "--schedule", "rules"]
-    assert cli.main(["compare", *words, "--json"]) == 0
+    assert main.main(["compare", *words, "--json"]) == 0
     records = [each["record"] for each in json.loads(capsys.readouterr().out)["variants"]]
     assert [each["verdict"] for each in records] == ["match", "match"]
     ours, torch = records[0]["times"]["sides"]
@@ -102,7 +101,7 @@ def test_parameters_that_are_inputs_and_several_sizes_are_sent(
     again = pipeline.answer(RunQuery(recipe, part="times", before=record))
     assert again.max_abs_error == record.max_abs_error
     assert again.tvm_ms != record.tvm_ms
-    named = cli.recipe_of_command(
+    named = main.recipe_of_command(
         ["run", "sample:fashion_mlp", "--input", "x=n,784", "--sizes", "n=1,3", *farm.words]
     )
     sized = pipeline.answer(RunQuery(named, quick=True))
@@ -115,7 +114,7 @@ def test_a_second_model_of_a_session_is_not_the_first(
     file = tmp_path / "products.py"
     file.write_text(SLOW.replace("700", "256"))
     slow, fast = (
-        cli.recipe_of_command(["run", str(file), "--lowering", "te", *words, *farm.words])
+        main.recipe_of_command(["run", str(file), "--lowering", "te", *words, *farm.words])
         for words in ([], ["--schedule", "rules", "--target", "native"])
     )
     assert slow.remote is not None
@@ -162,7 +161,7 @@ def test_who_is_not_there_is_named(farm: Farm, capsys: pytest.CaptureFixture[str
         (["--tracker", "host:port", "--key", KEY], "is not the address of a tracker"),
         ([*farm.words, "--remote-timeout", "0"], "not a number of seconds"),
     ):
-        assert cli.main([*run, *words]) == 2
+        assert main.main([*run, *words]) == 2
         line = capsys.readouterr().err.strip()
         assert told in line
         assert "\n" not in line

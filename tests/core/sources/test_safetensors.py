@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.sources.parameters import load_into, read_arrays
 
 KINDS = {"float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "bool": "BOOL"}

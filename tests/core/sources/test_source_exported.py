@@ -14,8 +14,8 @@ import pytest
 import torch
 from torch import nn
 
-from lowerscope.core.errors import LowerscopeError, Problem
-from lowerscope.core.recipe import InputSpec, Source
+from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.recipe import InputSpec, Source
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.program_text import harmless_expression, harmless_target
 from tests.opening import load

@@ -10,10 +10,10 @@ import pytest
 import torch
 from PIL import Image
 
-from lowerscope.core.errors import LowerscopeError, Problem
-from lowerscope.core.recipe import InputSpec, Source
+from lowerscope.core.files.sources import parse_input
+from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.recipe import InputSpec, Source
 from lowerscope.core.sources.examples import ExampleInput
-from lowerscope.core.sources.input_option import parse_input
 from lowerscope.core.sources.pictures import picture_of
 from tests.opening import load
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from lowerscope.core.errors import LowerscopeError, Problem
-from lowerscope.core.recipe import Source
+from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.recipe import Source
 from lowerscope.core.sources.parameters import load_into, read_arrays
 from lowerscope.core.sources.pickles import HIDDEN, imports_of
 from tests.opening import load

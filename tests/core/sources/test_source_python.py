@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from lowerscope.core.errors import LowerscopeError, Problem
-from lowerscope.core.recipe import InputSpec, Source
+from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.recipe import InputSpec, Source
 from lowerscope.core.sources.opened_model import LoadedModel
 from tests.opening import load
 

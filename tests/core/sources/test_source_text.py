@@ -10,12 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.recipe import Extension, InputSpec, Recipe, Source
-from lowerscope.core.recipe_paths import with_absolute_paths
-from lowerscope.core.sources.files import source_files
-from lowerscope.core.sources.input_option import DTYPES, FLOATS, parse_input, write_input
-from lowerscope.core.sources.spec import parse_spec, source_kind, source_path
+from lowerscope.core.files.source_files import source_files
+from lowerscope.core.files.sources import (
+    DTYPES,
+    FLOATS,
+    parse_input,
+    parse_spec,
+    source_kind,
+    source_path,
+    with_absolute_paths,
+    write_input,
+)
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import Extension, InputSpec, Recipe, Source
 
 
 def message(call: object, *arguments: object) -> str:
@@ -249,9 +256,9 @@ def test_source_files_of_a_file_that_is_no_python(tmp_path: Path) -> None:
 def test_what_the_window_reads_imports_no_torch() -> None:
     code = (
         "import sys\n"
-        "import lowerscope.core.sources.spec, lowerscope.core.sources.spec\n"
-        "import lowerscope.core.sources.input_option, lowerscope.core.sources.files\n"
-        "assert len(lowerscope.core.sources.spec.samples()) == 8\n"
+        "import lowerscope.core.files.sources, lowerscope.core.files.sources\n"
+        "import lowerscope.core.files.sources, lowerscope.core.files.source_files\n"
+        "assert len(lowerscope.core.files.sources.samples()) == 8\n"
         "assert not {'torch', 'tvm', 'numpy'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from lowerscope.core.tracing.running_once import outputs_of
+from lowerscope.core.tracing.example_run import outputs_of
 from lowerscope.core.tracing.tracing import TracedModel, trace
 
 X = torch.arange(20.0).reshape(5, 4) / 7 - 1

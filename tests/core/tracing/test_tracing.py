@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import nn
 
-from lowerscope.core.errors import LowerscopeError
+from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.tracing.tracing import TracedModel, trace
 
 X = torch.randn(2, 4)

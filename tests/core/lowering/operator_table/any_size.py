@@ -17,16 +17,16 @@ import torch
 import tvm
 from torch.utils import _pytree as pytree
 
-from lowerscope.core.errors import LowerscopeError
-from lowerscope.core.execution.building import build, register_library
-from lowerscope.core.execution.running import Execution
+from lowerscope.core.build.build import build, register_library
+from lowerscope.core.files.presets import find_pipeline
 from lowerscope.core.lowering.translator import lower
-from lowerscope.core.passes.presets import find_pipeline
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.passes.transforming import transform
-from lowerscope.core.recipe import TracerName
-from lowerscope.core.scheduling.replaying import Replays
-from lowerscope.core.scheduling.whole_model import WholeModel
-from lowerscope.core.tracing.named_inputs import NamedInputs
+from lowerscope.core.run.execution import Execution
+from lowerscope.core.schedule.replay import Replays
+from lowerscope.core.schedule.whole_model import WholeModel
+from lowerscope.core.tracing.symbolic_sizes import NamedInputs
 from lowerscope.core.tracing.tracing import trace
 from tests.core.lowering.operator_table.checking import FormCall, batches, difference
 from tests.core.lowering.operator_table.entries import Drawn, Entry, compile_form, is_tensor

@@ -11,7 +11,7 @@ import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from torch import nn
 
-from lowerscope.core.recipe import Override, Strategy
+from lowerscope.core.model.recipe import Override, Strategy
 from tests.core.lowering.conftest import Outcome, Way
 from tests.core.lowering.operator_table.entries import (
     Drawn,

@@ -1,0 +1,587 @@
+"""Position of the window in the lists of steps: the step that the panes show."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from lowerscope.app.document.document import Document
+from lowerscope.core.model.module_steps import Clock, Moment, PassRecord, TranslationRecord
+from lowerscope.core.model.recipe import Source
+from lowerscope.core.model.run_records import CallRun
+from lowerscope.core.model.schedule_records import ScheduleStep
+from lowerscope.core.model.snapshot import Snapshot
+
+# The steps of each timeline in one form, for the rows of lists and the dots of the slider.
+
+Status = Literal["done", "failed", "skipped", "off"]
+
+HEAVY = 0.8
+"""Share of a run's time that the heavy calls take together, the longest first."""
+
+
+@dataclass(frozen=True)
+class StepLine:
+    """A step of a list.
+
+    Attributes
+    ----------
+    number
+        Position in the list, from 1.
+    label
+        Displayed number, ``3``, or ``3.17`` for a nested one.
+    title
+        Name of the pass, or of the FX node.
+    depth, parent
+        Nesting depth, and number of the step that directly contains it; 0 for none.
+    step
+        Position of the recipe's step that it belongs to, from 1; 0 for none.
+    milliseconds
+        Duration; ``None`` if not measured.
+    changed
+        Names of the functions that it changed, added or removed.
+    left_out, status, error
+        As in `PassRecord`.
+    note
+        Result of a node's translation, or computation of a call.
+    heavy
+        Whether a call is one of the few that take most of the run's time.
+    is_break
+        Whether playing stops at a call.
+    """
+
+    number: int
+    title: str
+    label: str = ""
+    depth: int = 0
+    parent: int = 0
+    step: int = 0
+    milliseconds: float | None = None
+    changed: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    status: Status = "done"
+    error: str = ""
+    note: str = ""
+    heavy: bool = False
+    is_break: bool = False
+
+
+@dataclass(frozen=True)
+class StepFilter:
+    """Filter of the steps.
+
+    Attributes
+    ----------
+    hide_unchanged
+        Skip steps that changed nothing.
+    name, function
+        Substrings of a step's title, and of the name of a function that it changed; empty for any.
+    """
+
+    hide_unchanged: bool = True
+    name: str = ""
+    function: str = ""
+
+    def takes(self, line: StepLine) -> bool:
+        """Return whether a step passes the filter; one that failed always does."""
+        if self.name and self.name.casefold() not in line.title.casefold():
+            return False
+        if self.function:
+            wanted = self.function.casefold()
+            return any(wanted in name.casefold() for name in line.changed)
+        return not self.hide_unchanged or bool(line.changed) or line.status == "failed"
+
+
+def pass_lines(records: Sequence[PassRecord]) -> tuple[StepLine, ...]:
+    """Return the steps of the recipe's passes, or of the build's own."""
+    return tuple(
+        StepLine(
+            number=record.number,
+            title=record.name,
+            label=record.label or str(record.number),
+            depth=record.depth,
+            parent=record.parent,
+            step=record.step,
+            milliseconds=record.milliseconds if record.status in ("done", "failed") else None,
+            changed=record.changed,
+            left_out=record.left_out,
+            status=record.status,
+            error=record.error,
+        )
+        for record in records
+    )
+
+
+def node_lines(records: Sequence[TranslationRecord]) -> tuple[StepLine, ...]:
+    """Return the steps of the translation to Relax."""
+    return tuple(
+        StepLine(
+            number=record.number,
+            title=record.node.removeprefix("fx:"),
+            label=str(record.number),
+            changed=record.changed,
+            note=_came_to(record) if record.changed else "",
+        )
+        for record in records
+    )
+
+
+def schedule_lines(function: str, steps: Sequence[ScheduleStep]) -> tuple[StepLine, ...]:
+    """Return the primitives of the schedule of a function."""
+    return tuple(
+        StepLine(
+            number=number,
+            title=step.title,
+            label=str(number),
+            milliseconds=step.milliseconds if step.status == "done" else None,
+            changed=(function,) if step.changes else (),
+            status=step.status,
+            error="" if step.error is None else step.error.message,
+            note=step.comment,
+        )
+        for number, step in enumerate(steps, start=1)
+    )
+
+
+def call_lines(
+    calls: Sequence[CallRun], breaks: Collection[str] = frozenset(), error: str = ""
+) -> tuple[StepLine, ...]:
+    """Return the calls of a run.
+
+    Parameters
+    ----------
+    breaks
+        The nodes and bindings at whose calls playing stops.
+    error
+        Error of the run in the last of these; empty if it succeeded. With an error, their times are
+        unknown.
+    """
+    heavy, stops = _heavy(calls), frozenset(breaks)
+    return tuple(
+        StepLine(
+            number=number,
+            title=call.function,
+            label=str(number),
+            milliseconds=None if error else call.milliseconds,
+            note=_computes(call),
+            status="failed" if error and number == len(calls) else "done",
+            error=error if number == len(calls) else "",
+            heavy=number - 1 in heavy,
+            is_break=not stops.isdisjoint((*call.nodes, *call.bindings)),
+        )
+        for number, call in enumerate(calls, start=1)
+    )
+
+
+def _heavy(calls: Sequence[CallRun]) -> frozenset[int]:
+    left = HEAVY * sum(call.milliseconds for call in calls)
+    found: set[int] = set()
+    for index in sorted(range(len(calls)), key=lambda each: -calls[each].milliseconds):
+        if left <= 0:
+            break
+        found.add(index)
+        left -= calls[index].milliseconds
+    return frozenset(found)
+
+
+def _computes(call: CallRun) -> str:
+    nodes = [node.removeprefix("fx:") for node in call.nodes]
+    names = nodes or [binding.rpartition("/")[2] for binding in call.bindings]
+    return ", ".join(names[:4]) + (" …" if len(names) > 4 else "") or "of no node"
+
+
+def _came_to(record: TranslationRecord) -> str:
+    names = [binding.rpartition("/")[2] for binding in record.bindings]
+    parts = []
+    if names:
+        shown = ", ".join(names[:4]) + (" …" if len(names) > 4 else "")
+        parts.append(f"{len(names)} binding{'' if len(names) == 1 else 's'}: {shown}")
+    if record.functions:
+        parts.append(f"function {', '.join(record.functions[:4])}")
+    return " · ".join(parts)
+
+
+PLAY_MS = 500
+"""Duration of a step while playing."""
+
+APART: tuple[Clock, ...] = ("schedule", "run")
+"""Timelines whose steps show the final module: `Stepping.moment` is ``None``."""
+
+
+class Stepping(QObject):
+    """The current step, and the lists it is part of.
+
+    Signals
+    -------
+    moment_changed
+        `moment`, or the current step, changed.
+    schedule_moved, run_moved
+        `schedule_index`, or `run_index`, changed.
+    list_changed
+        The visible steps changed: another list, timeline, filter or folding.
+    playing_changed
+        `playing` changed.
+    """
+
+    moment_changed = Signal()
+    schedule_moved = Signal()
+    run_moved = Signal()
+    list_changed = Signal()
+    playing_changed = Signal()
+
+    def __init__(self, document: Document) -> None:
+        super().__init__(document)
+        self._document = document
+        self._source: Source | None = None
+        self._clock: Clock = "passes"
+        self._failed: StepLine | None = None
+        # The previous step of a build or of a run, to be restored in the next one.
+        self._left: StepLine | None = None
+        # Index in the current timeline, for those of `APART`.
+        self._index: int | None = None
+        self._function = ""
+        self._filter = StepFilter()
+        self._lists: dict[Clock, tuple[StepLine, ...]] = {}
+        self._unfolded: dict[Clock, frozenset[int]] = {}
+        self._timer = QTimer(self)
+        self._timer.setInterval(PLAY_MS)
+        self._timer.timeout.connect(self._play_on)
+        document.on(("snapshot",), self._take_document)
+
+    # State
+
+    @property
+    def moment(self) -> Moment | None:
+        """The current step; ``None`` if there is none.
+
+        At a step that failed, it is the step before it.
+        """
+        return self._document.moment
+
+    @property
+    def schedule_index(self) -> int | None:
+        """Number of primitives applied to the scheduled function; ``None`` for all.
+
+        The final module is shown meanwhile: `moment` is ``None``.
+        """
+        return self._index if self._clock == "schedule" else None
+
+    @property
+    def run_index(self) -> int | None:
+        """Number of calls of the run made so far; ``None`` while the run is not stepped through."""
+        return self._index if self._clock == "run" else None
+
+    @property
+    def here(self) -> Moment | None:
+        """Position in the current list: `moment`, or that of the schedule or the run."""
+        if self._clock not in APART:
+            return self.moment
+        if self._index is None:
+            return None
+        function = self._function if self._clock == "schedule" else ""
+        return Moment(clock=self._clock, index=self._index, function=function)
+
+    @property
+    def line(self) -> StepLine | None:
+        """The current step: the last one applied, or the one that failed."""
+        here = self.here
+        if self._failed is not None:
+            return self._failed
+        if here is None or here.index == 0:
+            return None
+        return self.lines(here.clock)[here.index - 1]
+
+    @property
+    def clock(self) -> Clock:
+        """The current timeline."""
+        return self._clock
+
+    @property
+    def filter(self) -> StepFilter:
+        """Filter of the steps."""
+        return self._filter
+
+    def lines(self, clock: Clock) -> tuple[StepLine, ...]:
+        """Return all steps of a timeline, in order; `StepLine.number` counts them from 1."""
+        return self._lists.get(clock, ())
+
+    def unfolded(self, clock: Clock) -> frozenset[int]:
+        """Return the numbers of the expanded steps."""
+        return self._unfolded.get(clock, frozenset())
+
+    def dots(self, clock: Clock) -> tuple[StepLine, ...]:
+        """Return the steps of the slider: an expanded one is replaced by those inside it."""
+        lines = self.lines(clock)
+        unfolded = self.unfolded(clock)
+        parents = {line.parent for line in lines}
+        shown = {0}
+        for line in lines:
+            if line.parent in shown and line.parent in {0, *unfolded}:
+                shown.add(line.number)
+        return tuple(
+            line
+            for line in lines
+            if line.number in shown and not (line.number in unfolded and line.number in parents)
+        )
+
+    def takes(self, line: StepLine) -> bool:
+        """Return whether a step of the timeline is visible; the filter applies to passes."""
+        return self._clock in APART or self._filter.takes(line)
+
+    def passed_over(self, clock: Clock) -> tuple[int, int]:
+        """Return how many of the slider's steps are skipped, and how many there are.
+
+        All counts of unchanged steps use this. Steps that failed or were not applied do not count.
+        """
+        made = [line for line in self.dots(clock) if line.status == "done"]
+        passed = [] if clock in APART else [each for each in made if not self._filter.takes(each)]
+        return len(passed), len(made)
+
+    def _stops(self, clock: Clock) -> list[int]:
+        """Return the numbers of the visible steps, and 0 for before the first."""
+        taken = (
+            line.number
+            for line in self.dots(clock)
+            if line.status in ("done", "failed") and self.takes(line)
+        )
+        return [0, *taken]
+
+    # Navigation
+
+    def go(self, moment: Moment) -> None:
+        """Go to a step; for one after a failed step, go to the failed one."""
+        lines = self.lines(moment.clock)
+        if not lines:
+            return
+        index = max(0, min(moment.index, len(lines)))
+        if moment.clock in APART:
+            # Primitives after a failed one are tried nevertheless.
+            self._set_clock(moment.clock)
+            self._set_index(index)
+            return
+        failed = next((line for line in lines[:index] if line.status == "failed"), None)
+        if failed is not None:
+            # A step beside it: one inside of a step ends before that does.
+            beside = (line for line in lines[: failed.number - 1] if line.parent == failed.parent)
+            index = max((line.number for line in beside), default=0)
+        self._set_clock(moment.clock)
+        self._set(Moment(clock=moment.clock, index=index), failed)
+
+    def step(self, by: int) -> None:
+        """Go forward or back by a number of visible steps."""
+        stops = self._stops(self._clock)
+        here = self._here()
+        if here is None:
+            place = min(by, len(stops) - 1) if by > 0 else len(stops) + by
+        elif by > 0:
+            place = bisect_right(stops, here) - 1 + by
+        else:
+            place = bisect_left(stops, here) + by
+        self.go(Moment(clock=self._clock, index=stops[max(0, min(place, len(stops) - 1))]))
+
+    def first(self) -> None:
+        """Go to the state before the first step."""
+        self.go(Moment(clock=self._clock, index=0))
+
+    def last(self) -> None:
+        """Go to the last visible step."""
+        self.go(Moment(clock=self._clock, index=self._stops(self._clock)[-1]))
+
+    def leave(self) -> None:
+        """Leave the timeline and show the final module."""
+        self.pause()
+        self._set(None, None)
+        self._set_index(None)
+
+    def set_clock(self, clock: Clock) -> None:
+        """Switch to another timeline; while stepping, to its end."""
+        if clock == self._clock:
+            return
+        stepped = self.moment is not None
+        self._set_clock(clock)
+        if stepped and clock not in APART:
+            self.pause()
+            self._set(None, None)
+            self.last()
+
+    def _here(self) -> int | None:
+        """Return the number of the current step; 0 before the first."""
+        here = self.here
+        if here is None or here.clock != self._clock:
+            return None
+        return here.index if self._failed is None else self._failed.number
+
+    def to_break(self, way: int) -> None:
+        """Go to the next call that is a breakpoint (the previous one for -1), or to the end."""
+        lines = self.lines("run")
+        if not lines:
+            return
+        self.pause()
+        here = self.run_index or 0
+        found = [line.number for line in lines if line.is_break and way * (line.number - here) > 0]
+        index = (min if way > 0 else max)(found, default=len(lines) if way > 0 else 0)
+        self.go(Moment(clock="run", index=index))
+
+    # Playing
+
+    @property
+    def playing(self) -> bool:
+        """Return whether the steps are playing."""
+        return self._timer.isActive()
+
+    def play(self) -> None:
+        """Play from the current step, or from the start if at the end."""
+        stops = self._stops(self._clock)
+        if len(stops) < 2:
+            return
+        here = self._here()
+        if here is None or here >= stops[-1]:
+            self.first()
+        self._timer.start()
+        self.playing_changed.emit()
+
+    def play_or_pause(self) -> None:
+        """Toggle playing."""
+        if self.playing:
+            self.pause()
+        else:
+            self.play()
+
+    def pause(self) -> None:
+        """Stop playing."""
+        if self.playing:
+            self._timer.stop()
+            self.playing_changed.emit()
+
+    def _play_on(self) -> None:
+        self.step(1)
+        here, line = self._here(), self.line
+        at_break = line is not None and line.is_break
+        if here is None or at_break or here >= self._stops(self._clock)[-1]:
+            self.pause()
+
+    # Visible steps
+
+    def set_filter(self, chosen: StepFilter) -> None:
+        """Set the filter."""
+        if chosen != self._filter:
+            self._filter = chosen
+            self.list_changed.emit()
+
+    def set_unfolded(self, clock: Clock, number: int, unfolded: bool) -> None:
+        """Expand or collapse a step."""
+        before = self.unfolded(clock)
+        after = before | {number} if unfolded else before - {number}
+        if after != before:
+            self._unfolded[clock] = after
+            self.list_changed.emit()
+
+    def _take_document(self) -> None:
+        recipe, snapshot = self._document.recipe, self._document.snapshot
+        if recipe is not None and snapshot is not None:
+            self.take(recipe.source, snapshot)
+
+    def take(self, source: Source, snapshot: Snapshot) -> None:
+        """Switch to the lists of new records; for another source, no step is current."""
+        if source != self._source:
+            self._unfolded = {}
+            self.leave()
+        self._source = source
+        line = self.line
+        self._lists = {
+            **{clock: self.lines(clock) for clock in APART},
+            "translate": node_lines(snapshot.translation),
+            "passes": pass_lines(snapshot.passes),
+        }
+        moment = self.moment
+        if moment is not None:
+            if self.lines(moment.clock):
+                index = 0 if line is None else _place_of(line, self.lines(moment.clock))
+                self.go(Moment(clock=moment.clock, index=index))
+            else:
+                self.leave()
+                self._left = line
+        self.list_changed.emit()
+
+    def take_schedule(self, function: str, lines: tuple[StepLine, ...]) -> None:
+        """Set the primitives of a function's schedule."""
+        if (function, lines) == (self._function, self._lists.get("schedule", ())):
+            return
+        if function != self._function and self._clock == "schedule":
+            self._set_index(None)
+        self._function = function
+        self._lists["schedule"] = lines
+        if self._clock == "schedule":
+            if self._index is not None and self._index > len(lines):
+                self._set_index(len(lines))
+            self.list_changed.emit()
+
+    def take_run(self, lines: tuple[StepLine, ...]) -> None:
+        """Set the calls of a run; none if there is no run of the recipe shown."""
+        line = self.line
+        self._lists["run"] = lines
+        if self._clock != "run":
+            return
+        line = line or self._left
+        if not lines:
+            self.leave()
+            self._left = line
+        elif line is not None:
+            # Belongs to another run: the current call of the same function.
+            self._left = None
+            self._set_index(_place_of(line, lines))
+        self.list_changed.emit()
+
+    def take_build(self, records: Sequence[PassRecord]) -> None:
+        """Set the passes of the build of the recipe shown."""
+        lines = pass_lines(records)
+        self._lists["build"] = lines
+        # TVM's sequential passes, and those named like a function, merely contain the others.
+        sequences = {
+            line.number
+            for line in lines
+            if line.depth == 0 or line.title == "sequential" or line.title.startswith("_")
+        }
+        inside = {line.parent for line in lines}
+        self._unfolded.setdefault("build", frozenset(sequences & inside))
+        self.list_changed.emit()
+        left, self._left = self._left, None
+        if left is not None and lines and self._clock == "build":
+            # No other step was selected since: go to the step of the same name in the new build.
+            self.go(Moment(clock="build", index=_place_of(left, lines)))
+
+    def _set_clock(self, clock: Clock) -> None:
+        if clock == self._clock:
+            return
+        if clock in APART or self._clock in APART:
+            # One is about the function or the run, the other about the module.
+            self.leave()
+        self._clock = clock
+        self.list_changed.emit()
+
+    def _set_index(self, index: int | None) -> None:
+        if index != self._index:
+            self._index = index
+            (self.schedule_moved if self._clock == "schedule" else self.run_moved).emit()
+
+    def _set(self, moment: Moment | None, failed: StepLine | None) -> None:
+        self._left = None
+        if (moment, failed) != (self.moment, self._failed):
+            self._failed = failed
+            self._document.set(moment=moment)
+            self.moment_changed.emit()
+
+
+def _place_of(line: StepLine, lines: Sequence[StepLine]) -> int:
+    """Return the number of the corresponding step in this list, or of the one before it."""
+    alike = [each for each in lines if each.title == line.title and each.depth == line.depth]
+    same = next((each for each in alike if each.label == line.label), None)
+    if same is not None or alike:
+        return (same or alike[0]).number
+    heads = [each.number for each in lines if each.depth == 0]
+    place = int(line.label.partition(".")[0])
+    return heads[min(place, len(heads)) - 1]

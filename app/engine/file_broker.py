@@ -1,0 +1,162 @@
+"""File broker: files written by a sandboxed child for folders to which it has no access.
+
+The child writes to a folder of its sandbox, and the window copies the announced files out of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+from PySide6.QtCore import QObject, Signal
+
+from lowerscope.app.engine.pending import OnProblem, OnResult
+from lowerscope.app.kit.background import in_thread, when_done
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.queries import Query, SaveRunValuesQuery, SaveValuesQuery, WriteRuleQuery
+from lowerscope.core.model.snapshot import SourceLine
+from lowerscope.core.sandbox.folder import own_folder
+from lowerscope.core.sandbox.output import SandboxOutput, Takes, only
+
+if TYPE_CHECKING:
+    from lowerscope.app.engine.client import EngineClient
+
+FileQuery = SaveValuesQuery | SaveRunValuesQuery | WriteRuleQuery
+
+
+def ask_for_file(
+    client: EngineClient,
+    query: FileQuery,
+    on_result: OnResult,
+    on_problem: OnProblem,
+) -> None:
+    """Let a child write a file of the user's, ``query.file``."""
+    if not client.hands_over:
+        client.request(cast(Query[Any], query), on_result, on_problem)
+        return
+    target = Path(query.file).absolute()
+    try:
+        handing = HandingOver(target.parent, client, only((target.name,)))
+        # A rule is appended to the existing content.
+        handing.put_in(target)
+    except OSError as error:
+        on_problem(cannot_write(error, target))
+        return
+    written = handing.folder / target.name
+    found: list[Any] = []
+
+    def take(result: Any) -> None:
+        found.append(_renamed(result, str(written), str(target)))
+        handing.start((target.name,))
+
+    def refuse(problem: Problem) -> None:
+        handing.give_up()
+        on_problem(msgspec.structs.replace(problem, where=problem.where.replace(*names)))
+
+    def finish(answer: tuple[str, ...] | Problem) -> None:
+        handing.deleteLater()
+        if isinstance(answer, Problem):
+            on_problem(answer)
+        else:
+            on_result(found[0])
+
+    names = str(written), str(target)
+    handing.done.connect(finish)
+    there = msgspec.structs.replace(query, file=str(written))
+    client.request(cast(Query[Any], there), take, refuse)
+
+
+def _renamed(result: str | SourceLine, old: str, new: str) -> str | SourceLine:
+    """Return the result of a method with the path of the file's destination."""
+    if isinstance(result, SourceLine):
+        return msgspec.structs.replace(result, file=new)
+    return result.replace(old, new)
+
+
+def cannot_write(error: OSError, where: Path) -> Problem:
+    """Return the problem of a file that cannot be written."""
+    return Problem(
+        what=f"it cannot be written: {error.strerror or error}",
+        where=str(where),
+        todo="Choose a folder that you may write to",
+    )
+
+
+class HandingOver(QObject):
+    """A folder for a child to write to, whose files are then put into the user's.
+
+    See `core.sandbox_output`.
+
+    Parameters
+    ----------
+    target
+        The user's folder.
+    takes
+        Returns whether a file was announced.
+
+    Attributes
+    ----------
+    folder
+        The child's folder.
+    others
+        Files left there by the child that were not announced, once done.
+
+    Signals
+    -------
+    done
+        The paths of the moved files, a tuple; or a `Problem`.
+    """
+
+    done = Signal(object)
+
+    def __init__(self, target: Path, parent: QObject, takes: Takes) -> None:
+        super().__init__(parent)
+        self._output = SandboxOutput(own_folder(), target, takes)
+        self.folder = self._output.folder
+        self.others: tuple[str, ...] = ()
+
+    def names(self) -> tuple[str, ...]:
+        """Return the announced files that the child has written: paths in its folder."""
+        # The child's own report is not trusted: the files present count.
+        with contextlib.suppress(OSError):
+            return self._output.names()
+        return ()
+
+    def put_in(self, source: Path) -> None:
+        """Give the child a copy of a file of the user's; see `SandboxOutput.put_in`."""
+        self._output.put_in(source)
+
+    def start(self, replacing: Sequence[str]) -> None:
+        """Put the files that the child has written in their place, which may take long.
+
+        Parameters
+        ----------
+        replacing
+            The files in the user's folder that may be replaced.
+        """
+        output = self._output
+
+        def put() -> tuple[tuple[str, ...], tuple[str, ...] | Problem]:
+            others: tuple[str, ...] = ()
+            try:
+                others = output.others()
+                return others, tuple(map(str, output.copy_out(only(replacing))))
+            except OSError as error:
+                return others, cannot_write(error, output.target)
+            finally:
+                output.close()
+
+        when_done(in_thread("handing over", put), self, self._finish)
+
+    def give_up(self) -> None:
+        """Discard the files that the child has written."""
+        self._output.close()
+        self.deleteLater()
+
+    def _finish(self, future: Future[tuple[tuple[str, ...], tuple[str, ...] | Problem]]) -> None:
+        self.others, answer = future.result()
+        self.done.emit(answer)

@@ -1,0 +1,192 @@
+"""Crash recovery: replays the document, and disables the part of the recipe that crashed.
+
+A lost request is retried once, since a child may be killed from outside. The part of the recipe
+that was being applied when a second child crashed is disabled.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+
+from PySide6.QtCore import QObject, Signal
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries, Slot
+from lowerscope.app.engine.child_process import Ending
+from lowerscope.app.engine.children import Children
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.queries import Role, SnapshotQuery
+from lowerscope.core.model.recipe import Part, Recipe, applies_schedules, part_of, without_part
+from lowerscope.core.model.snapshot import Snapshot
+
+TWICE = 2
+"""Number of children that have to crash on a part before it is no longer requested."""
+
+
+class Recovering(QObject):
+    """Recovery from crashes of the engine or of the worker.
+
+    Signals
+    -------
+    replayed
+        A new engine has derived the recipe shown: previous queries can be sent again.
+    """
+
+    replayed = Signal()
+
+    def __init__(self, document: Document, queries: Queries, children: Children) -> None:
+        super().__init__(document)
+        self._document = document
+        self._children = children
+        self._slot = Slot(queries)
+        # Whether the engine has yet to derive the recipe shown.
+        self._lost = False
+        # Number of consecutive crashes by where they occurred, as far as known.
+        self._deaths: Counter[tuple[str, str]] = Counter()
+        self._last: tuple[str, str] = ("", "")
+        children.engine.killed.connect(self._note_killed)
+        children.engine.crashed.connect(self._note_death)
+        children.worker.crashed.connect(self._note_death)
+
+    # Crashes
+
+    def _note_killed(self) -> None:
+        self._lost = True
+        self.resume()
+
+    def _note_death(self, ending: Ending) -> None:
+        document = self._document
+        self._last = (ending.role, ending.call.part)
+        self._deaths[self._last] += 1
+        document.notify(self._crash_text(ending), "wrong")
+        if ending.role == "engine":
+            # Whether a lost change is retried is decided by its problem, which comes later.
+            self._lost = True
+            if not document.is_changing and not self._slot.is_busy:
+                self.replay()
+            return
+        recipe = document.wanted
+        part = None if recipe is None else self._deadly(recipe)
+        if recipe is not None and part is not None:
+            document.change(without_part(recipe, part))
+            self._say_off(part)
+
+    def _crash_text(self, ending: Ending) -> str:
+        client = self._children.engine if ending.role == "engine" else self._children.worker
+        if client.state == "failed":
+            what = self.tr("It died again and again, and was given up; Run has a command for it.")
+        elif ending.role == "worker" or self._document.recipe is None:
+            what = self.tr("It is started anew; all that is open is as it was.")
+        else:
+            what = self.tr("It is started anew and the session replayed.")
+        return f"{ending}. {what}"
+
+    def remedy(self, recipe: Recipe) -> Recipe | None:
+        """Return the recipe to continue with after the engine crashed while deriving this one.
+
+        That is the same recipe, once; then the recipe without the part that crashed the engine
+        twice; ``None`` if that is not known.
+        """
+        if self._children.engine.state == "failed":
+            return None
+        if self._deaths[self._last] < TWICE:
+            return recipe
+        part = self._deadly(recipe)
+        if part is None:
+            del self._deaths[self._last]
+            return None
+        self._say_off(part)
+        return without_part(recipe, part)
+
+    def _deadly(self, recipe: Recipe) -> Part | None:
+        """Return the part of a recipe that crashed two children, including the last."""
+        return None if self._deaths[self._last] < TWICE else part_of(recipe, self._last[1])
+
+    def _say_off(self, part: Part) -> None:
+        role, _ = self._last
+        del self._deaths[self._last]
+        if part.kind == "step":
+            what = self.tr("step {0}, {1}").format(part.place + 1, part.name)
+            where = self.tr("its mark in Pipeline")
+        elif part.kind == "primitive":
+            what = self.tr("{0} in the schedule of {1}").format(part.name, part.function)
+            where = self.tr("its mark in Schedule")
+        else:
+            name = part.name.removeprefix("fx:")
+            what = self.tr("the lowering that was chosen for {0}").format(name)
+            where = self.tr("the menu of overrides above")
+        text = self.tr(
+            "Two {0}s have died one after the other at {1}: it is switched off, and kept."
+            " To switch it on again there is {2}, or Undo."
+        )
+        self._document.notify(text.format(role, what, where), "wrong")
+
+    def survived(self, role: Role, *kinds: str) -> None:
+        """Reset the crash counts of work that a child has now completed.
+
+        Parameters
+        ----------
+        kinds
+            See `Part`; ``""`` for all other work.
+        """
+        for each in tuple(self._deaths):
+            if each[0] == role and each[1].partition(" ")[0] in kinds:
+                del self._deaths[each]
+
+    # The replay
+
+    def replay(self) -> None:
+        """Let the engine derive the recipe shown, so that later queries find it."""
+        document, self._lost = self._document, True
+        if document.recipe is None or self._slot.is_busy:
+            return
+        params = SnapshotQuery(recipe=document.recipe, metrics=document.metrics)
+        self._slot.ask(params, self._accept, self._refuse, partial(document.say, of="replay"))
+
+    def resume(self) -> None:
+        """Replay the recipe shown, unless the engine has derived it or a change is pending."""
+        if self._lost and not self._document.is_changing:
+            self.replay()
+
+    def give_up(self, recipe: Recipe | None) -> None:
+        """Return to the recipe shown, unless the engine failed to derive that very recipe."""
+        if recipe == self._document.recipe:
+            self._lost = False
+        self.resume()
+
+    def abandon(self) -> None:
+        """Cancel the replay: another recipe is requested."""
+        self._document.say("", of="replay")
+        self._slot.supersede()
+
+    def take(self, recipe: Recipe) -> None:
+        """Note that the engine has derived a recipe, which is now shown."""
+        self.survived("engine", "", "step", "override")
+        if applies_schedules(recipe):
+            self.survived("engine", "primitive")
+        if self._lost:
+            self._lost = False
+            self.replayed.emit()
+
+    def _accept(self, _snapshot: Snapshot) -> None:
+        self._document.say("", of="replay")
+        recipe = self._document.recipe
+        assert recipe is not None
+        self._document.accept_shown()
+        self.take(recipe)
+
+    def _refuse(self, problem: Problem) -> None:
+        self._document.say("", of="replay")
+        recipe = self._document.recipe
+        again = None
+        if recipe is not None and problem.code == "crashed":
+            again = self.remedy(recipe)
+        if again is not None and again != recipe:
+            self._document.change(again)
+        elif again is not None:
+            self.replay()
+        else:
+            self._lost = False
+            if problem.code != "cancelled":
+                self._document.reject_shown(problem)

@@ -1,0 +1,237 @@
+"""Overlays of a graph: the zoom control, and the legend of colours."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QLinearGradient, QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
+
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.banner import icon
+from lowerscope.app.kit.canvas.panning_area import ZOOM_STEP
+from lowerscope.app.kit.theme_colours import Theme, kind_colour, strategy_colour
+from lowerscope.app.kit.typefaces import TextMetrics, ui_font
+from lowerscope.core.model.graph import Box
+
+# --- Colours of nodes, by strategy, kind, or a value such as a time ---
+
+Colouring = Literal["strategy", "kind", "time", "error"]
+"""Property of nodes that colours show; the last two show the values of `CanvasShade`."""
+
+FIGURES: tuple[Colouring, ...] = ("time", "error")
+"""Colourings that show values."""
+
+
+@dataclass(frozen=True)
+class CanvasShade:
+    """A value of a node that its colour shows.
+
+    Attributes
+    ----------
+    level : float
+        From 0, the least in the graph, to 1, the greatest.
+    text : str
+        The value as text, in place of the badge.
+    wrong : bool
+        Whether the value is wrong, whatever the level.
+    """
+
+    level: float
+    text: str
+    wrong: bool = False
+
+
+@dataclass(frozen=True)
+class CanvasFigures:
+    """Values of nodes by id, and a legend: ``"ramp"`` or ``"wrong"``, and its text."""
+
+    shades: Mapping[str, CanvasShade] = field(default_factory=dict)
+    legend: tuple[tuple[str, str], ...] = ()
+
+
+_GROUNDS = {"added": "right_ground", "removed": "wrong_ground", "changed": "changed"}
+
+STATUSES = frozenset(_GROUNDS)
+"""Strategies that are the status of a node in a difference."""
+
+
+def node_colour(theme: Theme, strategy: str, role: str, colouring: Colouring) -> str:
+    """Return the colour of the bar of a node with a strategy, or none, and a role."""
+    if colouring == "strategy" and strategy:
+        return strategy_colour(theme, strategy)
+    if colouring == "strategy":
+        return theme.faint if role == "constant" else theme.neutral
+    return kind_colour(theme, role)
+
+
+def status_ground(theme: Theme, status: str) -> str:
+    """Return the background of a node with a status in a difference, or of any other node."""
+    name = _GROUNDS.get(status)
+    ground: str = theme.node if name is None else getattr(theme, name)
+    return ground
+
+
+def shade_colour(theme: Theme, shade: CanvasShade | None, colouring: Colouring) -> str:
+    """Return the colour of the bar of a node with a value, or without one."""
+    if shade is None:
+        return theme.faint
+    if shade.wrong:
+        return theme.wrong
+    return theme.heat if colouring == "time" else theme.neutral
+
+
+def shade_ground(theme: Theme, shade: CanvasShade, colouring: Colouring) -> str:
+    """Return the background of a node with a value: darker for more, or lighter in a dark theme."""
+    if shade.wrong:
+        return theme.wrong_ground
+    return ramp(theme, shade.level, colouring)
+
+
+def ramp(theme: Theme, level: float, colouring: Colouring) -> str:
+    """Return the background for a level from 0 to 1."""
+    least = QColor(theme.node)
+    most = QColor(theme.heat_ground if colouring == "time" else theme.error_ground)
+    parts = zip(least.getRgb()[:3], most.getRgb()[:3], strict=True)  # type: ignore[index]
+    return QColor(*(round(a + (b - a) * level) for a, b in parts)).name()
+
+
+def legend_colour(theme: Theme, key: str, colouring: Colouring) -> str:
+    """Return the colour of a strategy or a kind, or of wrong values."""
+    if key == "wrong":
+        return theme.wrong
+    if colouring == "strategy":
+        return strategy_colour(theme, key)
+    return kind_colour(theme, key)
+
+
+def present(nodes: Iterable[Box], colouring: Colouring) -> set[str]:
+    """Return the strategies or kinds that at least one node has."""
+    if colouring == "strategy":
+        return {node.strategy for node in nodes if node.strategy}
+    # Fused nodes are calls, and have their colour.
+    return {"call" if node.kind == "fused" else node.kind for node in nodes}
+
+
+_LEGEND_PIXELS = 11.0
+
+
+class ZoomControl(QFrame):
+    """Zoom control: minus, the scale, plus, and fit.
+
+    Signals
+    -------
+    zoomed(float)
+        The factor by which to change the scale.
+    reset(), fitted()
+        To 100 %, and the whole graph in view.
+    """
+
+    zoomed = Signal(float)
+    reset = Signal()
+    fitted = Signal()
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setProperty("floating", True)
+        self._icons: list[tuple[QToolButton, str]] = []
+        row = QHBoxLayout(self)
+        row.setContentsMargins(2, 2, 2, 2)
+        row.setSpacing(0)
+        minus = self._button("minus", self.tr("Zoom out (-)"))
+        minus.clicked.connect(self._zoom_out)
+        self.scale = QToolButton()
+        self.scale.setFont(ui_font(_LEGEND_PIXELS, tabular=True))
+        self.scale.setToolTip(self.tr("Back to 100 % (0)"))
+        self.scale.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.scale.setFixedWidth(46)
+        self.scale.clicked.connect(self.reset)
+        plus = self._button("plus", self.tr("Zoom in (+)"))
+        plus.clicked.connect(self._zoom_in)
+        fit = self._button("fit", self.tr("Fit the whole graph (F)"))
+        fit.clicked.connect(self.fitted)
+        for button in (minus, self.scale, plus, fit):
+            row.addWidget(button)
+        theme.notifier().changed.connect(self._draw_icons)
+        self.show_zoom(1.0)
+
+    def show_zoom(self, zoom: float) -> None:
+        """Show the scale."""
+        self.scale.setText(f"{zoom * 100:.0f} %")
+
+    def _zoom_in(self) -> None:
+        self.zoomed.emit(ZOOM_STEP)
+
+    def _zoom_out(self) -> None:
+        self.zoomed.emit(1 / ZOOM_STEP)
+
+    def _button(self, name: str, tooltip: str) -> QToolButton:
+        button = QToolButton()
+        button.setIcon(icon(name))
+        button.setToolTip(tooltip)
+        button.setAccessibleName(tooltip)
+        button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        button.setFixedSize(24, 22)
+        self._icons.append((button, name))
+        return button
+
+    def _draw_icons(self) -> None:
+        for button, name in self._icons:
+            button.setIcon(icon(name))
+
+
+class Legend(QWidget):
+    """A coloured bar and a label for each strategy, kind or range; transparent to the mouse."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._entries: tuple[tuple[str, str], ...] = ()
+        self._colouring: Colouring = "strategy"
+        self._font = ui_font(_LEGEND_PIXELS)
+        theme.notifier().changed.connect(self.update)
+
+    def set_entries(self, entries: Sequence[tuple[str, str]], colouring: Colouring) -> None:
+        """Show these pairs of a strategy or kind and a label."""
+        self._entries, self._colouring = tuple(entries), colouring
+        self.setAccessibleName(", ".join(word for _, word in entries))
+        self.setVisible(bool(entries))
+        self.resize(self.sizeHint())
+        self.update()
+
+    def words(self) -> list[str]:
+        """Return the labels."""
+        return [word for _, word in self._entries]
+
+    def sizeHint(self) -> QSize:
+        metrics = TextMetrics(self._font)
+        width = sum(metrics.horizontalAdvance(word) + 20 for _, word in self._entries)
+        return QSize(round(width) + 4, 24)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = theme.current()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        # Framed like the zoom control, so that the drawing is seen to continue behind it.
+        painter.setPen(QColor(colours.line))
+        painter.setBrush(QColor(colours.panel))
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 6, 6)
+        metrics = TextMetrics(self._font)
+        painter.setFont(self._font)
+        x = 8.0
+        base = self.height() / 2 + _LEGEND_PIXELS * 0.364
+        for key, word in self._entries:
+            bar = QRectF(x, self.height() / 2 - 6, 4, 12)
+            if key == "ramp":
+                shades = QLinearGradient(bar.bottomLeft(), bar.topLeft())
+                for level in (0.0, 1.0):
+                    shades.setColorAt(level, QColor(ramp(colours, level, self._colouring)))
+                painter.fillRect(bar, shades)
+            else:
+                painter.fillRect(bar, QColor(legend_colour(colours, key, self._colouring)))
+            painter.setPen(QColor(colours.quiet))
+            room = self.width() - x - 8
+            shown = metrics.elidedText(word, Qt.TextElideMode.ElideRight, room)
+            painter.drawText(QPointF(x + 8, base), shown)
+            x += metrics.horizontalAdvance(word) + 20

@@ -1,0 +1,359 @@
+"""Search in the code view: the bars for a pattern and for a line, and the search."""
+
+import re
+import time
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
+from PySide6.QtGui import QIntValidator, QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QToolButton, QWidget
+
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.banner import icon
+from lowerscope.app.kit.code.marks import Match, units
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.question import mark_wrong
+
+
+class _Bar(QWidget):
+    """One row above the text: a field, a number, buttons; Escape closes it.
+
+    Signals
+    -------
+    closed()
+        The user closed the bar.
+    """
+
+    closed = Signal()
+
+    def __init__(self, field_name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setProperty("bar", True)
+        self.field = QLineEdit()
+        self.field.setAccessibleName(field_name)
+        self.field.setPlaceholderText(field_name)
+        self.field.installEventFilter(self)
+        self.figure = Label()
+        self.figure.setProperty("role", "quiet")
+        self.row = QHBoxLayout(self)
+        self.row.setContentsMargins(8, 4, 4, 4)
+        self.row.setSpacing(4)
+        self.row.addWidget(self.field, 1)
+        self.row.addWidget(self.figure)
+        self._icons: list[tuple[QToolButton, str]] = []
+        theme.notifier().changed.connect(self._draw_icons)
+        self.hide()
+
+    def add_button(self, icon_name: str, text: str, tooltip: str) -> QToolButton:
+        button = QToolButton()
+        button.setToolTip(tooltip)
+        button.setAccessibleName(tooltip)
+        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        if icon_name:
+            self._icons.append((button, icon_name))
+            button.setIcon(icon(icon_name))
+        else:
+            button.setText(text)
+        self.row.addWidget(button)
+        return button
+
+    def open_field(self, text: str | None) -> None:
+        """Show the bar with the focus in its field."""
+        self.show()
+        if text is not None:
+            self.field.setText(text)
+        self.field.selectAll()
+        self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def set_wrong(self, wrong: bool) -> None:
+        """Mark the field's text as invalid."""
+        if self.field.property("wrong") != wrong:
+            mark_wrong(self.field, wrong)
+            self.figure.setProperty("role", "wrong" if wrong else "quiet")
+            self.figure.style().unpolish(self.figure)
+            self.figure.style().polish(self.figure)
+
+    def pressed(self, event: QKeyEvent) -> bool:
+        """Handle a key of the field; return whether it is consumed."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.closed.emit()
+            return True
+        return False
+
+    def _draw_icons(self) -> None:
+        for button, name in self._icons:
+            button.setIcon(icon(name))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if watched is self.field and isinstance(event, QKeyEvent):
+            if event.type() == QEvent.Type.KeyPress:
+                return self.pressed(event)
+            # Escape closes this bar, and triggers none of the window's shortcuts.
+            if event.type() == QEvent.Type.ShortcutOverride and event.key() == Qt.Key.Key_Escape:
+                event.accept()
+                return True
+        return super().eventFilter(watched, event)
+
+
+class FindBar(_Bar):
+    """Bar for searching the text.
+
+    Signals
+    -------
+    search_changed()
+        The pattern or its options changed.
+    next_wanted(), previous_wanted()
+        Enter or Shift+Enter was pressed, or a button.
+    """
+
+    search_changed = Signal()
+    next_wanted = Signal()
+    previous_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("", parent)
+        self.field.setAccessibleName(self.tr("Find"))
+        self.field.setPlaceholderText(self.tr("Find"))
+        self.case = self.add_button("", "Aa", self.tr("Match case"))
+        self.regex = self.add_button("", ".*", self.tr("Regular expression"))
+        for toggle in (self.case, self.regex):
+            toggle.setCheckable(True)
+            toggle.toggled.connect(self.search_changed)
+        previous = self.add_button("up", "", self.tr("Previous (Shift+Enter)"))
+        previous.clicked.connect(self.previous_wanted)
+        following = self.add_button("down", "", self.tr("Next (Enter)"))
+        following.clicked.connect(self.next_wanted)
+        close = self.add_button("close", "", self.tr("Close (Esc)"))
+        close.clicked.connect(self.closed)
+        self.field.textChanged.connect(self.search_changed)
+
+    def show_count(self, position: int, count: int, more: bool) -> None:
+        """Show the position among the matches; ``more`` if counting stopped at the limit."""
+        self.set_wrong(bool(self.field.text()) and count == 0)
+        if not self.field.text():
+            self.figure.setText("")
+        elif count == 0:
+            self.figure.setText(self.tr("none"))
+        else:
+            total = f"{count:,}+" if more else f"{count:,}"
+            self.figure.setText(self.tr("{0} of {1}").format(f"{position:,}", total))
+
+    def show_wrong_pattern(self, reason: str) -> None:
+        """Show that the pattern is not a valid regular expression."""
+        self.set_wrong(True)
+        self.figure.setText(self.tr("not a pattern"))
+        self.figure.setToolTip(reason)
+
+    def pressed(self, event: QKeyEvent) -> bool:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_F3):
+            back = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+            (self.previous_wanted if back else self.next_wanted).emit()
+            return True
+        return super().pressed(event)
+
+
+class GoToLineBar(_Bar):
+    """Bar for going to a line.
+
+    Signals
+    -------
+    line_chosen(int)
+        A line was entered, from 1.
+    """
+
+    line_chosen = Signal(int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("", parent)
+        self.field.setAccessibleName(self.tr("Line"))
+        self.field.setPlaceholderText(self.tr("Go to line"))
+        self.field.setValidator(QIntValidator(1, 99_999_999, self))
+        close = self.add_button("close", "", self.tr("Close (Esc)"))
+        close.clicked.connect(self.closed)
+
+    def open_for(self, line: int, count: int) -> None:
+        """Show the bar with this line, of `count` lines."""
+        self.figure.setText(self.tr("of {0}").format(f"{count:,}"))
+        self.open_field(str(line))
+
+    def pressed(self, event: QKeyEvent) -> bool:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if self.field.text():
+                self.line_chosen.emit(int(self.field.text()))
+                self.closed.emit()
+            return True
+        return super().pressed(event)
+
+
+def compile_pattern(text: str, match_case: bool, is_regex: bool) -> re.Pattern[str]:
+    """Return the compiled pattern; raises ``re.error`` for an invalid regular expression."""
+    flags = re.MULTILINE | (re.NOFLAG if match_case else re.IGNORECASE)
+    return re.compile(text if is_regex else re.escape(text), flags)
+
+
+def find_all(
+    pattern: re.Pattern[str], lines: Iterable[str], limit: int, first: int = 0
+) -> list[Match]:
+    """Return the matches of a pattern, none across lines and none empty; at most ``limit``.
+
+    Parameters
+    ----------
+    first : int
+        Number of the first of these lines.
+    """
+    found: list[Match] = []
+    for number, line in enumerate(lines, first):
+        for match in pattern.finditer(line):
+            start, end = match.span()
+            if start == end:
+                continue
+            found.append(Match(number, units(line[:start]), units(line[:end])))
+            if len(found) == limit:
+                return found
+    return found
+
+
+#: Bound on matches that are found and counted; beyond it the count has a "+".
+MOST_MATCHES = 10_000
+_LINES = 2_000
+_SLICE_MS = 10.0
+
+
+class Searched(Protocol):
+    """Searchable text, such as an editor; lines count from 0."""
+
+    def lines(self) -> Sequence[str]:
+        """Return all lines."""
+        ...
+
+    def caret(self) -> tuple[int, int]:
+        """Return line and column of the start of the selection."""
+        ...
+
+    def go_to(self, line: int, start: int = 0, end: int = 0) -> None:
+        """Put the caret on a line and select some of it."""
+        ...
+
+    def show_matches(self, matches: Sequence[Match], current: Match | None) -> None:
+        """Mark the matches, and highlight the current one."""
+        ...
+
+
+class CodeFinding(QObject):
+    """Search in the text of an editor, in slices.
+
+    Parameters
+    ----------
+    editor : Searched
+        The text that is searched, and shows the matches.
+    bar : FindBar
+        The bar with the pattern; it shows the number of matches.
+    """
+
+    def __init__(self, editor: Searched, bar: FindBar) -> None:
+        super().__init__(bar)
+        self._editor = editor
+        self._bar = bar
+        self._pattern: re.Pattern[str] | None = None
+        self._next_line = 0
+        self._from = (0, 0)
+        self._matches: list[Match] = []
+        self._current = -1
+        self._going_on = QTimer(self)
+        self._going_on.setInterval(0)
+        self._going_on.timeout.connect(self._search_on)
+        bar.search_changed.connect(self.search)
+        bar.next_wanted.connect(self.next)
+        bar.previous_wanted.connect(self.previous)
+
+    def search(self) -> None:
+        """Search for the bar's pattern, and go to the first match from the caret on."""
+        typed = self._bar.field.text()
+        self.clear()
+        self._from = self._editor.caret()
+        if not typed:
+            self._bar.show_count(0, 0, False)
+            return
+        try:
+            self._pattern = compile_pattern(
+                typed, self._bar.case.isChecked(), self._bar.regex.isChecked()
+            )
+        except re.error as error:
+            self._bar.show_wrong_pattern(str(error))
+            return
+        self._search_on()
+
+    def next(self) -> None:
+        """Go to the next match, wrapping around."""
+        self._step(1)
+
+    def previous(self) -> None:
+        """Go to the previous match, wrapping around."""
+        self._step(-1)
+
+    def clear(self) -> None:
+        """Clear the matches."""
+        self._going_on.stop()
+        self._pattern, self._next_line = None, 0
+        self._matches, self._current = [], -1
+        self._editor.show_matches([], None)
+
+    @property
+    def settled(self) -> bool:
+        """Return whether the search is complete."""
+        return not self._going_on.isActive()
+
+    def _search_on(self) -> None:
+        assert self._pattern is not None
+        end = time.perf_counter() + _SLICE_MS / 1000
+        lines = self._editor.lines()
+        while self._next_line < len(lines) and len(self._matches) < MOST_MATCHES:
+            if time.perf_counter() > end:
+                break
+            part = lines[self._next_line : self._next_line + _LINES]
+            most = MOST_MATCHES - len(self._matches)
+            self._matches += find_all(self._pattern, part, most, self._next_line)
+            self._next_line += _LINES
+        done = self._next_line >= len(lines) or len(self._matches) == MOST_MATCHES
+        if done:
+            self._going_on.stop()
+        elif not self._going_on.isActive():
+            self._going_on.start()
+        self._show(done)
+
+    def _show(self, done: bool) -> None:
+        """Go to the first match from the caret's start on; wrap around once all are known."""
+        if self._current < 0:
+            after = (
+                index
+                for index, match in enumerate(self._matches)
+                if (match.line, match.start) >= self._from
+            )
+            round_the_end = 0 if done and self._matches else -1
+            self._current = next(after, round_the_end)
+            self._go(self._current)
+        else:
+            self._mark()
+
+    def _step(self, by: int) -> None:
+        if not self._matches:
+            self.search()
+        elif self._current >= 0:
+            self._go((self._current + by) % len(self._matches))
+
+    def _go(self, index: int) -> None:
+        self._current = index
+        self._mark()
+        if index >= 0:
+            match = self._matches[index]
+            self._editor.go_to(match.line, match.start, match.end)
+
+    def _mark(self) -> None:
+        current = self._matches[self._current] if self._current >= 0 else None
+        self._editor.show_matches(self._matches, current)
+        count = len(self._matches)
+        if self._current >= 0 or not self._going_on.isActive():
+            more = count == MOST_MATCHES or self._going_on.isActive()
+            self._bar.show_count(self._current + 1, count, more)

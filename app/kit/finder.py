@@ -1,0 +1,311 @@
+"""A search dialog: a line, above the matching rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QSize, Qt
+from PySide6.QtGui import QKeyEvent, QShowEvent
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QFrame,
+    QHBoxLayout,
+    QHeaderView,
+    QLineEdit,
+    QPushButton,
+    QScrollArea,
+    QStackedWidget,
+    QStyle,
+    QTreeWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.kit.plain_text import Label, MarkupLabel
+
+# --- A dialog that is never larger than its screen; what does not fit is scrolled ---
+
+FRAME = QSize(16, 48)
+"""Bound on the desktop's frame around a dialog, in logical pixels."""
+
+
+class Dialog(QDialog):
+    """A dialog whose layout is a column, with its buttons in the last row.
+
+    On a small screen, or with large scaling, the buttons and status rows stay in view; what is
+    above them is scrolled.
+    """
+
+    def keep_in_view(self, *widgets: QWidget) -> None:
+        """Keep rows outside of the scrolled part: those that show errors or results."""
+        self._kept = widgets
+
+    _kept: tuple[QWidget, ...] = ()
+
+    def _room(self) -> QSize:
+        return self.screen().availableSize() - FRAME
+
+    def _fit_to_screen(self) -> None:
+        room, column = self._room(), self.layout()
+        self.setMinimumSize(self.minimumSize().boundedTo(room))
+        wanted = self.size()
+        if not self.testAttribute(Qt.WidgetAttribute.WA_Resized):
+            # Qt limits the shown size to two thirds of the screen.
+            wanted = self.sizeHint().expandedTo(self.minimumSize())
+            wanted.setHeight(self._height_for(min(wanted.width(), room.width())))
+        if isinstance(column, QVBoxLayout) and self._scrolled() is None:
+            width = min(wanted.width(), room.width())
+            least = column.totalMinimumSize()
+            height = max(least.height(), column.totalMinimumHeightForWidth(width))
+            if height > room.height() or least.width() > room.width():
+                self._scroll_all_but_buttons(column)
+                wanted = wanted.expandedTo(self.sizeHint())
+        self.resize(wanted.boundedTo(room))
+        self._grow()
+
+    def _height_for(self, width: int) -> int:
+        """Return the height that all lines of text need."""
+        column = self.layout()
+        if column is None:
+            return self.height()
+        height = column.totalSizeHint().height()
+        if column.hasHeightForWidth():
+            height = column.totalHeightForWidth(width)
+        return max(height, self.minimumHeight())
+
+    def _grow(self) -> None:
+        """Make room for content that has grown, such as an added error message."""
+        column = self.layout()
+        if column is None:
+            return
+        scrolls = self._scrolled() is not None
+        least = column.totalSizeHint() if scrolls else column.totalMinimumSize()
+        width = max(self.width(), least.width())
+        height = max(self.height(), least.height(), column.totalMinimumHeightForWidth(width))
+        size = QSize(width, height).boundedTo(self._room())
+        if size != self.size():
+            self.resize(size)
+
+    def _scrolled(self) -> _Scrolled | None:
+        return self.findChild(_Scrolled)
+
+    def _scroll_all_but_buttons(self, column: QVBoxLayout) -> None:
+        inside = QWidget()
+        rows = QVBoxLayout(inside)
+        rows.setContentsMargins(0, 0, 8, 0)
+        rows.setSpacing(column.spacing())
+        kept = sum(column.indexOf(each) >= 0 for each in self._kept)
+        place = 0
+        while column.count() > kept + 1:
+            stretch = column.stretch(place)
+            item = column.takeAt(place)
+            assert item is not None
+            widget, layout = item.widget(), item.layout()
+            if widget is not None and widget in self._kept:
+                column.insertItem(place, item)
+                place += 1
+                continue
+            if widget is not None:
+                hidden = widget.isHidden()
+                rows.addWidget(widget, stretch)
+                widget.setHidden(hidden)
+            elif layout is not None:
+                rows.addLayout(layout, stretch)
+            else:
+                rows.addItem(item)
+        column.insertWidget(0, _Scrolled(inside), 1)
+
+    def _choose_default(self) -> None:
+        """Make Enter press the default button, or else the primary one.
+
+        A dialog ignores a default that was set before the button was added, and uses its first
+        button.
+        """
+        buttons = [each for each in self.findChildren(QPushButton) if not each.isHidden()]
+        chosen = next((each for each in buttons if each.isDefault()), None)
+        chosen = chosen or next((each for each in buttons if each.property("primary")), None)
+        if chosen is not None:
+            chosen.setDefault(False)
+            chosen.setDefault(True)
+
+    # Qt's own
+
+    def showEvent(self, event: QShowEvent) -> None:
+        self._fit_to_screen()
+        self._choose_default()
+        super().showEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        done = super().event(event)
+        if event.type() == QEvent.Type.LayoutRequest and self.isVisible():
+            self._grow()
+        return done
+
+
+class _Scrolled(QScrollArea):
+    """Scroll area for what does not fit; it follows the focus."""
+
+    def __init__(self, inside: QWidget) -> None:
+        super().__init__()
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setWidgetResizable(True)
+        self.setWidget(inside)
+        self._inside = inside
+
+    # Qt's own
+
+    def sizeHint(self) -> QSize:
+        bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
+        return self._inside.sizeHint() + QSize(bar, bar)
+
+
+# --- Empty state of a pane: a title, a hint on what to do, and buttons ---
+
+
+class EmptyState(QWidget):
+    """A title and a hint, centred and in a quiet colour.
+
+    Parameters
+    ----------
+    title : str
+        Says that there is nothing to show.
+    hint : str
+        Says what to do about it.
+    parent : QWidget, optional
+        The parent widget.
+    """
+
+    def __init__(self, title: str = "", hint: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._title = Label()
+        self._title.setProperty("role", "quiet-title")
+        self._hint = Label()
+        self._hint.setProperty("role", "quiet")
+        self._actions = QHBoxLayout()
+        self._actions.setSpacing(8)
+        for label in (self._title, self._hint):
+            label.setAlignment(Qt.AlignmentFlag.AlignCenter)
+            label.setWordWrap(True)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(24, 24, 24, 24)
+        layout.setSpacing(4)
+        layout.addStretch(2)
+        layout.addWidget(self._title)
+        layout.addWidget(self._hint)
+        layout.addSpacing(8)
+        row = QHBoxLayout()
+        row.addStretch()
+        row.addLayout(self._actions)
+        row.addStretch()
+        layout.addLayout(row)
+        layout.addStretch(3)
+        self.set_text(title, hint)
+
+    def set_text(self, title: str, hint: str = "") -> None:
+        """Set the title and the hint."""
+        self._title.setText(title)
+        self._hint.setText(hint)
+        self._hint.setVisible(bool(hint))
+        self.setAccessibleName(title)
+        self.setAccessibleDescription(hint)
+
+    def add_action(
+        self, label: str, callback: Callable[[], None], primary: bool = False
+    ) -> QPushButton:
+        """Add a button for an action.
+
+        Parameters
+        ----------
+        label : str
+            The button's text.
+        callback : callable
+            Called when it is clicked.
+        primary : bool
+            Whether it is the recommended action.
+        """
+        button = QPushButton(label)
+        button.setProperty("primary", primary)
+        button.clicked.connect(callback)
+        self._actions.addWidget(button)
+        return button
+
+
+_MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+
+
+class FindLine(QLineEdit):
+    """A search line from which the arrow keys move through the matching rows.
+
+    Parameters
+    ----------
+    rows : QAbstractItemView
+        The rows.
+    """
+
+    def __init__(self, rows: QAbstractItemView) -> None:
+        super().__init__()
+        self._rows = rows
+        self.setClearButtonEnabled(True)
+
+    # Qt
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in _MOVES:
+            self._rows.keyPressEvent(event)
+        else:
+            super().keyPressEvent(event)
+
+
+class Finder(Dialog):
+    """A search dialog; the arrow keys move through the rows while typing.
+
+    Parameters
+    ----------
+    columns : int
+        The number of columns; the first one takes the remaining width.
+    parent : QWidget
+        The parent window.
+
+    Attributes
+    ----------
+    line : FindLine
+        The search line.
+    rows : QTreeWidget
+        The matching rows.
+    empty : EmptyState
+        Shown where nothing matches.
+    hint : MarkupLabel
+        A quiet line below.
+    """
+
+    def __init__(self, columns: int, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.rows = QTreeWidget()
+        self.line = FindLine(self.rows)
+        self.rows.setColumnCount(columns)
+        self.rows.setHeaderHidden(True)
+        self.rows.setRootIsDecorated(False)
+        self.rows.setUniformRowHeights(True)
+        header = self.rows.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.empty = EmptyState("", "")
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.rows)
+        self._stack.addWidget(self.empty)
+        self.hint = MarkupLabel()
+        self.hint.setProperty("role", "quiet")
+        self.hint.setWordWrap(True)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(12, 12, 12, 12)
+        column.setSpacing(8)
+        column.addWidget(self.line)
+        column.addWidget(self._stack, 1)
+        column.addWidget(self.hint)
+
+    def show_found(self, found: bool) -> None:
+        """Show the rows, or that nothing matches."""
+        self._stack.setCurrentWidget(self.rows if found else self.empty)

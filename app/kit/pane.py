@@ -1,0 +1,551 @@
+"""A pane: a header with title, tabs and context, and the page of the current tab."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleInterface,
+    QAction,
+    QColor,
+    QEnterEvent,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+    QShowEvent,
+)
+from PySide6.QtWidgets import (
+    QAccessibleWidget,
+    QApplication,
+    QDockWidget,
+    QGridLayout,
+    QHBoxLayout,
+    QMainWindow,
+    QSizePolicy,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.banner import icon
+from lowerscope.app.kit.pane_tabs import PaneTabs
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.typefaces import TextMetrics, ui_font
+
+# --- A progress bar of two pixels, indeterminate or with a fraction ---
+
+_HEIGHT = 2
+_TICK_MS = 30
+_RUNNER = 0.25
+
+
+class ProgressLine(QWidget):
+    """A progress bar without text; it keeps its height when idle.
+
+    Parameters
+    ----------
+    parent : QWidget, optional
+        The parent widget.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._state = "none"
+        self._fraction = 0.0
+        self._phase = 0.0
+        self._ticks = QTimer(self)
+        self._ticks.setInterval(_TICK_MS)
+        self._ticks.timeout.connect(self._tick)
+        self.setFixedHeight(_HEIGHT)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        theme.notifier().changed.connect(self.update)
+
+    def set_busy(self) -> None:
+        """Show indeterminate progress."""
+        self._become("busy")
+
+    def set_fraction(self, fraction: float) -> None:
+        """Show the fraction that is done, from 0 to 1."""
+        self._fraction = min(1.0, max(0.0, fraction))
+        self._become("fraction")
+
+    def clear(self) -> None:
+        """Show no progress."""
+        self._become("none")
+
+    def state(self) -> str:
+        """Return ``"busy"``, ``"fraction"`` or ``"none"``."""
+        return self._state
+
+    def _become(self, state: str) -> None:
+        self._state = state
+        words = {
+            "busy": self.tr("working"),
+            "fraction": self.tr("{0} % done").format(round(self._fraction * 100)),
+            "none": "",
+        }
+        self.setAccessibleName(words[state])
+        self._keep_ticking()
+        self.update()
+
+    def _keep_ticking(self) -> None:
+        if self._state == "busy" and self.isVisible():
+            self._ticks.start()
+        else:
+            self._ticks.stop()
+
+    def _tick(self) -> None:
+        if not self.isVisible():
+            self._ticks.stop()
+            return
+        self._phase = (self._phase + 0.018) % (1 + _RUNNER)
+        self.update()
+
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        return QSize(60, _HEIGHT)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        self._keep_ticking()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self._state == "none":
+            return
+        colours = theme.current()
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(colours.accent_ground))
+        width = self.width()
+        if self._state == "busy":
+            bar = QRectF((self._phase - _RUNNER) * width, 0, _RUNNER * width, _HEIGHT)
+        else:
+            bar = QRectF(0, 0, self._fraction * width, _HEIGHT)
+        painter.fillRect(bar, QColor(colours.accent))
+
+
+HEADER_HEIGHT = 34
+
+PART = " · "
+"""Separator of the parts of a line, such as a header's context."""
+
+LEAST_PART = 72
+"""Least width of an elided part, in pixels."""
+
+
+class ElidedLabel(Label):
+    """A line that is elided to its width, with the whole text in its tool tip.
+
+    Its size hint does not depend on the text, so that a new text causes no layout: the header of a
+    pane would have all docks of the window laid out.
+
+    Parameters
+    ----------
+    parent : QWidget, optional
+        The parent widget.
+    mode : Qt.TextElideMode
+        The position of the ellipsis.
+    """
+
+    def __init__(
+        self,
+        parent: QWidget | None = None,
+        mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+    ) -> None:
+        super().__init__(parent=parent)
+        self._whole = self._shown = ""
+        self._mode = mode
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+
+    def set_whole(self, text: str) -> None:
+        """Set the text."""
+        self._whole = text
+        self.setAccessibleName(text)
+        self._elide()
+
+    def whole(self) -> str:
+        """Return the text, not elided."""
+        return self._whole
+
+    def _elide(self) -> None:
+        self._shown = self._fitted(self._whole)
+        self.setToolTip(self._whole if self._shown != self._whole else "")
+        self.update()
+
+    def _fitted(self, text: str) -> str:
+        return TextMetrics(self.font()).elidedText(text, self._mode, self.contentsRect().width())
+
+    # Qt
+
+    def text(self) -> str:
+        return self._shown
+
+    def sizeHint(self) -> QSize:
+        return QSize(0, self.fontMetrics().height())
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        side = int(self.alignment()) | int(Qt.TextFlag.TextSingleLine)
+        self.style().drawItemText(
+            painter,
+            self.contentsRect(),
+            side,
+            self.palette(),
+            self.isEnabled(),
+            self._shown,
+            self.foregroundRole(),
+        )
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._elide()
+
+
+class PartsLabel(ElidedLabel):
+    """A line of parts, separated by dots, that shows as many as fit.
+
+    A part is elided only if it is alone, and wide enough to be readable.
+
+    Parameters
+    ----------
+    parent : QWidget, optional
+        The parent widget.
+    keep_last : bool
+        Whether the last part is always shown; otherwise the first.
+    """
+
+    def __init__(self, parent: QWidget | None = None, keep_last: bool = False) -> None:
+        super().__init__(parent)
+        self._keep_last = keep_last
+
+    def _fitted(self, text: str) -> str:
+        metrics, parts = TextMetrics(self.font()), text.split(PART)
+        room = self.contentsRect().width()
+        for left_out in range(len(parts)):
+            end = len(parts) - left_out
+            shown = PART.join(parts[left_out:] if self._keep_last else parts[:end])
+            if metrics.horizontalAdvance(shown) <= room:
+                return shown
+        only = parts[-1 if self._keep_last else 0]
+        return super()._fitted(only) if room >= LEAST_PART else ""
+
+
+class PaneHeader(QWidget):
+    """Title, tabs, context and buttons in a row of 34 pixels; also the title bar of a dock."""
+
+    def __init__(self, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFixedHeight(HEADER_HEIGHT)
+        self.title = Label(title)
+        self.title.setProperty("role", "title")
+        self.tabs = PaneTabs()
+        self.context = PartsLabel()
+        self.context.setProperty("role", "quiet")
+        self.context.setFont(ui_font(12))
+        self.context.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.row = QHBoxLayout(self)
+        self.row.setContentsMargins(10, 0, 10, 1)
+        self.row.setSpacing(10)
+        self.row.addWidget(self.title)
+        self.row.addWidget(self.tabs, 1000)
+        self.row.addWidget(self.context, 1)
+        self.window_buttons = _WindowButtons(self)
+        theme.notifier().changed.connect(self.update)
+
+    def attach(self, dock: QDockWidget) -> None:
+        """Make the two buttons at the right float and close this dock."""
+        self.window_buttons.attach(dock)
+
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        # A dock queries it, and would otherwise use the row's height.
+        return QSize(super().sizeHint().width(), HEADER_HEIGHT)
+
+    def minimumSizeHint(self) -> QSize:
+        width = self.title.sizeHint().width() + self.tabs.minimumSizeHint().width() + 40
+        return QSize(width, HEADER_HEIGHT)
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        self.window_buttons.appear()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self.window_buttons.disappear()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.window_buttons.place()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = theme.current()
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(colours.panel))
+        painter.fillRect(0, self.height() - 1, self.width(), 1, QColor(colours.line))
+
+
+class _WindowButtons(QWidget):
+    """Float and close buttons, over the right end of a header under the mouse or with the focus."""
+
+    def __init__(self, header: QWidget) -> None:
+        super().__init__(header)
+        self._dock: QDockWidget | None = None
+        self._float = self._button(self.tr("Float or put back"))
+        self._close = self._button(self.tr("Close the pane"))
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 0, 6, 0)
+        row.setSpacing(0)
+        row.addWidget(self._float)
+        row.addWidget(self._close)
+        theme.notifier().changed.connect(self._draw_icons)
+        self._draw_icons()
+        self.hide()
+
+    def attach(self, dock: QDockWidget) -> None:
+        self._dock = dock
+        self._float.clicked.connect(self._toggle_floating)
+        self._close.clicked.connect(dock.close)
+
+    def appear(self) -> None:
+        if self._dock is None:
+            return
+        feature = QDockWidget.DockWidgetFeature
+        self._float.setVisible(bool(self._dock.features() & feature.DockWidgetFloatable))
+        self._close.setVisible(bool(self._dock.features() & feature.DockWidgetClosable))
+        self.place()
+        self.show()
+        self.raise_()
+
+    def disappear(self) -> None:
+        if not self.isAncestorOf(QApplication.focusWidget() or self.window()):
+            self.hide()
+
+    def place(self) -> None:
+        size = self.sizeHint()
+        header = self.parentWidget()
+        assert header is not None
+        self.setGeometry(header.width() - size.width(), 0, size.width(), HEADER_HEIGHT - 1)
+
+    def _toggle_floating(self) -> None:
+        if self._dock is not None:
+            self._dock.setFloating(not self._dock.isFloating())
+
+    def _button(self, tooltip: str) -> QToolButton:
+        button = QToolButton()
+        button.setToolTip(tooltip)
+        button.setAccessibleName(tooltip)
+        button.setFixedSize(22, 22)
+        button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        return button
+
+    def _draw_icons(self) -> None:
+        self._float.setIcon(icon("float"))
+        self._close.setIcon(icon("close"))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        QPainter(self).fillRect(self.rect(), QColor(theme.current().panel))
+
+
+class Pane(QWidget):
+    """Pages under one header.
+
+    Parameters
+    ----------
+    title : str
+        The title at the left of the header.
+    parent : QWidget, optional
+        The parent widget.
+
+    Signals
+    -------
+    page_changed(str)
+        Another page became current; the argument is its key.
+    """
+
+    page_changed = Signal(str)
+
+    def __init__(self, title: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._pages: dict[str, QWidget] = {}
+        self._dock: QDockWidget | None = None
+        self.header = PaneHeader(title)
+        self.progress = ProgressLine()
+        self._stack = QStackedWidget()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self.header)
+        layout.addWidget(self._stack, 1)
+        self.progress.setParent(self)
+        self.header.tabs.chosen.connect(self.set_current)
+
+    # Pages
+
+    def add_page(self, key: str, label: str, widget: QWidget) -> None:
+        """Append a page; the first one becomes current."""
+        assert key not in self._pages, key
+        self._pages[key] = widget
+        self._stack.addWidget(widget)
+        self.header.tabs.add(key, label)
+
+    def set_current(self, key: str) -> None:
+        """Make a page the current one."""
+        changed = self.current() != key
+        self._stack.setCurrentWidget(self._pages[key])
+        self.header.tabs.set_current(key)
+        if changed:
+            self.page_changed.emit(key)
+
+    def current(self) -> str:
+        """Return key of the current page, or ``""``."""
+        shown = self._stack.currentWidget()
+        return next((key for key, page in self._pages.items() if page is shown), "")
+
+    def page(self, key: str) -> QWidget:
+        """Return the page of this key."""
+        return self._pages[key]
+
+    def pages(self) -> list[str]:
+        """Return the keys of all pages."""
+        return list(self._pages)
+
+    # Header
+
+    def title(self) -> str:
+        """Return the title."""
+        return self.header.title.text()
+
+    def set_context(self, text: str) -> None:
+        """Set the subject of the page, at the right of the header."""
+        self.header.context.set_whole(text)
+
+    def context(self) -> str:
+        """Return the text at the right of the header."""
+        return self.header.context.whole()
+
+    def add_button(self, action: QAction) -> QToolButton:
+        """Add a button for a command at the right end of the header."""
+        button = QToolButton()
+        button.setDefaultAction(action)
+        button.setAccessibleName(action.text())
+        self.add_corner(button)
+        return button
+
+    def add_corner(self, widget: QWidget) -> None:
+        """Add a widget at the right end of the header."""
+        self.header.row.addWidget(widget)
+
+    def set_busy(self, busy: bool) -> None:
+        """Show a progress line below the header."""
+        if busy:
+            self.progress.set_busy()
+        else:
+            self.progress.clear()
+        self.progress.raise_()
+
+    # Dock
+
+    def make_dock(self, object_name: str, parent: QMainWindow) -> QDockWidget:
+        """Return a dock with this pane in it, dragged by the pane's header.
+
+        Parameters
+        ----------
+        object_name : str
+            Name under which the window saves the dock's position.
+        parent : QMainWindow
+            The window, to which the caller adds the dock.
+        """
+        dock = QDockWidget(self.title(), parent)
+        dock.setObjectName(object_name)
+        layout = self.layout()
+        assert layout is not None
+        layout.removeWidget(self.header)
+        dock.setTitleBarWidget(self.header)
+        dock.setWidget(self)
+        self.header.attach(dock)
+        self._dock = dock
+        return dock
+
+    # Qt
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        top = 0 if self._dock is not None else HEADER_HEIGHT
+        self.progress.setGeometry(0, top, self.width(), self.progress.height())
+        self.progress.raise_()
+
+
+# --- Facts below one another: a quiet name and its value, which is elided if necessary ---
+
+
+class FactLines(QWidget):
+    """A list of facts, one per line.
+
+    Parameters
+    ----------
+    parent : QWidget, optional
+        The parent widget.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._lines: list[tuple[Label, ElidedLabel]] = []
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(12)
+        self._grid.setVerticalSpacing(2)
+        self._grid.setColumnStretch(1, 1)
+
+    def set_facts(self, facts: Sequence[tuple[str, str]]) -> None:
+        """Show names and values."""
+        while len(self._lines) < len(facts):
+            name, value = Label(), ElidedLabel()
+            name.setProperty("role", "quiet")
+            place = len(self._lines)
+            self._grid.addWidget(name, place, 0)
+            self._grid.addWidget(value, place, 1)
+            self._lines.append((name, value))
+        for place, (name, value) in enumerate(self._lines):
+            there = place < len(facts)
+            name.setVisible(there)
+            value.setVisible(there)
+            if there:
+                name.setText(facts[place][0])
+                value.set_whole(facts[place][1])
+
+
+# --- Accessible roles of our own widgets, which Qt does not know ---
+
+_ROLE = QAccessible.Role
+
+ROLES = {
+    "SegmentedSwitch": _ROLE.ComboBox,
+    "GraphCanvas": _ROLE.Canvas,
+    "DrawingPad": _ROLE.Canvas,
+    "HeatMap": _ROLE.Table,
+    "Chart": _ROLE.Chart,
+    "Bars": _ROLE.Chart,
+    "WelcomePage": _ROLE.Grouping,
+    "SplitLine": _ROLE.Splitter,
+}
+"""Accessible role by the name of the class, or of a base class."""
+
+
+@cache
+def tell_roles() -> None:
+    """Install the accessible roles."""
+    QAccessible.installFactory(_interface)
+
+
+def _interface(name: str, widget: QObject) -> QAccessibleInterface | None:
+    role = ROLES.get(name)
+    if role is None or not isinstance(widget, QWidget):
+        return None
+    return QAccessibleWidget(widget, role)

@@ -1,0 +1,400 @@
+"""The window's theme: the current one, and applying another.
+
+A widget that paints itself reads ``current()`` when it paints, and repaints on
+``notifier().changed``. Everything else follows the palette and the style sheet.
+
+Code that runs before the first paint does not touch PySide6's ``Qt``: making that class with its
+hundred enumerations takes as long as a tenth of the whole start.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QColor, QGradient, QGuiApplication, QPalette
+from PySide6.QtWidgets import QApplication, QToolTip
+
+from lowerscope.app.kit import typefaces
+from lowerscope.app.kit.theme_colours import DARK, LIGHT, Theme
+from lowerscope.app.kit.typefaces import ui_font
+from lowerscope.resources import ICONS
+
+# --- The application's style sheet, for Qt's own widgets ---
+
+
+def stylesheet(colours: Mapping[str, str]) -> str:
+    """Return Qt's style sheet in these colours.
+
+    It has few and simple rules, since each is matched against each widget.
+
+    Parameters
+    ----------
+    colours : mapping of str to str
+        The fields of a ``Theme``.
+    """
+    return _SHEET.format(icons=ICONS.as_posix(), **colours)
+
+
+_SHEET = """
+QDialogButtonBox {{ dialogbuttonbox-buttons-have-icons: 0; }}
+QMenuBar {{ background: {panel}; padding: 2px 2px; }}
+QMenuBar::item {{ padding: 4px 8px; border-radius: 6px; }}
+QMenuBar::item:selected {{ background: {hover}; }}
+QMenuBar::item:pressed {{ background: {accent_ground}; color: {accent}; }}
+QMenu {{
+    background: {panel}; border: 1px solid {line}; padding: 4px; menu-scrollable: 1;
+}}
+QMenu::item {{ padding: 5px 24px 5px 12px; border-radius: 4px; }}
+QMenu::item:selected {{ background: {accent_ground}; color: {text}; }}
+QMenu::item:disabled {{ color: {faint}; }}
+QMenu::separator {{ height: 1px; background: {line}; margin: 4px 8px; }}
+QMenu::icon {{ padding-left: 8px; }}
+QMenu::indicator {{ width: 14px; height: 14px; left: 6px; }}
+QMenu::indicator:checked {{ image: url("{icons}/check-menu.svg"); }}
+QToolTip, QMessageBox QLabel, QFileDialog QLabel {{ qproperty-textFormat: PlainText; }}
+QToolTip {{ background: {panel}; color: {text}; border: 1px solid {line}; padding: 4px 6px; }}
+
+QToolBar {{
+    background: {panel}; border: none; border-bottom: 1px solid {line};
+    spacing: 8px; padding: 4px 8px;
+}}
+QToolBar::separator {{ width: 1px; background: {line}; margin: 6px 4px; }}
+QStatusBar {{ background: {ground}; color: {quiet}; border-top: 1px solid {line}; }}
+QSizeGrip {{ image: none; width: 0px; height: 0px; }}
+QStatusBar::item {{ border: none; }}
+QStatusBar QLabel {{ color: {quiet}; }}
+
+QMainWindow::separator {{ background: {line}; width: 1px; height: 1px; }}
+QMainWindow::separator:hover {{ background: {accent}; }}
+QSplitter::handle {{ background: {line}; }}
+QSplitter::handle:horizontal {{ width: 1px; }}
+QSplitter::handle:vertical {{ height: 1px; }}
+QSplitter::handle:hover {{ background: {accent}; }}
+
+QTabBar::tab {{
+    color: {quiet}; background: transparent; border: none;
+    padding: 4px 10px; margin: 4px 0px 4px 4px; border-radius: 6px;
+}}
+QTabBar::tab:hover {{ background: {hover}; }}
+QTabBar::tab:selected {{ background: {accent_ground}; color: {accent}; font-weight: 600; }}
+QTabBar::tab:disabled {{ color: {faint}; }}
+QTabWidget::pane {{ border: none; border-top: 1px solid {line}; }}
+
+QPushButton {{
+    background: {panel}; color: {text}; border: 1px solid {line}; border-radius: 6px;
+    padding: 0px 10px; min-height: 24px;
+}}
+QPushButton:hover {{ background: {hover}; }}
+QPushButton:pressed, QPushButton:checked {{ background: {accent_ground}; color: {accent}; }}
+QPushButton:focus {{ border-color: {accent}; }}
+QPushButton:disabled {{ color: {faint}; background: {panel}; }}
+QPushButton[primary="true"] {{
+    background: {accent}; color: {on_accent}; border-color: {accent};
+    font-weight: 600; padding: 0px 16px;
+}}
+QPushButton[primary="true"]:hover {{ border-color: {text}; }}
+QPushButton[primary="true"]:focus {{ border-color: {text}; }}
+QPushButton[primary="true"]:disabled {{
+    background: {hover}; color: {faint}; border-color: {line};
+}}
+QPushButton[align="left"] {{ text-align: left; }}
+QPushButton[row="true"] {{
+    background: {ground}; border-color: {ground}; padding: 0px; min-height: 44px;
+}}
+QPushButton[row="true"]:hover {{ background: {panel}; border-color: {line}; }}
+QPushButton[row="true"]:focus {{ border-color: {accent}; }}
+QPushButton[quiet="true"] {{ background: transparent; border-color: transparent; color: {accent}; }}
+QPushButton[quiet="true"]:hover {{ background: {hover}; }}
+QPushButton[quiet="true"]:focus {{ border-color: {accent}; }}
+QPushButton[quiet="true"]:disabled {{ color: {faint}; }}
+QToolButton {{
+    background: transparent; border: 1px solid transparent; border-radius: 4px;
+    padding: 2px 4px; color: {text};
+}}
+QToolButton:hover {{ background: {hover}; }}
+QToolButton:pressed, QToolButton:checked {{ background: {accent_ground}; color: {accent}; }}
+QToolButton:focus {{ border-color: {accent}; }}
+QToolButton:disabled {{ color: {faint}; }}
+QToolButton::menu-indicator {{ image: none; }}
+
+QLineEdit, QSpinBox, QDoubleSpinBox, QComboBox {{
+    background: {panel}; color: {text}; border: 1px solid {line}; border-radius: 6px;
+    padding: 0px 7px; min-height: 24px; selection-background-color: {accent};
+    selection-color: {on_accent};
+}}
+QLineEdit {{ placeholder-text-color: {quiet}; }}
+QComboBox {{ selection-background-color: {accent_ground}; selection-color: {accent}; }}
+QSpinBox, QDoubleSpinBox {{ max-height: 24px; }}
+QLineEdit:focus, QSpinBox:focus, QDoubleSpinBox:focus, QComboBox:focus {{
+    border-color: {accent};
+}}
+QComboBox > QLineEdit, QSpinBox > QLineEdit, QDoubleSpinBox > QLineEdit {{
+    border: none; padding: 0px; min-height: 0px;
+}}
+QLineEdit[wrong="true"] {{ border-color: {wrong}; }}
+QLineEdit:disabled, QSpinBox:disabled, QComboBox:disabled {{ color: {faint}; }}
+QComboBox::drop-down {{ border: none; width: 20px; }}
+QComboBox::down-arrow {{ image: url("{icons}/chevron-down.svg"); width: 10px; height: 10px; }}
+QSpinBox::up-button, QSpinBox::down-button,
+QDoubleSpinBox::up-button, QDoubleSpinBox::down-button {{
+    border: none; background: transparent; width: 18px;
+}}
+QSpinBox::up-arrow, QDoubleSpinBox::up-arrow {{
+    image: url("{icons}/chevron-up.svg"); width: 8px; height: 8px;
+}}
+QSpinBox::down-arrow, QDoubleSpinBox::down-arrow {{
+    image: url("{icons}/chevron-down.svg"); width: 8px; height: 8px;
+}}
+QComboBox QAbstractItemView {{ background: {panel}; border: 1px solid {line}; outline: none; }}
+
+QPlainTextEdit, QTextEdit, QTextBrowser {{
+    background: {panel}; color: {text}; border: none;
+    selection-background-color: {accent}; selection-color: {on_accent};
+}}
+CodeEditor {{ background: {code_ground}; }}
+QAbstractItemView {{
+    background: {panel}; color: {text}; border: none; outline: none;
+    selection-background-color: {accent_ground}; selection-color: {text};
+}}
+QTreeView::item, QListView::item {{ min-height: 24px; border: none; padding: 0px 7px; }}
+QTreeView::item:hover, QListView::item:hover {{ background: {hover}; }}
+QTreeView::item:selected, QListView::item:selected {{
+    background: {accent_ground}; color: {accent};
+}}
+QHeaderView {{ background: {panel}; border: none; }}
+QHeaderView::section {{
+    background: {panel}; color: {quiet}; border: none; border-bottom: 1px solid {line};
+    padding: 0px 10px; min-height: 24px; font-size: 12px;
+}}
+QFileDialog {{
+    backward-icon: url("{icons}/chevron-left.svg");
+    forward-icon: url("{icons}/chevron-right.svg");
+    filedialog-parent-directory-icon: url("{icons}/chevron-up.svg");
+}}
+QFileDialog QTreeView {{ font-size: 12px; }}
+QFileDialog QTreeView::item {{ padding: 0px; }}
+QFileDialog QHeaderView::section {{ padding: 0px 3px; }}
+QTableCornerButton::section {{ background: {panel}; border: none; }}
+QCheckBox, QRadioButton {{ spacing: 6px; }}
+QCheckBox::indicator, QRadioButton::indicator, QTreeView::indicator {{
+    width: 14px; height: 14px; border: 1px solid {faint}; border-radius: 4px;
+    background: {panel};
+}}
+QRadioButton::indicator {{ border-radius: 8px; }}
+QCheckBox::indicator:hover, QRadioButton::indicator:hover {{ border-color: {accent}; }}
+QCheckBox::indicator:checked, QTreeView::indicator:checked {{
+    background: {accent}; border-color: {accent}; image: url("{icons}/check-{name}.svg");
+}}
+QRadioButton::indicator:checked {{ border: 5px solid {accent}; width: 6px; height: 6px; }}
+QCheckBox:focus, QRadioButton:focus {{ color: {accent}; }}
+QCheckBox::indicator:focus {{ border: 2px solid {accent}; width: 12px; height: 12px; }}
+QRadioButton::indicator:focus {{ border-color: {accent}; }}
+QCheckBox::indicator:checked:focus {{ border-color: {text}; }}
+QCheckBox:disabled, QRadioButton:disabled {{ color: {faint}; }}
+QCheckBox::indicator:checked:disabled {{ background: {faint}; border-color: {faint}; }}
+QProgressBar {{
+    background: {line}; border: none; border-radius: 3px; max-height: 6px; color: transparent;
+}}
+QProgressBar::chunk {{ background: {accent}; border-radius: 3px; }}
+QGroupBox {{ border: 1px solid {line}; border-radius: 6px; margin-top: 18px; padding: 8px; }}
+QGroupBox::title {{ subcontrol-origin: margin; left: 2px; color: {quiet}; }}
+
+QScrollBar {{ background: transparent; border: none; margin: 0px; }}
+QScrollBar:vertical {{ width: 10px; }}
+QScrollBar:horizontal {{ height: 10px; }}
+QScrollBar::handle {{ background: {line}; border-radius: 3px; margin: 2px; }}
+QScrollBar::handle:vertical {{ min-height: 28px; }}
+QScrollBar::handle:horizontal {{ min-width: 28px; }}
+QScrollBar::handle:hover, QScrollBar::handle:pressed {{ background: {faint}; }}
+QScrollBar::add-line, QScrollBar::sub-line {{ width: 0px; height: 0px; }}
+QScrollBar::add-page, QScrollBar::sub-page {{ background: transparent; }}
+QAbstractScrollArea::corner {{ background: transparent; border: none; }}
+
+QWidget[banner="info"] {{ background: {accent_ground}; border-bottom: 1px solid {line}; }}
+QWidget[banner="wrong"] {{ background: {wrong_ground}; border-bottom: 1px solid {line}; }}
+QWidget[banner="wrong"] QLabel {{ color: {wrong}; }}
+
+QLabel[role="quiet"] {{ color: {quiet}; }}
+QLabel[role="quiet-title"] {{ color: {quiet}; font-weight: 600; }}
+QLabel[role="title"] {{ font-weight: 600; }}
+QLabel[role="link"] {{ font-weight: 500; }}
+QLabel[role="heading"] {{ font-size: 20px; font-weight: 600; }}
+QLabel[role="wrong"] {{ color: {wrong}; }}
+QLabel[role="right"] {{ color: {right}; }}
+QLabel[role="unsure"] {{ color: {library}; }}
+QWidget[bar="true"] {{ background: {panel}; border-bottom: 1px solid {line}; }}
+QWidget[edge="bottom"] {{ border-bottom: 1px solid {line}; }}
+QFrame[floating="true"] {{
+    background: {panel}; border: 1px solid {line}; border-radius: 6px;
+}}
+QWidget[ground="panel"] {{ background: {panel}; }}
+QWidget[ground="ground"] {{ background: {ground}; }}
+QWidget[ground="code"] {{ background: {code_ground}; }}
+"""
+
+
+#: PySide6 makes a type when it is first used. ``QPainter.fillRect`` asks whether a colour is a
+#: gradient: if the type is made in the middle of that, the process sometimes crashes.
+MADE_BEFORE_PAINTING = (QGradient,)
+
+#: Arguments of the application: the style that ours is based on. ``setStyle`` takes 4 ms more.
+STYLE = ("-style", "Fusion")
+
+#: The user's choices: follow the system, or one of our themes.
+SCHEMES = ("system", "light", "dark")
+
+
+class ThemeNotifier(QObject):
+    """Signals that the theme changed.
+
+    Signals
+    -------
+    changed(Theme)
+        The new theme.
+    """
+
+    changed = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.theme = LIGHT
+        self.scheme = "system"
+        self.follows = False
+
+    def follow_system(self) -> None:
+        """Apply the system's scheme, unless the user chose another."""
+        if self.scheme == "system":
+            _put_on(_wanted(self.scheme))
+
+
+@cache
+def notifier() -> ThemeNotifier:
+    """Return the only notifier."""
+    return ThemeNotifier()
+
+
+def current() -> Theme:
+    """Return the current theme."""
+    return notifier().theme
+
+
+def scheme() -> str:
+    """Return the user's choice: one of ``SCHEMES``."""
+    return notifier().scheme
+
+
+def start(app: QApplication, chosen: str = "system") -> None:
+    """Load the typefaces and apply a theme; call it once, before the first widget.
+
+    Parameters
+    ----------
+    app : QApplication
+        The application, made with `STYLE` among its arguments.
+    chosen : str
+        One of ``SCHEMES``.
+    """
+    assert chosen in SCHEMES, chosen
+    typefaces.load()
+    app.setFont(ui_font())
+    notifier().scheme = chosen
+    dark = app.palette().window().color().lightness() < 128
+    _put_on({"system": DARK if dark else LIGHT, "dark": DARK, "light": LIGHT}[chosen])
+
+
+def follow_system() -> None:
+    """Keep the theme in sync with the system's light and dark scheme and the user's choice."""
+    notice = notifier()
+    if not notice.follows:
+        QGuiApplication.styleHints().colorSchemeChanged.connect(notice.follow_system)
+        notice.follows = True
+    set_scheme(notice.scheme)
+
+
+def set_scheme(chosen: str) -> None:
+    """Choose light or dark, or follow the system.
+
+    Parameters
+    ----------
+    chosen : str
+        One of ``SCHEMES``.
+    """
+    from PySide6.QtCore import Qt
+
+    assert chosen in SCHEMES, chosen
+    notifier().scheme = chosen
+    hints = QGuiApplication.styleHints()
+    # The title bar and the system's own dialogs follow, where the platform can.
+    if chosen == "system":
+        hints.unsetColorScheme()
+    else:
+        dark = chosen == "dark"
+        hints.setColorScheme(Qt.ColorScheme.Dark if dark else Qt.ColorScheme.Light)
+    _put_on(_wanted(chosen))
+
+
+def set_code_pixels(pixels: float) -> None:
+    """Set the font size of code, in logical pixels, for visible code as well."""
+    if pixels != typefaces.code_pixels():
+        typefaces.set_code_pixels(pixels)
+        notifier().changed.emit(current())
+
+
+def apply(app: QApplication, theme: Theme) -> None:
+    """Apply a theme to every window of the application."""
+    notice = notifier()
+    notice.theme = theme
+    palette = _palette(theme)
+    app.setPalette(palette)
+    QToolTip.setPalette(palette)
+    app.setStyleSheet(stylesheet(theme._asdict()))
+    notice.changed.emit(theme)
+
+
+def _wanted(chosen: str) -> Theme:
+    dark = _system_is_dark() if chosen == "system" else chosen == "dark"
+    return DARK if dark else LIGHT
+
+
+def _system_is_dark() -> bool:
+    from PySide6.QtCore import Qt
+
+    return QGuiApplication.styleHints().colorScheme() == Qt.ColorScheme.Dark
+
+
+def _put_on(theme: Theme) -> None:
+    app = QApplication.instance()
+    assert isinstance(app, QApplication)
+    if theme != current() or not app.styleSheet():
+        apply(app, theme)
+
+
+def _palette(theme: Theme) -> QPalette:
+    role = QPalette.ColorRole
+    palette = QPalette()
+    for which, colour in {
+        role.Window: theme.panel,
+        role.WindowText: theme.text,
+        role.Base: theme.panel,
+        role.AlternateBase: theme.code_ground,
+        role.Text: theme.text,
+        role.PlaceholderText: theme.quiet,
+        role.Button: theme.panel,
+        role.ButtonText: theme.text,
+        role.BrightText: theme.wrong,
+        role.ToolTipBase: theme.panel,
+        role.ToolTipText: theme.text,
+        role.Highlight: theme.accent_ground,
+        role.HighlightedText: theme.text,
+        role.Accent: theme.accent,
+        role.Link: theme.accent,
+        role.LinkVisited: theme.accent,
+        role.Light: theme.hover,
+        role.Midlight: theme.hover,
+        role.Mid: theme.line,
+        role.Dark: theme.edge,
+        role.Shadow: theme.line,
+    }.items():
+        palette.setColor(which, QColor(colour))
+    for which in (role.WindowText, role.Text, role.ButtonText, role.HighlightedText):
+        palette.setColor(QPalette.ColorGroup.Disabled, which, QColor(theme.faint))
+    return palette

@@ -1,0 +1,1 @@
+"""The pane common: its model, views and commands."""

@@ -1,0 +1,306 @@
+"""A text of the document in a code view, linked to the selection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
+
+from lowerscope.app.document.colouring import Colouring
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.kit.code.editor import NamedPlace
+from lowerscope.app.kit.code.view import CodeView, Span
+from lowerscope.app.kit.hover_card import CardText
+from lowerscope.app.panes.fx.graph_page import EXTENDING
+from lowerscope.app.panes.model.descriptions import names_of
+from lowerscope.core.model.line_difference import matching_lines
+from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.queries import TextQuery
+from lowerscope.core.model.snapshot import Card, TextRecord, View
+
+Hide = Callable[[str], Mapping[int, tuple[int, int]]]
+
+
+class ScriptPage(QWidget):
+    """A code view that shows a text; lines of the selection are marked.
+
+    Parameters
+    ----------
+    name
+        Accessible name of the code view.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        colouring: Colouring,
+        name: str,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._whole = ""
+        self._record: TextRecord | None = None
+        self._hide: Hide | None = None
+        # The bindings that begin with each line, computed on demand.
+        self._bindings: dict[int, list[str]] | None = None
+        self._first_lines: dict[str, int] = {}
+        self._changed: list[int] = []
+        self._here = 0
+        # Whether the marks are outdated: the selection changed while the page was hidden.
+        self._is_stale = False
+        #: Whether a text is shown from the first line on that belongs to something.
+        self.begins_at_spans = False
+        self.code = CodeView(name)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.code)
+        self.code.entity_clicked.connect(self._select)
+        self.code.menu_opening.connect(self._add_to_menu)
+        self.code.editor.set_describing(self._belongs_to)
+        self._colouring = colouring
+        self._colouring.changed.connect(self._colour)
+        self._colour()
+        document.on(("selection", "snapshot"), self.show_selection)
+
+    def show_text(self, record: TextRecord | None, whole: str = "", *, stay: bool = False) -> None:
+        """Show a text, or the empty state for ``None``.
+
+        Parameters
+        ----------
+        whole
+            Id of an entity that the whole text shows: it can be clicked, but is not marked.
+        stay
+            Whether it is another state of the same text, so that the scroll position is kept.
+        """
+        before, self._record = self._record, record
+        self._bindings = None
+        self._whole = whole
+        if record is None:
+            self.code.set_text("")
+            self.code.set_spans(())
+            self._first_lines = {}
+            return
+        place = self.code.place() if stay else None
+        hidden = self._hide(record.text) if self._hide is not None else None
+        self.code.set_text(record.text, record.language, hidden, keep_folds=stay)
+        self.code.set_spans([Span(span.entity, span.first, span.last) for span in record.spans])
+        self.code.set_cards([_place(card) for card in record.cards])
+        self._first_lines = {span.entity: span.first for span in reversed(record.spans)}
+        self._mark_changes(before, record)
+        if place is None:
+            if self.begins_at_spans and record.spans:
+                self.code.reveal(record.spans[0].entity)
+            self.show_selection()
+        else:
+            self.code.set_selection(self._marked())
+            self.code.set_place(place)
+        if self._here:
+            self.code.point_at(self._here)
+
+    @property
+    def record(self) -> TextRecord | None:
+        """The text shown."""
+        return self._record
+
+    def point_at(self, line: int) -> None:
+        """Point at a line of this text and of subsequent ones, from 1; 0 for none."""
+        if line != self._here:
+            self._here = line
+            self.code.point_at(line)
+
+    def set_hiding(self, hide: Hide | None) -> None:
+        """Hide parts of lines: `hide` returns those of a text; ``None`` for none."""
+        self._hide = hide
+        self.show_text(self._record, self._whole)
+
+    def show_selection(self) -> None:
+        """Mark the lines of the selection, and scroll to the first one."""
+        self._is_stale = not self.isVisible()
+        if self._is_stale:
+            return
+        selection = self._document.selection
+        marked = self._marked()
+        self.code.set_selection(marked)
+        chosen = [entity for entity in selection.chosen if entity in marked]
+        if marked and not self._here:
+            self.code.reveal(min(chosen or marked, key=self._first_lines.__getitem__))
+
+    def _mark_changes(self, before: TextRecord | None, record: TextRecord) -> None:
+        """Mark the lines that the step changed; for other views, the new lines."""
+        same_thing = before is not None and (
+            [span.entity for span in before.spans[:1]] == [span.entity for span in record.spans[:1]]
+        )
+        if self._document.moment is not None and record.changed is not None:
+            self._changed = list(record.changed)
+        elif self._document.moment is None or before is None or not same_thing:
+            self._changed = []
+        elif before is not record:
+            self._changed = _changed(before.text, record.text)
+        self.code.set_changed_lines(self._changed)
+
+    def _belongs_to(self, entity: str) -> str:
+        """Return a text naming the nodes of a line; empty if the whole text is of one entity."""
+        if entity == self._whole:
+            return ""
+        linked = self._document.linked_to(*self._sharing(entity)) | {entity}
+        nodes = tuple(sorted(each for each in linked if each.startswith("fx:")))
+        return self.tr("of {0}").format(names_of(nodes, most=2)) if nodes else ""
+
+    def _colour(self) -> None:
+        self.code.set_tint(self._colouring.number_of if self._colouring.on else None)
+
+    def _add_to_menu(self, entity: str, menu: QMenu) -> None:
+        menu.addSeparator()
+        colours = menu.addAction(self.tr("Colour lines by node"))
+        colours.setCheckable(True)
+        colours.setChecked(self._colouring.on)
+        colours.triggered.connect(self._colouring.toggle)
+
+    def _marked(self) -> frozenset[str]:
+        return (self._document.selection.linked & self._first_lines.keys()) - {self._whole}
+
+    def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
+        self._document.select(self._meant_by(entity), extend=bool(modifiers & EXTENDING))
+
+    def _meant_by(self, entity: str) -> tuple[str, ...]:
+        """Return the entities a click selects: for a line of the user's file, the nodes it creates.
+
+        A call of a fused function is the line of all bindings that were fused into it.
+        """
+        snapshot = self._document.snapshot
+        if snapshot is None or not entity.startswith("torch:"):
+            return self._sharing(entity)
+        linked = self._document.linked_to(entity)
+        return tuple(node.id for node in snapshot.fx if node.id in linked)
+
+    def _sharing(self, entity: str) -> tuple[str, ...]:
+        """Return the bindings on the same line as the one at the caret."""
+        if self._record is None or not entity.startswith("relax:") or "/" not in entity:
+            return (entity,)
+        line = self.code.editor.caret()[0] + 1
+        if self._bindings is None:
+            self._bindings = {}
+            for span in self._record.spans:
+                if span.entity.startswith("relax:") and "/" in span.entity:
+                    self._bindings.setdefault(span.first, []).append(span.entity)
+        found = self._bindings.get(line, [])
+        return tuple(dict.fromkeys(found)) if entity in found else (entity,)
+
+    # Qt overrides
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._is_stale:
+            self.show_selection()
+
+
+def _place(card: Card) -> NamedPlace:
+    text = CardText(f"{card.name} · {card.kind}", card.facts)
+    return NamedPlace(card.name, card.first, card.last, text, card.entity)
+
+
+def _changed(before: str, after: str) -> list[int]:
+    """Return the lines, from 1, that are new in comparison with the text before."""
+    lines = after.split("\n")
+    changed = set(range(1, len(lines) + 1))
+    for _, first, length in matching_lines(before.split("\n"), lines):
+        changed.difference_update(range(first + 1, first + length + 1))
+    return sorted(changed)
+
+
+# --- A text that is fetched from the engine when it is visible ---
+
+
+class FetchedPage(QWidget):
+    """A script page for one kind of text.
+
+    Parameters
+    ----------
+    view
+        Kind of text.
+    name
+        Accessible name of the code view.
+    set_busy
+        Called with whether a text is being fetched.
+    kind
+        Kind of the functions: ``"tir"`` or ``"relax"``.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        colouring: Colouring,
+        view: View,
+        name: str,
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
+        *,
+        kind: str = "tir",
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._view: View = view
+        self._kind = "relax" if view == "bytecode" else kind
+        self._name: str | None = None
+        self._moment: Moment | None = None
+        self._shown_name: str | None = None
+        self._watch = queries.watch(
+            self,
+            self._query,
+            self._take_text,
+            self._take_problem,
+            set_busy,
+            self._note_progress,
+        )
+        self.script = ScriptPage(document, colouring, name)
+        self.column = QVBoxLayout(self)
+        self.column.setContentsMargins(0, 0, 0, 0)
+        self.column.setSpacing(0)
+        self.column.addWidget(self.script, 1)
+
+    def show_text_of(self, name: str, moment: Moment | None = None) -> None:
+        """Show the text of a function or file, once visible; empty for the module.
+
+        The same function at another `moment` keeps its scroll position.
+        """
+        self._name, self._moment = name, moment
+        self._watch.update()
+
+    @property
+    def is_current(self) -> bool:
+        """Return whether the requested text is shown."""
+        return self._watch.is_current
+
+    def show_nothing(self, title: str = "", hint: str = "") -> None:
+        """Show an empty page with a reason."""
+        self._name = self._shown_name = None
+        self._watch.update()
+        if title:
+            self.script.code.set_empty(title, hint)
+        self.script.show_text(None)
+
+    def _query(self) -> TextQuery | None:
+        recipe = self._document.recipe
+        if recipe is None or self._name is None:
+            return None
+        return TextQuery(recipe, self._name, self._view, self._moment)
+
+    def _note_progress(self, text: str, fraction: float | None) -> None:
+        """Show the child's progress."""
+
+    def _take_text(self, record: TextRecord) -> None:
+        stays = self._shown_name == self._name and bool(self.script.code.text())
+        name = self._shown_name = self._name
+        entity = f"{self._kind}:{name}" if name and self._view != "source" else ""
+        self.script.show_text(record, entity, stay=stays)
+
+    def _take_problem(self, problem: Problem) -> None:
+        self._shown_name = None
+        self.script.code.set_empty(problem.headline, problem.todo)
+        self.script.show_text(None)

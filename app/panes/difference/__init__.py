@@ -1,0 +1,1 @@
+"""The pane difference: its model, views and commands."""

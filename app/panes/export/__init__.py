@@ -1,0 +1,1 @@
+"""The pane export: its model, views and commands."""

@@ -1,0 +1,1 @@
+"""The pane fx: its model, views and commands."""

@@ -1,0 +1,168 @@
+"""The FX pane: the graph of the traced model, its table, its code, and the user's file."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QWidget
+
+from lowerscope.app.document.colouring import Colouring
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.kit.pane import Pane
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.panes.common.help_key import nothing_words
+from lowerscope.app.panes.common.script_page import FetchedPage
+from lowerscope.app.panes.fx.graph_page import EXTENDING, GraphPage
+from lowerscope.app.panes.model.descriptions import RANDOM
+from lowerscope.app.panes.model.details_view import SourcePage
+from lowerscope.app.panes.run.run_steps import RunSteps
+from lowerscope.core.model.entities import STRATEGY_NAMES
+from lowerscope.core.model.formatting import shape_text
+from lowerscope.core.model.snapshot import FxNode, FxPart
+
+
+class FxView(Pane):
+    """The pane with the FX graph."""
+
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        run_steps: RunSteps,
+        colouring: Colouring,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(self.tr("FX"), parent)
+        self._document = document
+        self._stale = False
+        self.graph = GraphPage(
+            document, queries, run_steps, "fx", self.tr("FX graph"), self.set_busy
+        )
+        self.table = Table(
+            self.tr("FX nodes"),
+            (
+                Column(self.tr("opcode")),
+                Column(self.tr("name")),
+                Column(self.tr("target"), width=180),
+                Column(self.tr("args"), width=180),
+                Column(self.tr("kwargs"), width=100),
+                Column(self.tr("shape"), numeric=True),
+                Column(self.tr("dtype")),
+                Column(self.tr("lowered"), stretch=True, width=110),
+            ),
+        )
+        self.add_page("graph", self.tr("Graph"), self.graph)
+        self.add_page("table", self.tr("Table"), self.table)
+        self.code = FetchedPage(
+            document, queries, colouring, "code", self.tr("FX code"), self.set_busy
+        )
+        self.add_page("code", self.tr("Code"), self.code)
+        self.source = SourcePage(document, queries, colouring, self.set_busy)
+        self.add_page("source", self.tr("Source"), self.source)
+        self.table.row_clicked.connect(self._select)
+        self.page_changed.connect(self._show_page)
+        document.on(("snapshot",), self._show_snapshot)
+        document.on(("recipe", "pending"), self._show_wanted)
+        document.on(("selection", "snapshot"), self._show_selection)
+        self._show_snapshot()
+
+    def _show_snapshot(self) -> None:
+        snapshot = self._document.snapshot
+        self.code.show_nothing()
+        if snapshot is None:
+            title, hint = nothing_words(self._document)
+            self.graph.canvas.set_empty(title, hint)
+            self.table.set_empty(title, hint)
+            self.code.show_nothing(title, hint)
+            self.graph.show_nothing()
+            self._stale = False
+            self.table.set_rows(())
+            self.set_context("")
+            return
+        if snapshot.fx_graph is None:
+            title = self.tr("No FX graph")
+            hint = self.tr("This source builds an IRModule: it starts in the Relax pane.")
+            self.graph.canvas.set_empty(title, hint)
+            self.table.set_empty(title, hint)
+            self.code.show_nothing(title, hint)
+            self.set_context("")
+            self.graph.show_nothing()
+        else:
+            self.code.show_text_of("")
+            self.set_context(f"{len(snapshot.fx)} nodes · {snapshot.tracer}")
+            self.graph.show_source(snapshot.model.title + snapshot.tracer, snapshot.fx_graph)
+        self._stale = True
+        self._show_selection()
+
+    def _show_wanted(self) -> None:
+        if self._document.snapshot is None:
+            self._show_snapshot()
+
+    def _show_selection(self) -> None:
+        if self.current() != "table":
+            # The other pages update by themselves.
+            return
+        self._fill()
+        selection = self._document.selection
+        marked = (*selection.of_kind("fx"), *selection.of_kind("part"))
+        self.table.set_selection(marked)
+        if marked:
+            chosen = [entity for entity in selection.chosen if entity in marked]
+            self.table.reveal((chosen or list(marked))[0])
+
+    def _fill(self) -> None:
+        """Build the rows of the table, of which there may be thousands, once it is visible."""
+        snapshot = self._document.snapshot
+        if self._stale and snapshot is not None:
+            self._stale = False
+            self.table.set_rows([row for node in snapshot.fx for row in _rows(node)])
+
+    def _show_page(self) -> None:
+        if self.current() == "graph":
+            self.graph.show_selection()
+        elif self.current() == "code":
+            self.code.script.show_selection()
+        else:
+            self._show_selection()
+
+    def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
+        self._document.select((entity,), extend=bool(modifiers & EXTENDING))
+
+
+def _rows(node: FxNode) -> list[Row]:
+    """Return the row of a node, with the operators that it was decomposed into as child rows."""
+    return [_row(node), *(_part_row(part) for part in node.parts)]
+
+
+def _part_row(part: FxPart) -> Row:
+    return Row(
+        part.id,
+        (
+            Cell("part", role="quiet"),
+            Cell(f"    ↳ {part.name}"),
+            Cell(part.target, code=True, tooltip=part.target),
+            Cell(part.args, code=True, tooltip=part.args),
+            "",
+            shape_text(part.shape),
+            Cell(part.dtype, role="quiet"),
+            Cell(part.rule, role="quiet", tooltip=part.rule),
+        ),
+    )
+
+
+def _row(node: FxNode) -> Row:
+    how = (f"{STRATEGY_NAMES[node.strategy]} · {node.rule}" if node.strategy else "", node.reason)
+    lowered = " · ".join(part for part in (*how, RANDOM if node.random else "") if part)
+    return Row(
+        node.id,
+        (
+            Cell(node.opcode, role="quiet"),
+            Cell(node.name, bold=True),
+            Cell(node.target, code=True, tooltip=node.target),
+            Cell(node.args, code=True, tooltip=node.args),
+            Cell(node.kwargs, code=True, tooltip=node.kwargs),
+            shape_text(node.shape),
+            Cell(node.dtype, role="quiet"),
+            Cell(lowered, role=node.strategy, tooltip=lowered),
+        ),
+    )

@@ -1,0 +1,235 @@
+"""The difference of two graphs as one drawing, with a list of the nodes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtWidgets import QApplication, QWidget
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.pins import Pins
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
+from lowerscope.app.kit.canvas.index import GraphIndex
+from lowerscope.app.kit.canvas.paint import GraphPainter, write_picture
+from lowerscope.app.kit.hover_card import CardText
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.panes.difference.difference_page import SidesPage, status_cell
+from lowerscope.app.panes.model.descriptions import names_of
+from lowerscope.core.model.entities import STATUS_MARKS
+from lowerscope.core.model.graph import Box, GraphRecord
+from lowerscope.core.model.module_steps import GraphDifference, NodeDifference
+from lowerscope.core.model.queries import GraphDifferenceQuery
+from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
+
+LIST_WIDTH = 330
+
+
+class GraphDifferencePage(SidesPage):
+    """The added, removed or changed nodes on the left; the drawing on the right."""
+
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        pins: Pins,
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        self._document = document
+        self._pins = pins
+        self._record: GraphDifference | None = None
+        self._boxes: dict[str, Box] = {}
+        self._here = ""
+        self._function = "main"
+        self.canvas = GraphCanvas(_tr("Difference of the graphs"))
+        self.nodes = Table(
+            _tr("Nodes of the difference"),
+            (
+                Column("", width=28, tooltip=_tr("Status")),
+                Column(_tr("binding"), width=84),
+                Column(_tr("value, and what it was"), stretch=True, wrap=True),
+            ),
+        )
+        super().__init__(queries, set_busy, self.nodes, self.canvas, LIST_WIDTH, parent)
+        self.canvas.set_legend(
+            {
+                "added": self.tr("+ added"),
+                "removed": self.tr("− removed"),
+                "changed": self.tr("~ changed"),
+            }
+        )
+        self.canvas.card_text = self._card
+        self.nodes.row_clicked.connect(self._choose)
+        self.canvas.node_clicked.connect(self._choose)
+        document.on(("selection", "snapshot"), self._show_selection)
+
+    @property
+    def record(self) -> GraphDifference | None:
+        """The difference shown; ``None`` before it arrives, and after a problem."""
+        return self._record
+
+    def show_sides(self, function: str) -> None:
+        """Show the difference of a function in the comparison's two sides, once it arrives."""
+        self._function = function
+        sides = self._pins.sides
+        if sides is None:
+            self._show(None)
+        self._watch.update()
+
+    def changes(self) -> int:
+        """Return the number of nodes that were added, removed or changed."""
+        nodes = () if self._record is None else self._record.nodes
+        return sum(node.status != "same" for node in nodes)
+
+    def step(self, by: int) -> None:
+        """Go to the next or the previous node of the list."""
+        keys = [row.key for row in self.nodes.rows()]
+        chosen = [each for each in self.nodes.selected_keys() if each in keys]
+        if keys:
+            # Of the boxes of the selection, the one visited last.
+            here = self._here if self._here in chosen else chosen[0] if chosen else ""
+            place = keys.index(here) + by if here else 0
+            self._mark(keys[max(0, min(place, len(keys) - 1))])
+
+    def _query(self) -> GraphDifferenceQuery | None:
+        document = self._document
+        sides = self._pins.sides
+        if sides is None:
+            return None
+        return GraphDifferenceQuery(*sides, document.metrics, self._function)
+
+    def _take(self, record: GraphDifference) -> None:
+        title = self.tr("No graph")
+        hint = self.tr("Neither side has a Relax function {0}.").format(record.function)
+        self.canvas.set_empty(title, hint)
+        self._show(record)
+
+    def _show_problem(self, title: str, hint: str) -> None:
+        self.canvas.set_empty(title, hint)
+        self._show(None)
+
+    def _show(self, record: GraphDifference | None) -> None:
+        self._record = record
+        self._boxes = {} if record is None else {box.id: box for box in record.graph.boxes}
+        if record is None:
+            self.canvas.set_graph(GraphRecord())
+        else:
+            self.canvas.set_graph(record.graph)
+        self._show_list()
+        self._show_selection()
+        self.shown.emit()
+
+    def _show_list(self) -> None:
+        nodes = () if self._record is None else self._record.nodes
+        wanted = self._filter.lower()
+        self.nodes.set_rows(
+            [
+                _row(node)
+                for node in nodes
+                if (self._all or node.status != "same") and wanted in _words(node).lower()
+            ]
+        )
+
+    def _choose(self, key: str, _modifiers: Qt.KeyboardModifier) -> None:
+        entities = self._boxes[key].entities if self._is_of_shown() else ()
+        self._mark(key)
+        if entities:
+            self._document.select(entities)
+            self._show_selection()
+
+    def _show_selection(self) -> None:
+        """Mark the selection, as far as it belongs to the module shown."""
+        linked = self._document.selection.linked
+        if self._is_of_shown():
+            marked = [
+                box.id
+                for box in self._boxes.values()
+                if not linked.isdisjoint((*box.entities, *box.members))
+            ]
+            self.canvas.set_selection(marked)
+            self.nodes.set_selection(marked)
+
+    def _is_of_shown(self) -> bool:
+        """Return whether the boxes stand for bindings of the window's recipe."""
+        sides, recipe = self._pins.sides, self._document.recipe
+        if sides is None or recipe is None:
+            return False
+        replace = msgspec.structs.replace
+        return replace(sides[1].recipe, steps=()) == replace(recipe, steps=())
+
+    def _card(self, entity: str) -> CardText | None:
+        nodes = () if self._record is None else self._record.nodes
+        node = next((each for each in nodes if each.id == entity), None)
+        if node is None:
+            return None
+        linked = self._document.linked_to(*self._boxes[entity].entities)
+        nodes_of = tuple(sorted(each for each in linked if each.startswith("fx:")))
+        rows = (
+            (self.tr("status"), f"{STATUS_MARKS[node.status]} {node.status}"),
+            (self.tr("before"), node.before),
+            (self.tr("after"), node.after),
+            (self.tr("FX nodes"), names_of(nodes_of) if self._is_of_shown() else ""),
+        )
+        return CardText(node.name, tuple(row for row in rows if row[1]))
+
+    def _mark(self, entity: str) -> None:
+        self._here = entity
+        self.canvas.set_selection([entity])
+        self.canvas.reveal(entity)
+        self.nodes.set_selection([entity])
+        self.nodes.reveal(entity)
+
+
+def _words(node: NodeDifference) -> str:
+    return f"{node.name} {node.before} {node.after}"
+
+
+def _row(node: NodeDifference) -> Row:
+    quiet = "quiet" if node.status == "same" else ""
+    values = dict.fromkeys(each for each in (node.before, node.after) if each)
+    value = " → ".join(values)
+    return Row(
+        node.id,
+        (
+            status_cell(node.status),
+            Cell(node.name, quiet, tooltip=node.name),
+            Cell(value, quiet, tooltip=value),
+        ),
+    )
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("GraphDifferencePage", text)
+
+
+# --- Pictures of graphs for the command line: the window's painter, without a window ---
+
+
+class GraphPictures:
+    """Paints graphs like the window, in its light theme."""
+
+    def __init__(self) -> None:
+        if QApplication.instance() is None:
+            self._application = QApplication([sys.argv[0], *theme.STYLE])
+            theme.start(self._application, "light")
+
+    def metrics(self) -> TextMetrics:
+        """Return the character widths that it paints with."""
+        return DEFAULT
+
+    def paint(self, graph: GraphRecord, path: Path, kind: str, title: str) -> None:
+        """Paint a graph into a file: ``"svg"``, ``"pdf"`` or ``"png"``.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        index = GraphIndex(graph)
+        write_picture(GraphPainter(index), index.bounds(), path, kind, title)

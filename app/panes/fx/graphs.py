@@ -1,0 +1,203 @@
+"""The graph that a command applies to: the focused one, or the first visible one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QApplication, QMenuBar, QWidget
+from shiboken6 import isValid
+
+from lowerscope.app.kit.canvas.overlays import Colouring
+from lowerscope.app.kit.commands import Command
+
+if TYPE_CHECKING:
+    from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
+    from lowerscope.app.panes.fx.graph_page import GraphPage
+    from lowerscope.app.shell.window import MainWindow
+
+
+class Graphs(QObject):
+    """The graphs of the window's panes.
+
+    Parameters
+    ----------
+    window
+        The window.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        # The widget that the menu bar took the keyboard focus from.
+        self._before: QWidget | None = None
+
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusChanged.connect(self._note_focus)
+
+    def _note_focus(self, old: QWidget | None, new: QWidget | None) -> None:
+        if isinstance(new, QMenuBar):
+            self._before = old
+
+    def current(self) -> GraphPage | None:
+        """Return the focused graph, or else the first visible one."""
+        panes = self._window.panes
+        pages = [panes.fx.graph, panes.relax.graph]
+        focus = self._focus()
+        for page in pages:
+            if focus is not None and page.isAncestorOf(focus):
+                return page
+        return next((page for page in pages if page.isVisible()), None)
+
+    def canvas(self) -> GraphCanvas | None:
+        """Return the focused canvas, including that of a difference, or else that of `current`."""
+        from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
+
+        widget = self._focus()
+        while widget is not None:
+            if isinstance(widget, GraphCanvas):
+                return widget
+            widget = widget.parentWidget()
+        page = self.current()
+        return None if page is None else page.canvas
+
+    def _focus(self) -> QWidget | None:
+        """Return the focus widget, or that of this window while another window is in front."""
+        focus = QApplication.focusWidget()
+        if isinstance(focus, QMenuBar) and self._before is not None and isValid(self._before):
+            return self._before
+        return focus or self._window.focusWidget()
+
+    def commands(self) -> list[Command]:
+        """Return the graph commands, in the order of the menu."""
+        tr = self._window.tr
+        menu = tr("&Graph")
+
+        def of_page(act: Callable[[GraphPage], object]) -> Callable[[], None]:
+            def run() -> None:
+                page = self.current()
+                if page is not None:
+                    act(page)
+
+            return run
+
+        def of_canvas(act: Callable[[GraphCanvas], object]) -> Callable[[], None]:
+            def run() -> None:
+                canvas = self.canvas()
+                if canvas is not None:
+                    act(canvas)
+
+            return run
+
+        def is_on(switch: Callable[[GraphCanvas], bool]) -> Callable[[], bool]:
+            def checked() -> bool:
+                canvas = None if self._window.made_panes is None else self.canvas()
+                return canvas is not None and switch(canvas)
+
+            return checked
+
+        def why_not(colouring: Colouring) -> str:
+            from lowerscope.app.panes.run.node_figures import why_no_figures
+
+            return why_no_figures(self._window.document.run_record, colouring)
+
+        return [
+            Command(
+                "find-node",
+                menu,
+                tr("Find a &node…"),
+                of_canvas(lambda canvas: canvas.open_find()),
+                key_there="/",
+            ),
+            Command(
+                "graph-card",
+                menu,
+                tr("What is &known of the node"),
+                of_canvas(lambda canvas: canvas.show_card()),
+                key_there="I",
+            ),
+            Command(
+                "fit-graph",
+                menu,
+                tr("&Fit the graph"),
+                of_canvas(lambda canvas: canvas.fit()),
+                key_there="F",
+                separated=True,
+            ),
+            Command(
+                "zoom-to-selection",
+                menu,
+                tr("&Zoom to the selection"),
+                of_canvas(lambda canvas: canvas.zoom_to_selection()),
+                key_there="Z",
+            ),
+            Command(
+                "graph-size",
+                menu,
+                tr("&Actual size"),
+                of_canvas(lambda canvas: canvas.reset_zoom()),
+                key_there="0",
+            ),
+            Command(
+                "collapse-all",
+                menu,
+                tr("&Collapse all modules and fused functions"),
+                of_page(lambda page: page.collapse_all()),
+                separated=True,
+            ),
+            Command(
+                "expand-all",
+                menu,
+                tr("&Expand all modules and fused functions"),
+                of_page(lambda page: page.expand_all()),
+            ),
+            Command(
+                "fitting-level",
+                menu,
+                tr("Modules &that fit"),
+                of_page(lambda page: page.show_fitting_level()),
+            ),
+            Command(
+                "edge-labels",
+                menu,
+                tr("&Values beside all edges"),
+                of_canvas(lambda canvas: canvas.switch_labels()),
+                checked=is_on(lambda canvas: canvas.labels()),
+                key_there="L",
+                separated=True,
+            ),
+            Command(
+                "graph-overview",
+                menu,
+                tr("&Overview"),
+                of_canvas(lambda canvas: canvas.switch_minimap()),
+                checked=is_on(lambda canvas: canvas.wants_minimap()),
+                key_there="M",
+            ),
+            Command(
+                "node-colours",
+                menu,
+                tr("Colours of nodes: by &strategy or by kind"),
+                of_canvas(lambda canvas: canvas.switch_colouring()),
+                key_there="C",
+            ),
+            Command(
+                "colours-time",
+                menu,
+                tr("Colours of nodes: &by time"),
+                of_canvas(lambda canvas: canvas.set_colouring("time")),
+                enabled=lambda: not why_not("time"),
+                reason=partial(why_not, "time"),
+            ),
+            Command(
+                "colours-error",
+                menu,
+                tr("Colours of nodes: by e&rror"),
+                of_canvas(lambda canvas: canvas.set_colouring("error")),
+                enabled=lambda: not why_not("error"),
+                reason=partial(why_not, "error"),
+            ),
+        ]

@@ -1,0 +1,1 @@
+"""The pane inputs: its model, views and commands."""

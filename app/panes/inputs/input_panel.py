@@ -1,0 +1,368 @@
+"""An input: its picture to draw on, or its statistics, and the source of its value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import (
+    QBoxLayout,
+    QDoubleSpinBox,
+    QFileDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.engine.file_broker import ask_for_file
+from lowerscope.app.kit.charts.bars import Bars
+from lowerscope.app.kit.charts.drawing_pad import DrawingPad
+from lowerscope.app.kit.charts.histogram import Histogram
+from lowerscope.app.kit.charts.picture_view import PictureView
+from lowerscope.app.kit.pane import FactLines
+from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
+from lowerscope.app.panes.inputs.inputs_dialog import FILES
+from lowerscope.app.panes.inputs.model import Inputs
+from lowerscope.app.panes.run.result_side import show_prediction
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.queries import SaveValuesQuery, ValuesQuery
+from lowerscope.core.model.recipe import SEEDS
+from lowerscope.core.model.snapshot import InputRecord, ValuesRecord
+
+# --- The values of a parameter or a constant: histogram, and a button that saves them ---
+
+Facts = tuple[tuple[str, str], ...]
+
+
+class ValuesPanel(QWidget):
+    """The panel below the table of Details while a tensor is selected.
+
+    Parameters
+    ----------
+    show_facts
+        Called with the facts about the values, for the table, once they arrive.
+    set_busy
+        Called with whether the values are being fetched.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        show_facts: Callable[[Facts], None],
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._queries = queries
+        self._show_facts = show_facts
+        self._entity = ""
+        self.histogram = Histogram(self.tr("Histogram"))
+        self.save = QPushButton(self.tr("Save as .npy…"))
+        self.save.setAccessibleName(self.tr("Save the values as a .npy file"))
+        self.save.clicked.connect(self._choose_file)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 12, 0)
+        row.setSpacing(0)
+        row.addWidget(self.histogram, 1)
+        row.addWidget(self.save, 0, Qt.AlignmentFlag.AlignVCenter)
+        self._watch = queries.watch(
+            self, self._query, self._take_values, self._take_problem, set_busy
+        )
+
+    def show_tensor(self, entity: str) -> None:
+        """Show the values of a tensor, by its id."""
+        self._entity = entity
+        self.histogram.set_counts((), ())
+        self.show()
+        self._watch.refresh()
+
+    def show_nothing(self) -> None:
+        """Hide the values: no tensor is selected."""
+        self._entity = ""
+        self._watch.update()
+        self.hide()
+
+    def save_to(self, file: str) -> None:
+        """Save the values shown, overwriting an existing file."""
+        document = self._document
+        assert document.recipe is not None
+        query = SaveValuesQuery(document.recipe, self._entity, file)
+        client = self._queries.client(query.child)
+        ask_for_file(client, query, self._note_saved, document.report)
+
+    def _note_saved(self, path: str) -> None:
+        self._document.notify(self.tr("Saved as {0}.").format(path), "info")
+
+    def _query(self) -> ValuesQuery | None:
+        recipe = self._document.recipe
+        return ValuesQuery(recipe, self._entity) if recipe is not None and self._entity else None
+
+    def _take_values(self, record: ValuesRecord) -> None:
+        self.histogram.set_counts(record.edges, record.counts)
+        self._show_facts(value_facts(record))
+
+    def _take_problem(self, problem: Problem) -> None:
+        self._show_facts(((self.tr("values"), problem.what),))
+
+    def _choose_file(self) -> None:
+        name = self._entity.partition(":")[2]
+        title = self.tr("Save the values of {0}").format(name)
+        path, _ = QFileDialog.getSaveFileName(
+            self, title, f"{name}.npy", self.tr("NumPy arrays (*.npy)")
+        )
+        if path:
+            self.save_to(path if Path(path).suffix == ".npy" else f"{path}.npy")
+
+
+def value_facts(record: ValuesRecord) -> Facts:
+    """Return the facts about a tensor's values, as labels and values."""
+    facts = []
+    if record.mean is not None:
+        facts += [
+            ("range", f"{record.low:.6g} … {record.high:.6g}"),
+            ("mean", f"{record.mean:.6g}, std {record.deviation:.6g}"),
+        ]
+    rare = f"{record.nans:,} NaN, {record.infinities:,} infinite, {record.zeros:,} zero"
+    facts.append(("values", f"{record.count:,}: {rare}"))
+    if record.first:
+        more = ", …" if len(record.first) < record.count else ""
+        facts.append(("first", ", ".join(record.first) + more))
+    return tuple(facts)
+
+
+BRUSHES = {"fine": 0.6, "medium": 1.4, "broad": 3.0}
+"""Radii of the brush in pixels of a picture of 28×28."""
+
+_DRAWN_FOR = 28
+
+SMALLEST, MOST = 120, 460
+"""Bounds on the sides of the picture, in points."""
+
+BESIDE = 380
+"""Minimum width of the tools and the scores."""
+
+
+class InputPanel(QWidget):
+    """The value of an input, and the commands on it.
+
+    Attributes
+    ----------
+    name
+        The input shown; empty for none.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        inputs: Inputs,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._inputs = inputs
+        self.name = ""
+        self.pad = DrawingPad(self.tr("Drawing"))
+        self.picture = PictureView(self.tr("Input picture"))
+        self.facts = FactLines()
+        self.values = ValuesPanel(document, queries, self._show_facts, self._set_busy)
+        self.values.save.hide()
+        self.bars = Bars(self.tr("The best classes of both sides"), whole=1.0)
+        self.tool = SegmentedSwitch(
+            self.tr("Tool"),
+            (
+                Segment("pencil", self.tr("Pencil"), self.tr("Draw in white (E changes)")),
+                Segment("eraser", self.tr("Eraser"), self.tr("Draw in black (E changes)")),
+            ),
+        )
+        self.brush = SegmentedSwitch(
+            self.tr("Brush"),
+            (
+                Segment("fine", self.tr("Fine")),
+                Segment("medium", self.tr("Medium")),
+                Segment("broad", self.tr("Broad")),
+            ),
+        )
+        self.brush.set_current("medium")
+        self.clear = self._button(self.tr("Clear"), self.tr("All black (Delete)"), self.pad.clear)
+        self.file = self._button(
+            self.tr("File…"),
+            self.tr("A picture, .npy, .npz or .pt; or drop one on the window"),
+            self._choose_file,
+        )
+        self.random = self._button(
+            self.tr("Random"), self.tr("New values; the weights stay"), self._randomise
+        )
+        self.reset = self._button(
+            self.tr("Example"), self.tr("What the model's file has for it"), self._reset
+        )
+        self.seed = QDoubleSpinBox()
+        self.seed.setDecimals(0)
+        self.seed.setRange(0, SEEDS - 1)
+        self.seed.setFixedWidth(84)
+        self.seed.lineEdit().setTextMargins(6, 0, 0, 0)
+        self.seed.setAccessibleName(self.tr("Seed of the random values"))
+        self.seed.setToolTip(self.tr("Seed of the random values"))
+        self._drawing = QWidget()
+        drawing = QGridLayout(self._drawing)
+        drawing.setContentsMargins(0, 0, 0, 0)
+        drawing.setSpacing(6)
+        drawing.addWidget(self.tool, 0, 0)
+        drawing.addWidget(self.clear, 0, 1)
+        drawing.addWidget(self.brush, 1, 0, 1, 2, Qt.AlignmentFlag.AlignLeft)
+        sources = QGridLayout()
+        sources.setSpacing(6)
+        sources.addWidget(self.random, 0, 0)
+        sources.addWidget(self.seed, 0, 1)
+        sources.addWidget(self.file, 1, 0)
+        sources.addWidget(self.reset, 1, 1)
+        tools = QVBoxLayout()
+        tools.setSpacing(8)
+        tools.addWidget(self._drawing)
+        tools.addLayout(sources)
+        tools.addStretch(1)
+        shown = QVBoxLayout()
+        shown.setSpacing(0)
+        shown.addWidget(self.facts)
+        shown.addWidget(self.values, 1)
+        self._figures = QWidget()
+        self._figures.setLayout(shown)
+        shown.setContentsMargins(0, 0, 0, 0)
+        row = self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
+        row.setContentsMargins(10, 6, 10, 6)
+        row.setSpacing(16)
+        row.addWidget(self.pad)
+        row.addWidget(self.picture)
+        row.addWidget(self._figures, 4)
+        row.addLayout(tools)
+        row.addWidget(self.bars, 3, Qt.AlignmentFlag.AlignTop)
+        row.addStretch(1)
+        self.tool.changed.connect(self.pad.set_tool)
+        self.pad.tool_changed.connect(self.tool.set_current)
+        self.brush.changed.connect(self._take_brush)
+        self.pad.stroke_ended.connect(self._draw)
+        document.on(("run", "running"), self._show_run)
+        inputs.changed.connect(self._show_state)
+        self.show_input("")
+        self._show_run()
+
+    def show_input(self, name: str) -> None:
+        """Show an input by its name, or nothing for an empty name."""
+        inputs = self._inputs
+        self.name = name
+        record = next((each for each in inputs.records if each.name == name), None)
+        drawn = record is not None and inputs.drawable is record
+        self.setEnabled(record is not None)
+        self.pad.setVisible(drawn)
+        self._drawing.setVisible(drawn)
+        has_picture = record is not None and record.picture is not None
+        self.picture.setVisible(has_picture and not drawn)
+        self._figures.setVisible(not has_picture)
+        spec = inputs.spec_of(name) if record is not None else None
+        self.reset.setEnabled(spec is not None)
+        if spec is not None and spec.seed is not None:
+            self.seed.setValue(spec.seed)
+        if record is None or not record.picture:
+            self._show_figures(record)
+            return
+        self.values.show_nothing()
+        picture = record.picture
+        if not drawn:
+            self.picture.set_picture(
+                picture.pixels, picture.width, picture.height, picture.channels
+            )
+        elif not self.pad.is_drawing() and not inputs.waits:
+            # Strokes drawn meanwhile are newer than the engine's state.
+            if (self.pad.pixels(), self.pad.picture_size()) != (
+                picture.pixels,
+                (picture.width, picture.height),
+            ):
+                self.pad.set_picture(picture.pixels, picture.width, picture.height)
+            self._take_brush(self.brush.current())
+
+    def set_narrow(self, narrow: bool) -> None:
+        """Stack the parts, or place them side by side."""
+        directions = QBoxLayout.Direction
+        self._row.setDirection(directions.TopToBottom if narrow else directions.LeftToRight)
+        self._fit()
+
+    def _fit(self) -> None:
+        narrow = self._row.direction() == QBoxLayout.Direction.TopToBottom
+        # The picture is square, so that the parts beside it get the rest.
+        room = SMALLEST if narrow else min(self.height() - 12, self.width() - BESIDE)
+        side = max(SMALLEST, min(MOST, room))
+        for widget in (self.pad, self.picture):
+            widget.setFixedWidth(side)
+            widget.setMinimumHeight(side if narrow else 0)
+
+    def _button(self, text: str, tooltip: str, clicked: object) -> QPushButton:
+        button = QPushButton(text)
+        button.setToolTip(tooltip)
+        button.clicked.connect(clicked)
+        return button
+
+    def _show_figures(self, record: InputRecord | None) -> None:
+        is_open = self._document.snapshot is not None
+        none = self.tr("The model takes no inputs.") if is_open else self.tr("Nothing is open.")
+        self.facts.set_facts(() if record is not None else (("", none),))
+        if record is None:
+            self.values.show_nothing()
+        else:
+            self.values.show_tensor(record.name)
+
+    def _show_facts(self, facts: Facts) -> None:
+        self.facts.set_facts(facts)
+
+    def _set_busy(self, busy: bool) -> None:
+        self.facts.setEnabled(not busy)
+
+    def _take_brush(self, key: str) -> None:
+        width, height = self.pad.picture_size()
+        self.pad.set_brush(BRUSHES[key] * max(1.0, min(width, height) / _DRAWN_FOR))
+
+    def _draw(self) -> None:
+        self._inputs.draw(self.pad.pixels())
+
+    def _randomise(self) -> None:
+        inputs = self._inputs
+        spec = inputs.spec_of(self.name)
+        if spec is not None and spec.seed == round(self.seed.value()):
+            # Randomising again uses other values.
+            self.seed.setValue((self.seed.value() + 1) % SEEDS)
+        inputs.randomise(self.name, round(self.seed.value()))
+
+    def _choose_file(self) -> None:
+        title = self.tr("Value of {0}").format(self.name)
+        path, _ = QFileDialog.getOpenFileName(self, title, "", f"{self.tr('Values')} ({FILES})")
+        if path:
+            self._inputs.take_file(self.name, path)
+
+    def _reset(self) -> None:
+        self._inputs.reset(self.name)
+
+    def _show_state(self) -> None:
+        if self._inputs.problem is not None:
+            # A rejected drawing is not what is run.
+            self.show_input(self.name)
+
+    def _show_run(self) -> None:
+        record = self._document.run_record
+        if record is not None:
+            show_prediction(self.bars, record)
+        else:
+            self.bars.set_faded(True)
+        self.bars.setVisible(bool(self.bars.bars()))
+
+    # Qt overrides
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()

@@ -1,0 +1,406 @@
+"""The form for a model's inputs: rows with shape, dtype and origin of the values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialogButtonBox,
+    QDoubleSpinBox,
+    QFileDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.question import mark_wrong
+from lowerscope.app.panes.common.help_key import offer_help
+from lowerscope.core.files.sources import DTYPES, EXTENT, IMAGES, parse_input
+from lowerscope.core.model.dimensions import check_dimensions, parse_dimension, parse_sizes
+from lowerscope.core.model.formatting import shape_text
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import SEEDS, Dimension, InputSpec
+from lowerscope.core.model.snapshot import InputRecord
+
+# --- The form for named dimensions: rows with the range and the sizes to run at ---
+
+
+@dataclass(frozen=True)
+class DimensionRow:
+    """The fields of one dimension, and the labels beside them."""
+
+    span: QLineEdit
+    sizes: QLineEdit
+    widgets: tuple[QWidget, ...]
+
+
+class DimensionsForm(QWidget):
+    """A form with a row for each name in the shapes; hidden if there are none.
+
+    Parameters
+    ----------
+    said
+        The user's previous specification.
+    """
+
+    def __init__(self, said: Sequence[Dimension], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._said = {each.name: each for each in said}
+        self._rows: dict[str, DimensionRow] = {}
+        self._names: tuple[str, ...] = ()
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(12)
+        self._grid.setVerticalSpacing(8)
+        self._grid.setColumnStretch(2, 1)
+        titles = (self.tr("dimension"), self.tr("sizes"), self.tr("run at"))
+        for column, title in enumerate(titles):
+            label = Label(title)
+            label.setProperty("role", "quiet")
+            self._grid.addWidget(label, 0, column)
+        self.hide()
+
+    def row(self, name: str) -> DimensionRow:
+        """Return the fields of a dimension."""
+        return self._rows[name]
+
+    def set_names(self, names: Iterable[str]) -> None:
+        """Show a row for each of `names`; the values of other rows are kept for later."""
+        self._names = tuple(dict.fromkeys(names))
+        for name in self._names:
+            if name not in self._rows:
+                self._rows[name] = self._add_row(name)
+        for name, row in self._rows.items():
+            for widget in row.widgets:
+                widget.setVisible(name in self._names)
+        self.setVisible(bool(self._names))
+
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """Return the filled in dimensions.
+
+        Raises
+        ------
+        LowerscopeError
+            If a range or a size is invalid, with the message of the command line.
+        """
+        return tuple(self._dimension(name, self._rows[name]) for name in self._names)
+
+    def _dimension(self, name: str, row: DimensionRow) -> Dimension:
+        span, sizes = row.span.text().strip(), row.sizes.text().strip()
+        dimension = parse_dimension(f"{name}={span}") if span else Dimension(name=name)
+        if not sizes:
+            return dimension
+        return msgspec.structs.replace(dimension, sizes=parse_sizes(f"{name}={sizes}")[1])
+
+    def _add_row(self, name: str) -> DimensionRow:
+        said = self._said.get(name)
+        standard = Dimension(name=name)
+        span, sizes = QLineEdit(), QLineEdit()
+        span.setPlaceholderText(f"{standard.low}..{standard.high}")
+        span.setAccessibleName(self.tr("Range of {0}").format(name))
+        sizes.setPlaceholderText(self.tr("the traced size and the ends"))
+        sizes.setAccessibleName(self.tr("Sizes of {0} to run at").format(name))
+        sizes.setToolTip(self.tr("With several dimensions, the k-th run takes the k-th of each."))
+        if said is not None:
+            span.setText(f"{said.low}..{said.high}")
+            sizes.setText(",".join(map(str, said.sizes)))
+        label = Label(name)
+        label.setProperty("role", "title")
+        index = self._grid.rowCount()
+        for column, widget in enumerate((label, span, sizes)):
+            self._grid.addWidget(widget, index, column)
+        return DimensionRow(span, sizes, (label, span, sizes))
+
+
+FILES = "*.npy *.npz *.pt *.png *.jpg *.jpeg *.bmp"
+
+
+@dataclass
+class InputRow:
+    """The fields of one input."""
+
+    name: str
+    shape: QLineEdit
+    dtype: QComboBox
+    low: QLineEdit
+    high: QLineEdit
+    file: QLineEdit
+    known: bool
+    said: InputSpec | None
+    before: tuple[str, ...] = ()
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the texts of the fields."""
+        edits = (self.shape, self.low, self.high, self.file)
+        return (*(edit.text().strip() for edit in edits), self.dtype.currentText())
+
+
+class InputsDialog(Dialog):
+    """A form with a row for each input.
+
+    Parameters
+    ----------
+    names
+        Names of the inputs, in order.
+    known
+        The current inputs; may be empty.
+    specs
+        The user's previous specifications.
+    seed
+        The current seed.
+    question
+        A line above the form; empty for none.
+    dimensions
+        The user's previous specification of the named dimensions.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        known: Sequence[InputRecord],
+        specs: Sequence[InputSpec],
+        seed: int,
+        question: str = "",
+        parent: QWidget | None = None,
+        dimensions: Sequence[Dimension] = (),
+    ) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(self.tr("Inputs"))
+        self._rows: list[InputRow] = []
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(8)
+        grid.setVerticalSpacing(8)
+        titles = ("input", "shape", "dtype", "integers from", "up to", "file")
+        for column, title in enumerate(titles):
+            label = Label(self.tr(title))
+            label.setProperty("role", "quiet")
+            grid.addWidget(label, 0, column)
+        by_name = {record.name: record for record in known}
+        said = {spec.name: spec for spec in specs if spec.name}
+        free = [name for name in names if name not in said]
+        said |= zip(free, [spec for spec in specs if not spec.name], strict=False)
+        for index, name in enumerate(names, start=1):
+            self._add_row(grid, index, name, by_name.get(name), said.get(name))
+        grid.setColumnStretch(5, 1)
+        self.ranges = DimensionsForm(dimensions)
+        for row in self._rows:
+            row.shape.textChanged.connect(self._show_ranges)
+        self._show_ranges()
+        # The range of an integer spin box covers half of the seeds only.
+        self.seed = QDoubleSpinBox()
+        self.seed.setDecimals(0)
+        self.seed.setRange(0, SEEDS - 1)
+        self.seed.setValue(seed)
+        self.seed.setAccessibleName(self.tr("Seed"))
+        self.seed.lineEdit().setTextMargins(6, 0, 0, 0)
+        self.error = Label()
+        self.error.setProperty("role", "wrong")
+        self.error.setWordWrap(True)
+        self.error.hide()
+        self.buttons = QDialogButtonBox(
+            QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
+        )
+        self.buttons.button(QDialogButtonBox.StandardButton.Ok).setProperty("primary", True)
+        if known:
+            self._add_examples()
+        self.buttons.accepted.connect(self._check)
+        self.buttons.rejected.connect(self.reject)
+        hint = Label(self.tr("Values are random, drawn with the seed, unless a file is given."))
+        hint.setProperty("role", "quiet")
+        seeds = QHBoxLayout()
+        seeds.addWidget(Label(self.tr("Seed")))
+        seeds.addWidget(self.seed)
+        seeds.addWidget(hint, 1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(16, 16, 16, 12)
+        layout.setSpacing(12)
+        if question:
+            layout.addWidget(Label(question))
+        layout.addLayout(grid)
+        layout.addWidget(self.ranges)
+        layout.addLayout(seeds)
+        layout.addWidget(self.error)
+        self.keep_in_view(self.error)
+        layout.addStretch(1)
+        layout.addWidget(self.buttons)
+        self.resize(720, 0)
+        self._specs: tuple[InputSpec, ...] = ()
+        self._dimensions: tuple[Dimension, ...] = ()
+        offer_help(self, "sources#inputs")
+
+    def row(self, name: str) -> InputRow:
+        """Return the fields of an input."""
+        return next(row for row in self._rows if row.name == name)
+
+    def specs(self) -> tuple[InputSpec, ...]:
+        """Return the specifications, once the dialog is accepted; empty for the file's own."""
+        return self._specs
+
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """Return the ranges and the sizes to run at."""
+        return self._dimensions
+
+    def chosen_seed(self) -> int:
+        """Return the seed."""
+        return round(self.seed.value())
+
+    def _add_row(
+        self,
+        grid: QGridLayout,
+        index: int,
+        name: str,
+        record: InputRecord | None,
+        spec: InputSpec | None,
+    ) -> None:
+        shape = QLineEdit()
+        shape.setPlaceholderText("1,784")
+        shape.setMinimumWidth(88)
+        shape.setToolTip(self.tr("Numbers, or names for any size of a range: batch,784"))
+        dtype = QComboBox()
+        dtype.addItems(list(DTYPES))
+        dtype.setCurrentText("float32")
+        if record is not None:
+            shape.setText(shape_text(record.shape).replace("×", ",").replace("scalar", ""))
+            dtype.setCurrentText(record.dtype)
+        if spec is not None and spec.shape is not None:
+            shape.setText(",".join(str(extent) for extent in spec.shape))
+        if spec is not None and spec.dtype is not None:
+            dtype.setCurrentText(spec.dtype)
+        low, high, file = QLineEdit(), QLineEdit(), QLineEdit()
+        for edit in (low, high):
+            edit.setFixedWidth(64)
+        if spec is not None:
+            low.setText("" if spec.low is None else str(spec.low))
+            high.setText("" if spec.high is None else str(spec.high))
+            file.setText(spec.file)
+        row = InputRow(name, shape, dtype, low, high, file, record is not None, spec)
+        row.before = row.texts()
+        label = Label(name)
+        label.setProperty("role", "title")
+        grid.addWidget(label, index, 0)
+        fields = (
+            (shape, self.tr("Shape of {0}")),
+            (dtype, self.tr("Dtype of {0}")),
+            (low, self.tr("Smallest integer of {0}")),
+            (high, self.tr("End of the integers of {0}")),
+        )
+        for column, (field, title) in enumerate(fields, start=1):
+            field.setAccessibleName(title.format(name))
+            grid.addWidget(field, index, column)
+        grid.addLayout(self._file_field(row), index, 5)
+        self._rows.append(row)
+
+    def _file_field(self, row: InputRow) -> QHBoxLayout:
+        row.file.setPlaceholderText(self.tr("random"))
+        row.file.setMinimumWidth(96)
+        row.file.setAccessibleName(self.tr("File of {0}").format(row.name))
+        browse = QPushButton(self.tr("Browse…"))
+        browse.setAutoDefault(False)
+        browse.setProperty("input", row.name)
+        browse.clicked.connect(self._browse)
+        layout = QHBoxLayout()
+        layout.setSpacing(4)
+        layout.addWidget(row.file, 1)
+        layout.addWidget(browse)
+        return layout
+
+    def _browse(self) -> None:
+        row = self.row(self.sender().property("input"))
+        title = self.tr("Values of {0}").format(row.name)
+        path, _ = QFileDialog.getOpenFileName(self, title, row.file.text(), f"Values ({FILES})")
+        if path:
+            row.file.setText(path)
+
+    def _add_examples(self) -> None:
+        examples = QPushButton(self.tr("Use the file's own"))
+        examples.setAutoDefault(False)
+        examples.setToolTip(self.tr("The inputs that example_inputs() in the file returns."))
+        examples.clicked.connect(self._use_examples)
+        self.buttons.addButton(examples, QDialogButtonBox.ButtonRole.ResetRole)
+
+    def _use_examples(self) -> None:
+        self._specs = ()
+        self._dimensions = ()
+        self.accept()
+
+    def _show_ranges(self) -> None:
+        shapes = [row.shape.text().replace("×", ",").split(",") for row in self._rows]
+        names = [
+            part.strip() for parts in shapes for part in parts if EXTENT.fullmatch(part.strip())
+        ]
+        self.ranges.set_names(names)
+
+    def _check(self) -> None:
+        try:
+            specs = [_spec_of(row) for row in self._rows]
+            self._specs = tuple(spec for spec in specs if spec is not None)
+            self._dimensions = self.ranges.dimensions()
+            check_dimensions(self._specs, self._dimensions)
+        except LowerscopeError as error:
+            for row in self._rows:
+                _mark(row, row.name == error.problem.where)
+            self.error.setText(error.problem.line())
+            self.error.show()
+            return
+        self.accept()
+
+
+def _mark(row: InputRow, wrong: bool) -> None:
+    """Mark the fields of a row that contain its error."""
+    named = bool(row.file.text().strip())
+    shaped = not named and wrong
+    if shaped:
+        try:
+            parse_input(f"{row.name}={row.shape.text().replace('×', ',').strip()}")
+            shaped = False
+        except LowerscopeError:
+            pass
+    mark_wrong(row.file, named and wrong)
+    mark_wrong(row.shape, shaped)
+    for field in (row.low, row.high):
+        mark_wrong(field, wrong and not named and not shaped)
+
+
+def _spec_of(row: InputRow) -> InputSpec | None:
+    """Parse a row with the parser of the command line's option, for the same errors.
+
+    An unchanged row keeps its previous specification, or none, which means the file's own example.
+    """
+    if row.known and row.texts() == row.before:
+        return row.said
+    shape = ",".join(part for part in row.shape.text().replace("×", ",").split(",") if part.strip())
+    file = row.file.text().strip()
+    if file:
+        picture = Path(file).suffix.lower() in IMAGES
+        if shape and (picture or row.shape.text().strip() != row.before[0]):
+            # A picture is resized to fit; for other files, this is their shape according to the
+            # user.
+            spec = parse_input(f"{row.name}={shape}")
+            return msgspec.structs.replace(spec, file=file)
+        return InputSpec(name=row.name, file=file)
+    if not shape and not row.known:
+        raise LowerscopeError(
+            "it has no shape",
+            where=row.name,
+            todo="Write its extents with commas, such as 1,784, or choose a file",
+        )
+    text = f"{row.name}={shape or '()'}:{row.dtype.currentText()}"
+    if row.low.text().strip() or row.high.text().strip():
+        text += f"[{row.low.text().strip() or 0},{row.high.text().strip()})"
+    try:
+        return parse_input(text)
+    except LowerscopeError as error:
+        what, todo = error.problem.what, error.problem.todo
+        if "NAME=" in todo:
+            # Its advice mentions the option of the command line.
+            todo = "Write its extents with commas, such as 1,784, and whole numbers from and up to"
+        raise LowerscopeError(what, where=row.name, todo=todo) from error

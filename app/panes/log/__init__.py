@@ -1,0 +1,1 @@
+"""The pane log: its model, views and commands."""

@@ -1,0 +1,202 @@
+"""The list of problems, each with its remedies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import accumulate
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.engine.messages import whole_of
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.finder import EmptyState
+from lowerscope.app.kit.plain_text import Label, PlainTextEdit
+from lowerscope.app.kit.typefaces import code_font
+from lowerscope.app.panes.common.save_whole import WholeText
+from lowerscope.app.panes.run.faults import Faults
+from lowerscope.app.panes.schedule.schedule_variants import Variants
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.snapshot import Note
+
+NOTES_CHARACTERS = 10_000
+"""Maximum characters of the notes listed, each of which has a widget of its own."""
+
+
+class ProblemsView(QWidget):
+    """The page with the problems of the last change or run.
+
+    Signals
+    -------
+    tracer_wanted
+        Trace with another tracer, ``"fx"`` or ``"export"``, instead.
+    own_translator_wanted
+        Translate by Lowerscope's rules instead of an importer of TVM's.
+    trust_wanted
+        Open the file although it can run code.
+    retry_wanted
+        Try again, since the file has been corrected.
+    question_wanted
+        Show again the dialog that resolves the problem.
+    library_wanted
+        Load a file with library functions.
+    step_wanted
+        Show the failed step.
+    """
+
+    tracer_wanted = Signal(str)
+    own_translator_wanted = Signal()
+    trust_wanted = Signal()
+    retry_wanted = Signal()
+    question_wanted = Signal()
+    library_wanted = Signal()
+    step_wanted = Signal()
+
+    def __init__(
+        self, document: Document, variants: Variants, faults: Faults, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._variants = variants
+        self._faults = faults
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._content: QWidget | None = None
+        self.saving = WholeText(document, self)
+        document.on(("problems",), self._show_problems)
+        document.on(("snapshot",), self._show_problems)
+        variants.left_over.changed.connect(self._show_problems)
+        theme.notifier().changed.connect(self._show_problems)
+        self._show_problems()
+
+    def _show_problems(self) -> None:
+        if self._content is not None:
+            self._column.removeWidget(self._content)
+            self._content.hide()
+            self._content.deleteLater()
+        problems = self._document.problems
+        left = self._variants.left_over.notes
+        # While schedules are applied to the model, its own notes cover them.
+        left = () if self._variants.in_model else left
+        notes = (*self._document.notes, *(Note(text=each) for each in left))
+        self._content = self._list(problems, notes) if problems or notes else self._nothing()
+        self._column.addWidget(self._content)
+
+    def _nothing(self) -> QWidget:
+        return EmptyState(
+            self.tr("No problems"), self.tr("What goes wrong is listed here, with what to do.")
+        )
+
+    def _list(self, problems: tuple[Problem, ...], notes: tuple[Note, ...]) -> QWidget:
+        inside = QWidget()
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(12, 12, 12, 12)
+        column.setSpacing(8)
+        for problem in problems:
+            column.addWidget(self._card(problem))
+        sizes = accumulate(len(note.line()) + 50 for note in notes)
+        count = max(1, sum(size <= NOTES_CHARACTERS for size in sizes))
+        for note in notes[:count]:
+            column.addWidget(self._note(note))
+        if len(notes) > count:
+            more = self.tr("… {0} more notes").format(f"{len(notes) - count:,}")
+            column.addWidget(_text(more, "quiet"))
+        column.addStretch(1)
+        area = QScrollArea()
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setWidgetResizable(True)
+        area.setWidget(inside)
+        return area
+
+    def _note(self, note: Note) -> QWidget:
+        if note.code:
+            # It prevents runs, and is announced before them.
+            problem = Problem(what=note.text, where=note.where, todo=note.todo, code=note.code)
+            return self._card(problem)
+        return _text(note.line())
+
+    def _card(self, problem: Problem) -> QWidget:
+        card = QWidget()
+        column = QVBoxLayout(card)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        what = _text(f"✕ {problem.headline}", "title")
+        what.setStyleSheet(f"color: {theme.current().wrong}")
+        column.addWidget(what)
+        if problem.where:
+            column.addWidget(_text(problem.where, "quiet"))
+        if problem.todo:
+            column.addWidget(_text(problem.todo))
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        for label, act in self._remedies(problem):
+            button = QPushButton(label)
+            button.clicked.connect(lambda _checked=False, act=act: act())
+            row.addWidget(button)
+        row.addStretch(1)
+        column.addLayout(row)
+        if problem.details:
+            details = PlainTextEdit(problem.details)
+            details.setReadOnly(True)
+            details.setFont(code_font())
+            details.setAccessibleName(self.tr("Details of the problem"))
+            details.setMinimumHeight(120)
+            column.addWidget(details)
+        return card
+
+    def _remedies(self, problem: Problem) -> list[tuple[str, Callable[[], None]]]:
+        remedies: list[tuple[str, Callable[[], None]]] = []
+        for tracer in ("fx", "export"):
+            if problem.code == f"try-{tracer}":
+                label = self.tr("Trace with torch.{0}").format(tracer)
+                remedies.append((label, partial(self.tracer_wanted.emit, tracer)))
+        if problem.code == "own-translator":
+            label = self.tr("Translate with Lowerscope's rules")
+            remedies.append((label, self.own_translator_wanted.emit))
+        if problem.code == "trust":
+            remedies.append((self.tr("Open anyway"), self.trust_wanted.emit))
+        if problem.code == "choose-entry":
+            remedies.append((self.tr("Choose…"), self.question_wanted.emit))
+        if problem.code == "give-args":
+            remedies.append((self.tr("Give the arguments…"), self.question_wanted.emit))
+        if problem.code == "give-inputs":
+            remedies.append((self.tr("Fill in the inputs…"), self.question_wanted.emit))
+        if problem.code == "missing-function":
+            remedies.append((self.tr("Load a library file…"), self.library_wanted.emit))
+        if problem.code == "failed-step":
+            remedies.append((self.tr("Show the step"), self.step_wanted.emit))
+        faults = self._faults
+        if problem is faults.failed and faults.nodes:
+            select = partial(self._document.select, faults.nodes)
+            remedies.append((self.tr("Select what was called"), select))
+        if problem is faults.failed and faults.can_go_back:
+            remedies.append((self.tr("Go back to what worked"), faults.go_back))
+        if self._document.rejected is not None:
+            remedies.append((self.tr("Try again"), self.retry_wanted.emit))
+        if (whole := whole_of(problem)) is not None:
+            # The text shown marks where it was shortened.
+            save = partial(self.saving.choose_file, self.tr("Save whole text"), "problem.txt")
+            remedies.append((self.tr("Save whole text…"), partial(save, whole)))
+        return remedies
+
+
+def _text(text: str, role: str = "") -> Label:
+    label = Label(text)
+    label.setWordWrap(True)
+    label.setTextInteractionFlags(
+        Qt.TextInteractionFlag.TextSelectableByMouse
+        | Qt.TextInteractionFlag.TextSelectableByKeyboard
+    )
+    if role:
+        label.setProperty("role", role)
+    return label

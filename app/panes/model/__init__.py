@@ -1,0 +1,1 @@
+"""The pane model: its model, views and commands."""

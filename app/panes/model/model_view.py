@@ -1,0 +1,184 @@
+"""The Model pane: modules, functions and parameters, as three lists."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import PurePath
+
+from PySide6.QtCore import QPoint, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QFont, QGuiApplication
+from PySide6.QtWidgets import QMenu, QStackedWidget, QTreeWidget, QTreeWidgetItem, QWidget
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.finder import EmptyState
+from lowerscope.app.kit.pane import Pane
+from lowerscope.app.kit.tables.table_cells import NOTE, NoteDelegate
+from lowerscope.app.kit.typefaces import ui_font
+from lowerscope.app.panes.common.help_key import nothing_words
+from lowerscope.app.panes.fx.graph_page import EXTENDING
+from lowerscope.core.model.formatting import shape_text
+from lowerscope.core.model.snapshot import FunctionRecord, ModuleRecord, Snapshot
+
+ROW_HEIGHT, SECTION_HEIGHT = 24, 32
+ENTITY = Qt.ItemDataRole.UserRole
+
+
+class ModelView(Pane):
+    """The pane with the parts of the model.
+
+    Signals
+    -------
+    export_wanted
+        Export a function: its id.
+    """
+
+    export_wanted = Signal(str)
+
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
+        super().__init__(self.tr("Model"), parent)
+        self._document = document
+        self._items: dict[str, QTreeWidgetItem] = {}
+        self.tree = QTreeWidget()
+        self.tree.setAccessibleName(self.tr("Parts of the model"))
+        self.tree.setItemDelegate(NoteDelegate(self.tree))
+        self.tree.setHeaderHidden(True)
+        self.tree.setIndentation(12)
+        self.tree.setStyleSheet("QTreeWidget { padding-left: 6px; }")
+        self.tree.setRootIsDecorated(False)
+        self.tree.setSelectionMode(QTreeWidget.SelectionMode.ExtendedSelection)
+        self.tree.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.empty = EmptyState()
+        self._either = QStackedWidget()
+        self._either.addWidget(self.tree)
+        self._either.addWidget(self.empty)
+        self._either.setFocusProxy(self.tree)
+        self.add_page("model", self.tr("Model"), self._either)
+        self.tree.itemSelectionChanged.connect(self._select)
+        self.tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.tree.customContextMenuRequested.connect(self._open_menu)
+        document.on(("snapshot",), self._show_snapshot)
+        document.on(("recipe", "pending"), self._show_wanted)
+        document.on(("selection", "snapshot"), self._show_selection)
+        theme.notifier().changed.connect(self._show_snapshot)
+        self._show_snapshot()
+
+    def _show_wanted(self) -> None:
+        if self._document.snapshot is None:
+            self._show_snapshot()
+
+    def _show_snapshot(self) -> None:
+        self.tree.blockSignals(True)
+        self.tree.clear()
+        self._items = {}
+        snapshot = self._document.snapshot
+        self._either.setCurrentWidget(self.empty if snapshot is None else self.tree)
+        if snapshot is None:
+            self.empty.set_text(*nothing_words(self._document))
+        else:
+            self._add_modules(snapshot)
+            self._add_section(
+                self.tr("Functions"),
+                [(each.id, each.name, _calls(each)) for each in snapshot.functions],
+            )
+            recipe = self._document.recipe
+            file = "" if recipe is None else PurePath(recipe.source.params).name
+            self._add_section(
+                self.tr("Parameters of {0}").format(file) if file else self.tr("Parameters"),
+                [
+                    (each.id, each.name, shape_text(each.shape))
+                    for each in snapshot.model.parameters
+                ],
+            )
+            self._add_section(
+                self.tr("Constants"),
+                [(each.id, each.name, shape_text(each.shape)) for each in snapshot.constants],
+            )
+        self.tree.blockSignals(False)
+        self._show_selection()
+
+    def _add_modules(self, snapshot: Snapshot) -> None:
+        modules = snapshot.model.modules
+        if not modules:
+            return
+        section = self._section(self.tr("Modules"))
+        parents = {"": section}
+        for module in modules:
+            parent = parents.get(module.path.rpartition(".")[0], section)
+            item = self._item(parent, module.id, _module_name(module), _module_size(module))
+            item.setToolTip(0, f"{module.path or snapshot.model.title}: {module.kind}")
+            parents[module.path] = item
+            # Only the root's children are visible at first.
+            item.setExpanded(not module.path)
+
+    def _add_section(self, title: str, rows: list[tuple[str, str, str]]) -> None:
+        if not rows:
+            return
+        section = self._section(title)
+        for entity, name, note in rows:
+            self._item(section, entity, name, note)
+
+    def _section(self, title: str) -> QTreeWidgetItem:
+        item = QTreeWidgetItem(self.tree, [title])
+        item.setFlags(Qt.ItemFlag.ItemIsEnabled)
+        item.setFont(0, ui_font(11.5, QFont.Weight.Medium))
+        item.setForeground(0, QColor(theme.current().quiet))
+        item.setSizeHint(0, QSize(0, SECTION_HEIGHT))
+        item.setExpanded(True)
+        return item
+
+    def _item(self, parent: QTreeWidgetItem, entity: str, name: str, note: str) -> QTreeWidgetItem:
+        item = QTreeWidgetItem(parent, [name])
+        item.setData(0, ENTITY, entity)
+        item.setData(0, NOTE, note)
+        item.setToolTip(0, name)
+        item.setSizeHint(0, QSize(0, ROW_HEIGHT))
+        self._items[entity] = item
+        return item
+
+    def _show_selection(self) -> None:
+        selection = self._document.selection
+        self.tree.blockSignals(True)
+        self.tree.clearSelection()
+        for entity in selection.linked:
+            if entity in self._items:
+                self._items[entity].setSelected(True)
+        chosen = [entity for entity in selection.chosen if entity in self._items]
+        if chosen:
+            self.tree.scrollToItem(self._items[chosen[0]])
+        self.tree.blockSignals(False)
+
+    def _open_menu(self, place: QPoint) -> None:
+        item = self.tree.itemAt(place)
+        entity = "" if item is None else str(item.data(0, ENTITY) or "")
+        snapshot = self._document.snapshot
+        functions = () if snapshot is None else snapshot.functions
+        if all(each.id != entity or each.kind == "external" for each in functions):
+            return
+        menu = QMenu(self.tree)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction(self.tr("Export the function…"), partial(self.export_wanted.emit, entity))
+        menu.popup(self.tree.viewport().mapToGlobal(place))
+
+    def _select(self) -> None:
+        current = self.tree.currentItem()
+        entity = current.data(0, ENTITY) if current is not None else None
+        if entity:
+            extend = bool(QGuiApplication.keyboardModifiers() & EXTENDING)
+            self._document.select((entity,), extend=extend)
+
+
+def _calls(function: FunctionRecord) -> str:
+    if function.kind == "relax":
+        return "Relax"
+    if function.kind == "external":
+        return "library"
+    return "1 call" if len(function.calls) == 1 else f"{len(function.calls)} calls"
+
+
+def _module_name(module: ModuleRecord) -> str:
+    return module.path.rpartition(".")[2] or module.kind
+
+
+def _module_size(module: ModuleRecord) -> str:
+    return f"{module.parameters:,}" if module.parameters else ""

@@ -1,0 +1,1 @@
+"""The pane relax: its model, views and commands."""

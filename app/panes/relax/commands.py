@@ -1,0 +1,187 @@
+"""Commands on FX nodes: selecting the next one, and lowering the selected ones."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtWidgets import QMenu, QWidget
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.field import Field, Part
+from lowerscope.core.model.recipe import TRANSLATORS
+
+if TYPE_CHECKING:
+    from lowerscope.core.model.recipe import Strategy
+
+
+class NodeCommands(QObject):
+    """Commands on nodes."""
+
+    def __init__(self, document: Document) -> None:
+        super().__init__(document)
+        self._document = document
+
+    def walking(self) -> tuple[Command, ...]:
+        """Return the commands that step through the nodes, for the menu Edit."""
+        tr = self.tr
+        menu, go, document = tr("&Edit"), self._select, self._document
+
+        return (
+            Command(
+                "next-node",
+                menu,
+                tr("&Next node"),
+                partial(go, 1),
+                "Alt+Down",
+                enabled=document.has_torch,
+                separated=True,
+            ),
+            Command(
+                "previous-node",
+                menu,
+                tr("&Previous node"),
+                partial(go, -1),
+                "Alt+Up",
+                enabled=document.has_torch,
+            ),
+        )
+
+    def lowering(self) -> tuple[Command, ...]:
+        """Return the commands that lower the selection, for the menu Lowering."""
+        tr = self.tr
+        menu, lower = tr("&Lowering"), self._lower
+
+        def selected() -> bool:
+            document = self._document
+            return document.has_torch() and bool(document.selection.of_kind("fx"))
+
+        return (
+            Command(
+                "selection-high-level",
+                menu,
+                tr("Sele&ction as high-level"),
+                partial(lower, "high-level"),
+                "Alt+1",
+                enabled=selected,
+                separated=True,
+            ),
+            Command(
+                "selection-te",
+                menu,
+                tr("Selection as TE"),
+                partial(lower, "te"),
+                "Alt+2",
+                enabled=selected,
+            ),
+            Command(
+                "selection-library",
+                menu,
+                tr("Selection as library"),
+                partial(lower, "library"),
+                "Alt+3",
+                enabled=selected,
+            ),
+            Command(
+                "selection-reset",
+                menu,
+                tr("Selection as the default"),
+                partial(lower, None),
+                "Alt+0",
+                enabled=selected,
+            ),
+        )
+
+    def _lower(self, strategy: Strategy | None) -> None:
+        """Set the strategy of the selected nodes, or restore the default."""
+        self._document.lower_nodes(self._document.selection.of_kind("fx"), strategy)
+
+    def _select(self, step: int) -> None:
+        """Select the next or the previous node."""
+        snapshot = self._document.snapshot
+        nodes = () if snapshot is None else snapshot.fx
+        if not nodes:
+            return
+        marked = self._document.selection.of_kind("fx")
+        places = [index for index, node in enumerate(nodes) if node.id in marked]
+        place = places[-1 if step > 0 else 0] + step if places else 0
+        self._document.select((nodes[max(0, min(place, len(nodes) - 1))].id,))
+
+
+# Commands that select the translator of the graph: Lowerscope's rules or TVM's importers.
+
+
+def importing(document: Document) -> tuple[Command, ...]:
+    """Return the choices of a translator, for the menu Lowering."""
+    tr = document.tr
+    titles = {
+        "lowerscope": tr("Translate with Lowerscope's r&ules"),
+        "tvm-fx": tr("Translate with TVM's fro&m_fx"),
+        "tvm-export": tr("Translate with TVM's from_exported_&program"),
+    }
+
+    def chosen(translator: str) -> bool:
+        return document.wanted is not None and document.wanted.translator == translator
+
+    return tuple(
+        Command(
+            translator,
+            tr("&Lowering"),
+            titles[translator],
+            partial(document.change_fields, translator=translator),
+            enabled=document.has_torch,
+            checked=partial(chosen, translator),
+            group="translator",
+            separated=translator == TRANSLATORS[0],
+        )
+        for translator in TRANSLATORS
+    )
+
+
+# --- The field that shows and changes which of TVM's importers translates ---
+
+TRANSLATOR_NAMES = {
+    "lowerscope": "Lowerscope's rules",
+    "tvm-fx": "TVM from_fx",
+    "tvm-export": "TVM from_exported_program",
+}
+
+
+class ImporterField(Field):
+    """A field that is visible while one of TVM's importers is the translator."""
+
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
+        super().__init__(self.tr("Importer"), parent)
+        self._document = document
+        menu = QMenu(self)
+        self._choices = QActionGroup(menu)
+        for translator in TRANSLATORS:
+            action = QAction(TRANSLATOR_NAMES[translator], self._choices, checkable=True)
+            action.setData(translator)
+            menu.addAction(action)
+        self._choices.triggered.connect(self._choose)
+        self.set_menu(menu)
+        self.setToolTip(
+            self.tr("TVM's own importer translates the graph, not Lowerscope's rules: as it is")
+        )
+        document.on(("recipe", "pending"), self._show_recipe)
+        self._show_recipe()
+
+    def _show_recipe(self) -> None:
+        recipe = self._document.wanted
+        self.setVisible(recipe is not None and recipe.translator != "lowerscope")
+        if recipe is None:
+            return
+        maker, _, name = TRANSLATOR_NAMES[recipe.translator].partition(" ")
+        self.set_parts([Part(maker, "quiet"), Part(name)])
+        for action in self._choices.actions():
+            action.setChecked(action.data() == recipe.translator)
+
+    def _choose(self, action: QAction) -> None:
+        recipe = self._document.wanted
+        if recipe is not None:
+            self._document.change(msgspec.structs.replace(recipe, translator=action.data()))

@@ -1,0 +1,83 @@
+"""The page of external functions: where they are registered, and their callers."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.panes.common.help_key import nothing_words
+from lowerscope.app.panes.fx.graph_page import EXTENDING
+from lowerscope.app.panes.model.descriptions import line_text, names_of, origin_text
+from lowerscope.core.model.snapshot import LibraryRecord
+
+
+class LibraryPage(QWidget):
+    """A table of the library functions, linked to the selection."""
+
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self.table = Table(
+            self.tr("Library functions"),
+            (
+                Column(self.tr("function"), width=150),
+                Column(self.tr("registered"), width=150),
+                Column(self.tr("called by"), width=110),
+                Column(self.tr("nodes"), stretch=True, width=110),
+            ),
+        )
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.table)
+        self.table.row_clicked.connect(self._select)
+        document.on(("snapshot",), self._show_snapshot)
+        document.on(("recipe", "pending"), self._show_wanted)
+        document.on(("selection", "snapshot"), self._show_selection)
+        self._show_snapshot()
+
+    def _show_wanted(self) -> None:
+        if self._document.snapshot is None:
+            self._show_snapshot()
+
+    def _show_snapshot(self) -> None:
+        snapshot = self._document.snapshot
+        words = (
+            self.tr("No library functions"),
+            self.tr("Nothing outside of the module is called by name."),
+        )
+        self.table.set_empty(*(nothing_words(self._document) if snapshot is None else words))
+        records = () if snapshot is None else snapshot.library
+        self.table.set_rows([_row(each) for each in records])
+        self._show_selection()
+
+    def _show_selection(self) -> None:
+        marked = self._document.selection.of_kind("ext")
+        self.table.set_selection(marked)
+        if marked:
+            self.table.reveal(marked[0])
+
+    def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
+        self._document.select((entity,), extend=bool(modifiers & EXTENDING))
+
+
+def _row(each: LibraryRecord) -> Row:
+    place = f"{each.line.file}:{each.line.line}" if each.line else origin_text(each)
+    return Row(
+        each.id,
+        (
+            Cell(each.name, bold=True, tooltip=each.name),
+            Cell(
+                line_text(each.line) if each.line else origin_text(each),
+                role="wrong" if each.origin == "missing" else "quiet",
+                tooltip=place,
+            ),
+            Cell(
+                names_of(each.calls) or "nothing",
+                role="quiet",
+                tooltip=names_of(each.calls, most=60),
+            ),
+            Cell(names_of(each.nodes), role="quiet", tooltip=names_of(each.nodes, most=60)),
+        ),
+    )

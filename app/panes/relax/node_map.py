@@ -1,0 +1,228 @@
+"""The node map as a table: the FX nodes, and what each added to the module."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.panes.fx.graph_page import EXTENDING
+from lowerscope.app.panes.model.descriptions import names_of
+from lowerscope.core.model.entities import STRATEGY_LETTERS, STRATEGY_NAMES, name_of
+from lowerscope.core.model.module_steps import TranslationRecord
+from lowerscope.core.model.snapshot import FxNode, Snapshot
+
+NOT_YET = "not yet"
+"""Text for a node that is not translated yet at the current step."""
+
+
+class NodeMap(QWidget):
+    """The page with the node map, which fills while stepping through the translation.
+
+    Signals
+    -------
+    node_wanted
+        Show the translation of a node, on a double click.
+    """
+
+    node_wanted = Signal()
+
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._filled: tuple[Row, ...] = ()
+        self._later: tuple[Row, ...] = ()
+        self._unmade = True
+        self._stale = True
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText(self.tr("Filter: a node, a rule, a strategy, a value…"))
+        self.filter.setAccessibleName(self.tr("Filter of the node map"))
+        self.filter.setClearButtonEnabled(True)
+        self.count = Label()
+        self.count.setProperty("role", "quiet")
+        self.table = Table(
+            self.tr("Node map"),
+            (
+                Column(self.tr("#"), numeric=True, width=56),
+                Column(self.tr("node"), width=108),
+                Column(self.tr("target"), width=76),
+                Column(self.tr("as"), width=50, tooltip=self.tr("The strategy")),
+                Column(self.tr("rule"), width=150),
+                Column(
+                    self.tr("value"),
+                    width=64,
+                    tooltip=self.tr("What the node stands for in the module"),
+                ),
+                Column(self.tr("type"), width=116),
+                Column(
+                    self.tr("adds"),
+                    width=110,
+                    stretch=True,
+                    tooltip=self.tr("Functions that the module has from this node on"),
+                ),
+            ),
+        )
+        self.table.set_sortable(True)
+        self.table.set_empty(
+            self.tr("No node map"),
+            self.tr("It lists what each FX node of a PyTorch model was translated to."),
+        )
+        strip = QHBoxLayout()
+        strip.setContentsMargins(10, 4, 10, 4)
+        strip.setSpacing(12)
+        strip.addWidget(self.filter, 1)
+        strip.addWidget(self.count)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(strip)
+        column.addWidget(self.table, 1)
+        self.filter.textChanged.connect(self._show_rows)
+        # A page that has just been shown is laid out only then.
+        self.table.verticalScrollBar().rangeChanged.connect(self._reveal_step)
+        self.table.row_clicked.connect(self._select)
+        self.table.row_activated.connect(self._open)
+        document.on(("snapshot",), self._show_snapshot)
+        document.on(("selection", "snapshot"), self._show_selection)
+        document.on(("moment",), self._show_moment)
+        self._show_snapshot()
+
+    def _show_snapshot(self) -> None:
+        self._unmade = True
+        self._show_moment()
+
+    def _show_moment(self) -> None:
+        # Thousands of rows are not built for a hidden page.
+        self._stale = not self.isVisible()
+        if not self._stale:
+            self._show_rows()
+            self._reveal_step()
+
+    def _make_rows(self) -> None:
+        snapshot = self._document.snapshot
+        if self._unmade:
+            self._unmade = False
+            self._filled, self._later = ((), ()) if snapshot is None else _rows_of(snapshot)
+
+    def _reveal_step(self) -> None:
+        done = self._done()
+        if self._is_stepped() and done and not self._stale:
+            self.table.reveal(self._filled[done - 1].key)
+
+    def _show_rows(self) -> None:
+        self._make_rows()
+        done = self._done()
+        rows = [*self._filled[:done], *self._later[done:]]
+        if self._is_stepped() and done:
+            rows[done - 1] = _marked(rows[done - 1])
+        words = self.filter.text().casefold().split()
+        shown = (
+            [row for row in rows if all(word in _text(row) for word in words)] if words else rows
+        )
+        self.table.set_rows(shown)
+        self.count.setText(self._count_text(done, len(shown)))
+        self._show_selection()
+
+    def _count_text(self, done: int, shown: int) -> str:
+        count = len(self._filled)
+        nodes = self.tr("1 node") if count == 1 else self.tr("{0} nodes").format(count)
+        if shown != count:
+            return self.tr("{0} of {1}").format(shown, nodes)
+        if self._is_stepped():
+            return self.tr("{0} of {1} translated").format(done, count)
+        return nodes if count else ""
+
+    def _is_stepped(self) -> bool:
+        moment = self._document.moment
+        return moment is not None and moment.clock == "translate"
+
+    def _done(self) -> int:
+        """Return the number of nodes translated at the current step."""
+        moment = self._document.moment
+        if moment is None or moment.clock != "translate":
+            return len(self._filled)
+        return moment.index
+
+    def _show_selection(self) -> None:
+        if self._stale:
+            return
+        marked = self._document.selection.of_kind("fx")
+        self.table.set_selection(marked)
+        chosen = [each for each in self._document.selection.chosen if each in marked]
+        if marked:
+            self.table.reveal((chosen or list(marked))[0])
+
+    def _select(self, entity: str, modifiers: Qt.KeyboardModifier) -> None:
+        self._document.select((entity,), extend=bool(modifiers & EXTENDING))
+
+    def _open(self, entity: str) -> None:
+        self._document.select((entity,))
+        self.node_wanted.emit()
+
+    # Qt overrides
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if self._stale:
+            self._show_moment()
+
+
+def _rows_of(snapshot: Snapshot) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+    """Return each node's row once translated, and before."""
+    pairs = list(zip(snapshot.translation, snapshot.fx, strict=True))
+    return (
+        tuple(_filled_row(record, node) for record, node in pairs),
+        tuple(_later_row(record, node) for record, node in pairs),
+    )
+
+
+def _filled_row(record: TranslationRecord, node: FxNode) -> Row:
+    also = f", also for {names_of(record.rebound)}" if record.rebound else ""
+    value = f"{record.value}{also}"
+    bound = ", ".join(name_of(each) for each in record.bindings)
+    functions = ", ".join(record.functions)
+    return Row(
+        record.node,
+        (
+            Cell(str(record.number), role="quiet", value=float(record.number)),
+            Cell(node.name, bold=True, tooltip=node.label),
+            Cell(node.target, role="quiet", tooltip=node.target),
+            Cell(
+                STRATEGY_LETTERS.get(node.strategy, ""),
+                role=node.strategy,
+                bold=True,
+                tooltip=STRATEGY_NAMES.get(node.strategy, ""),
+            ),
+            Cell(node.rule, tooltip=node.rule),
+            Cell(value, code=True, tooltip=f"{value}\nbound: {bound}" if bound else value),
+            Cell(node.type, role="quiet", tooltip=node.type),
+            Cell(functions, code=True, tooltip=functions),
+        ),
+    )
+
+
+def _later_row(record: TranslationRecord, node: FxNode) -> Row:
+    number = Cell(str(record.number), role="quiet", value=float(record.number))
+    names = Cell(node.name, role="quiet"), Cell(node.target, role="quiet")
+    return Row(record.node, (number, *names, *_LATER))
+
+
+_LATER = tuple(Cell(text, role="quiet") for text in ("", NOT_YET, "", "", ""))
+"""Cells shared by all rows of nodes that are not translated yet."""
+
+
+def _marked(row: Row) -> Row:
+    """Return the row of the current step."""
+    number = row.cell(0)
+    mark = replace(number, text=f"▸ {number.text}", role="accent", bold=True)
+    return Row(row.key, (mark, *row.cells[1:]))
+
+
+def _text(row: Row) -> str:
+    cells = [row.cell(place) for place in range(len(row.cells))]
+    return "\n".join(f"{cell.text}\n{cell.tooltip}" for cell in cells).casefold()

@@ -1,0 +1,365 @@
+"""The translation of one node: the rule with its source, and its calls of ``emit_te``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QPushButton,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.kit.code.view import CodeView
+from lowerscope.app.kit.pane import ElidedLabel
+from lowerscope.app.kit.plain_text import Label, literal
+from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
+from lowerscope.app.kit.split import Split
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.panes.model.descriptions import find_node, line_text
+from lowerscope.core.model.entities import STRATEGY_NAMES, name_of
+from lowerscope.core.model.formatting import shape_text
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.queries import TranslationQuery
+from lowerscope.core.model.snapshot import NodeTranslation, RuleSource, TeRecord
+
+# --- The four steps of ``emit_te`` for a binding ---
+
+
+class TePanel(QWidget):
+    """Placeholders, expression, function and ``call_tir`` of one call at a time."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._calls: tuple[TeRecord, ...] = ()
+        self.choice = QComboBox()
+        self.choice.setAccessibleName(self.tr("Call of emit_te that is shown"))
+        self.choice.setMinimumContentsLength(12)
+        self.choice.setSizeAdjustPolicy(
+            QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+        )
+        self.steps = SegmentedSwitch(
+            self.tr("Step of emit_te"),
+            (
+                Segment("placeholders", self.tr("1 Placeholders")),
+                Segment("expression", self.tr("2 Expression")),
+                Segment("function", self.tr("3 Function")),
+                Segment("call", self.tr("4 call_tir")),
+            ),
+        )
+        self.table = Table(
+            self.tr("Placeholders"),
+            (
+                Column(self.tr("placeholder"), width=130),
+                Column(self.tr("shape"), width=120),
+                Column(self.tr("dtype"), width=90),
+                Column(self.tr("stands for"), stretch=True),
+            ),
+        )
+        self.table.set_empty(self.tr("No placeholders"), self.tr("It reads no tensor."))
+        self.code = CodeView(self.tr("What emit_te made"))
+        self.pages = QStackedWidget()
+        self.pages.addWidget(self.code)
+        self.pages.addWidget(self.table)
+        row = QHBoxLayout()
+        row.setContentsMargins(10, 4, 10, 4)
+        row.setSpacing(8)
+        row.addWidget(self.steps)
+        row.addWidget(self.choice, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(row)
+        column.addWidget(self.pages, 1)
+        self.choice.currentIndexChanged.connect(self._show_step)
+        self.steps.changed.connect(self._show_step)
+        self.show_calls((), "", "")
+
+    def show_calls(self, calls: tuple[TeRecord, ...], title: str, hint: str) -> None:
+        """Show the first of some calls, at the same step as before; or a hint if there are none."""
+        self._calls = calls
+        self.code.set_empty(title, hint)
+        self.choice.blockSignals(True)
+        self.choice.clear()
+        for each in calls:
+            by = self.tr(" by LegalizeOps") if each.by_pass else ""
+            self.choice.addItem(f"{name_of(each.binding)} = {each.title}{by}")
+        self.choice.blockSignals(False)
+        self.choice.setVisible(bool(calls))
+        self.steps.setVisible(bool(calls))
+        self._show_step()
+
+    def _show_step(self) -> None:
+        place = self.choice.currentIndex()
+        found = self._calls[place] if 0 <= place < len(self._calls) else None
+        step = self.steps.current()
+        self.choice.setToolTip(self.choice.currentText())
+        if found is None:
+            self.pages.setCurrentWidget(self.code)
+            self.code.set_text("")
+            return
+        self.pages.setCurrentWidget(self.table if step == "placeholders" else self.code)
+        if step == "placeholders":
+            self.table.set_rows(
+                [
+                    Row(
+                        str(number),
+                        (
+                            Cell(each.name, code=True),
+                            Cell(shape_text(each.shape)),
+                            Cell(each.dtype, role="quiet"),
+                            Cell(each.argument, code=True, tooltip=each.argument),
+                        ),
+                    )
+                    for number, each in enumerate(found.placeholders)
+                ]
+            )
+        elif step == "expression" and found.expression is None:
+            self.code.set_empty(self.tr("Not written as tensor expressions"), found.refusal)
+            self.code.set_text("")
+        else:
+            self.code.set_text(*_text_of(found, step))
+
+
+def _text_of(found: TeRecord, step: str) -> tuple[str, str]:
+    """Return the text of a step, and its language."""
+    if step == "expression" and found.expression is not None:
+        return found.expression.text, found.expression.language
+    if step == "function":
+        first = f"# made for {name_of(found.first_made)} already: an equal function is called again"
+        text = f"{first}\n{found.script.text}" if found.first_made else found.script.text
+        return text, found.script.language
+    return found.call, "tvmscript"
+
+
+# --- The rules that translated a node, with their source and its location ---
+
+KINDS = {
+    "user": "rule of yours",
+    "built-in": "rule",
+    "tvm": "TVM's converter",
+    "library": "registered as",
+    "torch": "torch's source",
+    "python": "computed by",
+    "te": "TE function",
+}
+
+
+class RulePanel(QWidget):
+    """Shows one of several sources.
+
+    Signals
+    -------
+    place_wanted
+        Open the file of a source: its `SourceLine`.
+    """
+
+    place_wanted = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._sources: tuple[RuleSource, ...] = ()
+        self.choice = QComboBox()
+        self.choice.setAccessibleName(self.tr("Rule or function whose source is shown"))
+        self.place = QPushButton()
+        self.place.setProperty("quiet", True)
+        self.remark = ElidedLabel()
+        self.remark.setProperty("role", "quiet")
+        self.code = CodeView(self.tr("Source of the rule"))
+        row = QHBoxLayout()
+        row.setContentsMargins(10, 4, 10, 4)
+        row.setSpacing(8)
+        row.addWidget(self.choice)
+        row.addWidget(self.place)
+        row.addWidget(self.remark, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(row)
+        column.addWidget(self.code, 1)
+        self.choice.currentIndexChanged.connect(self._show_source)
+        self.place.clicked.connect(self._open)
+        self.show_sources((), "", "")
+
+    def show_sources(self, sources: tuple[RuleSource, ...], title: str, hint: str) -> None:
+        """Show the first of some sources, or a hint if there are none."""
+        self._sources = sources
+        self.code.set_empty(title, hint)
+        self.choice.blockSignals(True)
+        self.choice.clear()
+        for each in sources:
+            self.choice.addItem(f"{KINDS[each.kind]}: {each.name}")
+        self.choice.blockSignals(False)
+        self.choice.setVisible(bool(sources))
+        self._show_source(0)
+
+    def _show_source(self, place: int) -> None:
+        found = self._sources[place] if 0 <= place < len(self._sources) else None
+        line = None if found is None else found.line
+        self.place.setVisible(line is not None)
+        if line is not None:
+            self.place.setText(literal(line_text(line)))
+            self.place.setToolTip(self.tr("Open {0}").format(f"{Path(line.file)}:{line.line}"))
+            self.place.setAccessibleName(self.place.toolTip())
+        self.remark.set_whole("" if found is None else found.remark)
+        if found is not None and not found.text:
+            self.code.set_empty(self.tr("No source"), found.remark)
+        self.code.set_text("" if found is None else found.text, "python")
+
+    def _open(self) -> None:
+        line = self._sources[self.choice.currentIndex()].line
+        if line is not None:
+            self.place_wanted.emit(line)
+
+
+BOTH = 900
+"""Width, in pixels, from which the rule and the calls of ``emit_te`` are side by side."""
+
+
+class TranslationPage(QWidget):
+    """The page about the last selected node, by a click or by a step.
+
+    Parameters
+    ----------
+    set_busy
+        Called with whether the answer is pending.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._node = ""
+        self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
+        self.title = Label()
+        self.title.setProperty("role", "title")
+        self.summary = ElidedLabel()
+        self.summary.setProperty("role", "quiet")
+        self.rule = RulePanel()
+        self.te = TePanel()
+        self.parts = SegmentedSwitch(
+            self.tr("Part of the translation"),
+            (
+                Segment("rule", self.tr("Rule"), self.tr("The source of what lowered the node")),
+                Segment("te", self.tr("emit_te"), self.tr("What emit_te did, in four steps")),
+            ),
+        )
+        row = QHBoxLayout()
+        row.setContentsMargins(10, 4, 10, 0)
+        row.setSpacing(12)
+        row.addWidget(self.title)
+        row.addWidget(self.summary, 1)
+        row.addWidget(self.parts)
+        self.halves = Split(Qt.Orientation.Horizontal)
+        self.halves.setChildrenCollapsible(False)
+        self.halves.addWidget(self.rule)
+        self.halves.addWidget(self.te)
+        self.halves.setSizes([500, 580])
+        # Only one of them is shown if space is short, so they must not set the pane's minimum
+        # width.
+        self.halves.setMinimumWidth(320)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(row)
+        column.addWidget(self.halves, 1)
+        self.parts.changed.connect(self._show_parts)
+        document.on(("snapshot",), self._show_snapshot)
+        document.on(("selection", "snapshot"), self._show_selection)
+        self._show_parts()
+        self._show_snapshot()
+
+    def _show_parts(self) -> None:
+        both, chosen = self.width() >= BOTH, self.parts.current()
+        self.parts.setVisible(not both)
+        self.rule.setVisible(both or chosen == "rule")
+        self.te.setVisible(both or chosen == "te")
+
+    def _show_snapshot(self) -> None:
+        node = self._node
+        snapshot = self._document.snapshot
+        if snapshot is None or not snapshot.translation:
+            self._show_nothing()
+        elif self._document.selection.of_kind("fx"):
+            self._show_selection()
+        elif node and find_node(snapshot, node):
+            self._want(node)
+        else:
+            # A useful default: the first node with a rule.
+            self._want(next((each.id for each in snapshot.fx if each.strategy), snapshot.fx[0].id))
+
+    def _show_selection(self) -> None:
+        selection = self._document.selection
+        chosen = [each for each in selection.chosen if each.startswith(("fx:", "part:"))]
+        linked = selection.of_kind("fx")
+        if chosen:
+            self._want(chosen[-1] if chosen[-1].startswith("fx:") else linked[0])
+        elif linked:
+            self._want(linked[0])
+
+    def _want(self, node: str) -> None:
+        snapshot = self._document.snapshot
+        found = None if snapshot is None else find_node(snapshot, node)
+        if found is None:
+            return
+        strategy = STRATEGY_NAMES.get(found.strategy, "")
+        self.title.setText(f"{name_of(node)} · {strategy}" if strategy else name_of(node))
+        self._node = node
+        self._watch.update()
+
+    def _show_nothing(self) -> None:
+        self._node = ""
+        self._watch.update()
+        self.title.setText("")
+        self.summary.set_whole("")
+        title = self.tr("No translation")
+        hint = self.tr("The nodes of a PyTorch model are translated by rules; they stand here.")
+        self.rule.show_sources((), title, hint)
+        self.te.show_calls((), "", "")
+
+    def _query(self) -> TranslationQuery | None:
+        recipe = self._document.recipe
+        return TranslationQuery(recipe, self._node) if recipe is not None and self._node else None
+
+    def _take(self, record: NodeTranslation) -> None:
+        snapshot = self._document.snapshot
+        count = 0 if snapshot is None else len(snapshot.fx)
+        place = self.tr("Node {0} of {1}.").format(record.number, count)
+        self.summary.set_whole(f"{place} {record.summary}")
+        self.rule.show_sources(
+            record.sources, self.tr("No rule for {0}").format(name_of(record.node)), record.summary
+        )
+        self.te.show_calls(
+            record.calls,
+            self.tr("No emit_te for {0}").format(name_of(record.node)),
+            self._reason(record),
+        )
+
+    def _reason(self, record: NodeTranslation) -> str:
+        if any(each.kind == "library" for each in record.sources):
+            return self.tr("It calls torch, so there are no tensor expressions.")
+        return self.tr("It adds no call of a TensorIR function.")
+
+    def _take_problem(self, problem: Problem) -> None:
+        self.summary.set_whole("")
+        self.rule.show_sources((), problem.headline, problem.todo)
+        self.te.show_calls((), "", "")
+
+    # Qt overrides
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._show_parts()

@@ -1,0 +1,1 @@
+"""The pane remote: its model, views and commands."""

@@ -1,0 +1,1 @@
+"""The pane run: its model, views and commands."""

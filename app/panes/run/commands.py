@@ -1,0 +1,265 @@
+"""Commands on the tolerances of a run, and on how it is timed."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from functools import partial
+from typing import TYPE_CHECKING
+
+from lowerscope.app.kit.commands import Command
+from lowerscope.app.panes.run.measuring_dialog import edit_measuring
+from lowerscope.app.panes.run.tolerances_dialog import edit_tolerances
+
+if TYPE_CHECKING:
+    from PySide6.QtWidgets import QWidget
+
+    from lowerscope.app.document.document import Document
+    from lowerscope.app.document.stepping import Stepping
+    from lowerscope.app.panes.run.faults import Faults
+    from lowerscope.app.panes.run.run_steps import RunSteps
+    from lowerscope.app.panes.run.runs import Runs
+    from lowerscope.app.shell.window import MainWindow
+
+
+def timing_commands(document: Document, runs: Runs, parent: QWidget) -> tuple[Command, ...]:
+    """Return the commands, for the menu Run."""
+    tr, menu = runs.tr, runs.tr("&Run")
+
+    def idle() -> bool:
+        return document.wanted is not None and not document.running
+
+    def times_compile() -> bool:
+        recipe = document.wanted
+        return recipe is not None and recipe.measuring.torch_compile
+
+    return (
+        Command(
+            "measure-again",
+            menu,
+            tr("Measure again"),
+            runs.measure_again,
+            "Shift+F6",
+            enabled=lambda: document.run_record is not None and not document.running,
+            separated=True,
+        ),
+        Command(
+            "measuring",
+            menu,
+            tr("&Threads and repeats…"),
+            partial(edit_measuring, document, runs, parent),
+            enabled=idle,
+        ),
+        Command(
+            "torch-compile",
+            menu,
+            tr("Time torch.compile as &well"),
+            runs.toggle_torch_compile,
+            enabled=idle,
+            checked=times_compile,
+        ),
+        Command(
+            "tolerances",
+            menu,
+            tr("T&olerances…"),
+            partial(edit_tolerances, document, parent),
+            enabled=lambda: document.wanted is not None,
+        ),
+    )
+
+
+# --- Commands of the timeline Run: its steps, and the breakpoints ---
+
+
+def run_step_commands(
+    document: Document, stepping: Stepping, steps: RunSteps
+) -> tuple[Command, ...]:
+    """Return the commands, for the menu Run."""
+    tr, menu = steps.tr, steps.tr("&Run")
+
+    def has_calls() -> bool:
+        return bool(steps.calls)
+
+    return (
+        Command(
+            "toggle-break",
+            menu,
+            tr("Toggle breakpoint at the selection"),
+            steps.toggle_selected,
+            "Ctrl+B",
+            enabled=lambda: bool(document.selection.chosen),
+            separated=True,
+            key_there="B",
+        ),
+        Command(
+            "next-break",
+            menu,
+            tr("Continue to the next breakpoint"),
+            partial(stepping.to_break, 1),
+            "Shift+F8",
+            enabled=has_calls,
+        ),
+        Command(
+            "previous-break",
+            menu,
+            tr("Back to the previous breakpoint"),
+            partial(stepping.to_break, -1),
+            "Ctrl+Shift+F8",
+            enabled=has_calls,
+        ),
+        Command(
+            "clear-breaks",
+            menu,
+            tr("Remove all brea&kpoints"),
+            steps.clear,
+            enabled=lambda: bool(steps.breaks),
+        ),
+    )
+
+
+# --- Commands for failed runs ---
+
+
+def fault_commands(document: Document, faults: Faults) -> tuple[Command, ...]:
+    """Return the commands, for the menu Run."""
+    tr, menu = faults.tr, faults.tr("&Run")
+    return (
+        Command(
+            "go-back",
+            menu,
+            tr("&Back to what worked"),
+            faults.go_back,
+            enabled=lambda: faults.can_go_back,
+            separated=True,
+        ),
+        Command(
+            "guarded-run",
+            menu,
+            tr("Run with &guarded memory"),
+            faults.look,
+            enabled=lambda: document.snapshot is not None and not document.running,
+        ),
+    )
+
+
+# --- Commands on variants ---
+
+
+def running_variants(window: MainWindow) -> tuple[Command, ...]:
+    """Return the commands, for the menu Run."""
+    tr, menu, document = window.tr, window.tr("&Run"), window.document
+    return (
+        Command(
+            "run-variants",
+            menu,
+            tr("Run var&iants"),
+            window.features.runs.variants.run_all,
+            "Ctrl+F5",
+            enabled=lambda: document.recipe is not None and not document.running,
+        ),
+        Command(
+            "variants",
+            menu,
+            tr("Variant&s side by side"),
+            partial(window.show_page, "variants"),
+            "Ctrl+Shift+V",
+            enabled=document.is_open,
+        ),
+    )
+
+
+# --- Commands that go to the nodes whose values differ from torch's ---
+
+
+def finding_differences(window: MainWindow) -> tuple[Command, ...]:
+    """Return the commands, for the menu Run."""
+    document, tr = window.document, window.tr
+    menu = tr("&Run")
+
+    def select() -> None:
+        record = document.run_record
+        if record is not None and record.first_difference:
+            document.select((record.first_difference,))
+
+    def show_nodes() -> None:
+        window.show_page("compare")
+        window.panes.compare.show_part("nodes")
+
+    def look() -> None:
+        window.show_panes()
+        window.panes.show_tensor()
+
+    def differs() -> bool:
+        return bool(differing(document))
+
+    def differs_first() -> bool:
+        record = document.run_record
+        return record is not None and bool(record.first_difference)
+
+    return (
+        Command(
+            "compare-nodes",
+            menu,
+            tr("Compare no&de by node"),
+            show_nodes,
+            "Ctrl+N",
+            enabled=document.is_open,
+            separated=True,
+        ),
+        Command(
+            "compare-values",
+            menu,
+            tr("Look at the values o&f the node"),
+            look,
+            "Ctrl+Shift+E",
+            enabled=document.is_open,
+        ),
+        Command(
+            "first-difference",
+            menu,
+            tr("Select the first difference"),
+            select,
+            "F9",
+            enabled=differs_first,
+        ),
+        Command(
+            "next-difference",
+            menu,
+            tr("Ne&xt node that differs"),
+            partial(select_differing, document, 1),
+            "Alt+PgDown",
+            enabled=differs,
+        ),
+        Command(
+            "previous-difference",
+            menu,
+            tr("Previous node that differs"),
+            partial(select_differing, document, -1),
+            "Alt+PgUp",
+            enabled=differs,
+        ),
+    )
+
+
+def differing(document: Document) -> tuple[str, ...]:
+    """Return the ids of the nodes that differed in the last run, in the graph's order."""
+    record = document.run_record
+    nodes = () if record is None else record.nodes
+    return tuple(each.id for each in nodes if each.id.startswith("fx:") and each.matches is False)
+
+
+def select_differing(document: Document, step: int) -> None:
+    """Select the next or previous node that differs, wrapping around."""
+    snapshot, found = document.snapshot, differing(document)
+    if snapshot is None or not found:
+        return
+    places = {node.id: place for place, node in enumerate(snapshot.fx)}
+    where = sorted(places[each] for each in found if each in places)
+    marked = [places[each] for each in document.selection.of_kind("fx") if each in places]
+    if not marked:
+        place = 0 if step > 0 else -1
+    elif step > 0:
+        place = bisect_right(where, max(marked)) % len(where)
+    else:
+        # In Python, index −1 is that of the last one.
+        place = bisect_left(where, min(marked)) - 1
+    document.select((snapshot.fx[where[place]].id,))

@@ -1,0 +1,174 @@
+"""Results of the last run for nodes: for a graph's colours and cards, and Details."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from PySide6.QtCore import QCoreApplication
+
+from lowerscope.app.kit.canvas.overlays import CanvasFigures, CanvasShade, Colouring
+from lowerscope.app.panes.model.descriptions import Facts, names_of
+from lowerscope.app.panes.run.hand_over_words import hand_over_text
+from lowerscope.core.model.formatting import duration_text, error_text, share_text
+from lowerscope.core.model.graph import Box
+from lowerscope.core.model.run_records import NOT_THERE, NodeRun, RunRecord
+
+_STEPS = 15
+"""Number of colour levels, besides the least."""
+
+
+def figures_of(record: RunRecord | None, boxes: Iterable[Box]) -> Mapping[Colouring, CanvasFigures]:
+    """Return the times and the errors of boxes, as far as a run has them, or why not."""
+    if record is None:
+        return {}
+    runs = {each.id: each for each in record.nodes}
+    shown = {box.id: _runs_of(box, runs) for box in boxes}
+    found: dict[Colouring, CanvasFigures] = {"time": _times(record, shown), "error": _errors(shown)}
+    for colouring, figures in found.items():
+        if not figures.shades:
+            why = why_no_figures(record, colouring) or _tr("no call of the run is shown here")
+            found[colouring] = CanvasFigures(legend=(("none", why),))
+    return found
+
+
+def why_no_figures(record: RunRecord | None, colouring: Colouring) -> str:
+    """Return why nodes have no times or errors; empty if some of them have."""
+    if record is None:
+        return _tr("Run first (F5): times and errors of nodes come from a run of this recipe")
+    if colouring == "time" and any(each.milliseconds is not None for each in record.nodes):
+        return ""
+    if colouring == "error" and any(each.matches is not None for each in record.nodes):
+        return ""
+    if record.ran_on:
+        return _tr(NOT_THERE)
+    if record.quick and not record.nodes:
+        return _tr("A quick run of a slow model compares no nodes: Run (F5) does")
+    if not record.nodes:
+        return _tr("A source without torch has no nodes to compare")
+    return next((each.reason for each in record.nodes if each.reason), "")
+
+
+def run_facts(record: RunRecord | None, members: Sequence[str]) -> Facts:
+    """Return time, error and hand-over of several nodes or bindings together, as facts."""
+    if record is None:
+        return ()
+    runs = [each for each in record.nodes if each.id in members]
+    calls = dict.fromkeys(index for each in runs for index in each.calls)
+    facts = (
+        ("time", _time_text(record, runs)),
+        ("error", _error_text(runs)),
+        ("DLPack", hand_over_text([record.calls[index] for index in calls])),
+    )
+    return tuple((label, text) for label, text in facts if text)
+
+
+def measured_in(box: Box) -> tuple[str, ...]:
+    """Return the nodes or bindings, as they were lowered, that give a box its times and errors.
+
+    At a step, these are the origins of the box: the run refers to the calls that they became in
+    turn.
+    """
+    if box.kind == "group":
+        return box.members
+    # In the lowered graph, the members of a box are weights and scalars.
+    return (box.id,) if box.origins is None else (*box.origins, *box.members)
+
+
+def _runs_of(box: Box, runs: Mapping[str, NodeRun]) -> list[NodeRun]:
+    return [runs[each] for each in measured_in(box) if each in runs]
+
+
+def _milliseconds(record: RunRecord, runs: Iterable[NodeRun]) -> float | None:
+    """Return the total time of some nodes: a call that several of them share counts once."""
+    calls = {index for each in runs for index in each.calls}
+    return sum(record.calls[index].milliseconds for index in calls) if calls else None
+
+
+def _times(record: RunRecord, shown: Mapping[str, list[NodeRun]]) -> CanvasFigures:
+    times = {
+        name: taken
+        for name, runs in shown.items()
+        if (taken := _milliseconds(record, runs)) is not None
+    }
+    most = max(times.values(), default=0.0)
+    shades = {
+        name: CanvasShade(_level(taken / most if most else 0.0), duration_text(taken))
+        for name, taken in times.items()
+    }
+    return CanvasFigures(shades, (("ramp", f"0 … {duration_text(most)}"),))
+
+
+def _errors(shown: Mapping[str, list[NodeRun]]) -> CanvasFigures:
+    worst = {
+        name: max(compared, key=lambda each: (not each.matches, each.max_abs_error or 0.0))
+        for name, runs in shown.items()
+        if (compared := [each for each in runs if each.matches is not None])
+    }
+    fine = [each.max_abs_error or 0.0 for each in worst.values() if each.matches]
+    above = [error for error in fine if error > 0]
+    least, most = min(above, default=0.0), max(above, default=0.0)
+    shades = {}
+    for name, run in worst.items():
+        error = run.max_abs_error or 0.0
+        if not run.matches:
+            shades[name] = CanvasShade(1.0, f"✕ {error_text(error)}", wrong=True)
+            continue
+        level = 0.0
+        if error > 0:
+            span = math.log10(most / least)
+            # An inexact value is distinguishable from an exact one.
+            level = 0.2 + 0.8 * (math.log10(error / least) / span if span else 1.0)
+        shades[name] = CanvasShade(_level(level), error_text(error))
+    legend = []
+    if fine:
+        low = 0.0 if len(above) < len(fine) else least
+        legend.append(("ramp", _range_text(low, most)))
+    wrong = [each.max_abs_error or 0.0 for each in worst.values() if not each.matches]
+    if wrong:
+        text = _range_text(min(wrong), max(wrong))
+        legend.append(("wrong", _tr("✕ differs, {0}").format(text)))
+    return CanvasFigures(shades, tuple(legend))
+
+
+def _range_text(low: float, high: float) -> str:
+    return error_text(low) if low == high else f"{error_text(low)} … {error_text(high)}"
+
+
+def _level(share: float) -> float:
+    return round(share * _STEPS) / _STEPS
+
+
+def _time_text(record: RunRecord, runs: Sequence[NodeRun]) -> str:
+    taken = _milliseconds(record, runs)
+    if taken is None:
+        return ""
+    whole = sum(each.milliseconds for each in record.calls)
+    parts = [duration_text(taken), share_text(taken / whole) if whole else ""]
+    inside = {each.id for each in runs}
+    others = dict.fromkeys(
+        other for each in runs for other in each.shared_with if other not in inside
+    )
+    if others:
+        parts.append(_tr("fused with {0}").format(names_of(tuple(others))))
+    return " · ".join(part for part in parts if part)
+
+
+def _error_text(runs: Sequence[NodeRun]) -> str:
+    compared = [each for each in runs if each.matches is not None]
+    if not compared and any(each.status == "inconclusive" for each in runs):
+        reason = next(each.reason for each in runs if each.status == "inconclusive")
+        return _tr("? inconclusive: {0}").format(reason)
+    if not compared:
+        return _tr("not compared: {0}").format(runs[0].reason) if len(runs) == 1 else ""
+    worst = max(compared, key=lambda each: (not each.matches, each.max_abs_error or 0.0))
+    text = _tr("{0} absolute, {1} relative").format(
+        error_text(worst.max_abs_error), error_text(worst.max_rel_error)
+    )
+    if worst.matches:
+        return f"{text}; {worst.reason}" if worst.reason else text
+    return _tr("✕ differs: {0}; {1}").format(text, worst.reason)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("NodeFigures", text)

@@ -1,0 +1,251 @@
+"""The page Call: the tensors read and written by the current call of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from PySide6.QtCore import QCoreApplication, QModelIndex, Signal
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.kit.pane import ElidedLabel
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.panes.run.run_steps import RunSteps
+from lowerscope.app.panes.steps.pipeline_rows import call_text
+from lowerscope.core.model.comparison_records import RunStep, StepTensor, TensorStatistics
+from lowerscope.core.model.formatting import shape_text
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.queries import RunStepQuery
+
+# The rows of the page Call: statistics of the tensors that a call has read and written.
+
+
+def instruction_rows(step: RunStep, unfolded: bool) -> Iterator[Row]:
+    """Yield the bytecode line of the call; if unfolded, also the VM's own lines before it."""
+    if not step.first_line:
+        return
+    *before, last = step.instructions
+    for number, text in enumerate(before if unfolded else (), start=step.first_line):
+        words = " ".join(text.split())
+        # The virtual machine's full name is in the tool tip.
+        short = words.removeprefix("call ").removeprefix("vm.builtin.")
+        line = Cell(str(number), role="quiet")
+        yield Row(f"own:{number}", (line, Cell(short, role="quiet", code=True, tooltip=words)))
+    number = step.first_line + len(before)
+    words = " ".join(last.split())
+    line = Cell(_tr("line {0}").format(number), role="quiet")
+    yield Row("instruction", (line, Cell(words, code=True, tooltip=words)))
+
+
+def tensor_rows(step: RunStep) -> Iterator[Row]:
+    """Yield the facts about each tensor; the keys begin with its index."""
+    for number, tensor in enumerate(step.tensors):
+        for part, cells in enumerate(_about(tensor)):
+            yield Row(f"{number}:{part}", cells)
+
+
+def tensor_of_row(key: str) -> int | None:
+    """Return the index of a row's tensor; ``None`` for another row."""
+    number = key.partition(":")[0]
+    return int(number) if number.isdigit() else None
+
+
+def tensor_name(tensor: StepTensor) -> str:
+    """Return the name of a tensor, or its number among those of its side."""
+    return tensor.name or _tr("tensor {0}").format(tensor.place.item)
+
+
+def _about(tensor: StepTensor) -> Iterator[tuple[Cell, Cell]]:
+    side = _tr("reads") if tensor.place.side == "read" else _tr("writes")
+    title = f"{tensor_name(tensor)} · {shape_text(tensor.shape)} {tensor.dtype}"
+    more = _tr("{0}. Click to look at its values.").format(title)
+    yield Cell(side, role="quiet"), Cell(title, bold=True, tooltip=more)
+    nothing = Cell("")
+    statistics = tensor.statistics
+    if statistics is None:
+        return
+    strange = not_finite_text(statistics)
+    if strange:
+        yield nothing, Cell(f"✕ {strange}", role="wrong", spoken=strange)
+    text = range_text(statistics)
+    if text:
+        yield nothing, Cell(text, role="quiet", tooltip=text)
+    if tensor.first:
+        first = ", ".join(tensor.first) + (", …" if len(tensor.first) < statistics.count else "")
+        yield nothing, Cell(first, code=True, tooltip=first)
+    else:
+        over = _tr("its values are not kept: over the budget")
+        yield nothing, Cell(over, role="quiet", tooltip=over)
+
+
+def range_text(statistics: TensorStatistics) -> str:
+    """Return ``−1.2 … 3.4 · mean 0.5``; empty if no value is finite."""
+    if statistics.low is None or statistics.mean is None:
+        return ""
+    mean = _tr("mean {0}").format(f"{statistics.mean:.4g}")
+    return f"{statistics.low:.4g} … {statistics.high:.4g} · {mean}"
+
+
+def not_finite_text(statistics: TensorStatistics) -> str:
+    """Return ``3 NaN, 1 infinite``; empty if all values are finite."""
+    found = []
+    if statistics.nans:
+        found.append(_tr("{0} NaN").format(f"{statistics.nans:,}"))
+    if statistics.infinities:
+        found.append(_tr("{0} infinite").format(f"{statistics.infinities:,}"))
+    return ", ".join(found)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("RunStepRows", text)
+
+
+STRIP = 26
+"""Height of the line above the table, in pixels."""
+
+
+class RunStepPage(QWidget):
+    """A page of Details, in front while the timeline Run is current.
+
+    Parameters
+    ----------
+    set_busy
+        Called with whether the values are being fetched.
+
+    Signals
+    -------
+    tensor_wanted(object, str)
+        Show the values of a tensor: its `TensorPlace` and its description.
+    """
+
+    tensor_wanted = Signal(object, str)
+
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        run_steps: RunSteps,
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._steps = run_steps
+        self._step: RunStep | None = None
+        self.title = ElidedLabel()
+        self.title.setProperty("role", "title")
+        # Its position does not depend on the button beside it, which may be hidden.
+        self.title.setFixedHeight(STRIP)
+        self.unfold = QPushButton()
+        self.unfold.setProperty("quiet", True)
+        self.unfold.setCheckable(True)
+        self.unfold.setToolTip(
+            self.tr("What the virtual machine has called before it, for memory, shapes and checks")
+        )
+        self.table = Table(
+            self.tr("What the call read and wrote"),
+            (Column("", width=70), Column("", stretch=True, wrap=True)),
+        )
+        self.table.horizontalHeader().hide()
+        strip = QHBoxLayout()
+        strip.setContentsMargins(10, 2, 6, 2)
+        strip.setSpacing(6)
+        strip.addWidget(self.title, 1)
+        strip.addWidget(self.unfold)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(strip)
+        column.addWidget(self.table, 1)
+        self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
+        self.unfold.toggled.connect(self._show_rows)
+        self.table.clicked.connect(self._open_at)
+        self.table.row_activated.connect(self._open)
+        self._steps.call_changed.connect(self._show_call)
+        document.on(("run", "running"), self._note_run)
+        # The query of a recipe with the same run has been superseded with it.
+        document.on(("snapshot",), self._watch.update)
+        self._show_call()
+
+    @property
+    def step(self) -> RunStep | None:
+        """The call shown, once its values have arrived."""
+        return self._step
+
+    def _show_call(self) -> None:
+        call, index = self._steps.call, self._steps.index
+        self._step = None
+        self.title.setVisible(call is not None)
+        self.unfold.setVisible(call is not None and call.own > 0)
+        failed = self._steps.failed
+        if call is None or index is None:
+            self._say_nothing()
+        elif failed is not None:
+            self.title.set_whole(call.function)
+            none = self.tr("Of a run that came to a bad end, no values are kept")
+            self.table.set_empty(none, failed.what)
+        else:
+            self.title.set_whole(f"{call.function} · {call_text(call, self._steps.calls)}")
+        # In another run it is another call, whatever its index.
+        self._watch.refresh()
+        self._show_rows()
+
+    def _note_run(self) -> None:
+        if self._steps.call is None:
+            self._say_nothing()
+
+    def _say_nothing(self) -> None:
+        if self._document.running:
+            self.table.set_empty(self.tr("Running…"))
+        elif not self._steps.calls:
+            hint = self._steps.why_none or self.tr("Run (F5), and step through its calls.")
+            self.table.set_empty(self.tr("No call to look at"), hint)
+        else:
+            self.table.set_empty(
+                self.tr("No call is looked at"),
+                self.tr("Click a dot of the timeline, or ▸: the calls of the run."),
+            )
+
+    def _query(self) -> RunStepQuery | None:
+        steps, recipe = self._steps, self._document.recipe
+        if recipe is None or steps.call is None or steps.index is None or steps.failed is not None:
+            return None
+        return RunStepQuery(recipe, steps.index, steps.lines)
+
+    def _take(self, step: RunStep) -> None:
+        self._step = step
+        self._show_rows()
+
+    def _take_problem(self, problem: Problem) -> None:
+        self.table.set_empty(problem.headline, problem.todo)
+        self._show_rows()
+
+    def _show_rows(self) -> None:
+        step, call, unfolded = self._step, self._steps.call, self.unfold.isChecked()
+        own = 0 if call is None else call.own
+        mark = "▾" if unfolded else "▸"
+        self.unfold.setText(self.tr("{0} {1} before it").format(mark, own))
+        self.unfold.setAccessibleName(self.tr("{0} calls for memory and shapes").format(own))
+        rows: list[Row] = []
+        if step is not None:
+            rows = [*instruction_rows(step, unfolded), *tensor_rows(step)]
+            if not step.tensors:
+                none = self.tr("it reads and writes no tensors")
+                rows.append(Row("none", (Cell(""), Cell(none, role="quiet"))))
+        self.table.set_rows(rows)
+
+    def _open_at(self, index: QModelIndex) -> None:
+        self._open(self.table.rows()[index.row()].key)
+
+    def _open(self, key: str) -> None:
+        number = tensor_of_row(key)
+        call = self._steps.call
+        if number is None or self._step is None or call is None:
+            return
+        tensor = self._step.tensors[number]
+        words = self.tr("{0}, read by {1}")
+        if tensor.place.side == "written":
+            words = self.tr("{0}, written by {1}")
+        called = f"{self._step.call + 1} {call.function}"
+        self.tensor_wanted.emit(tensor.place, words.format(tensor_name(tensor), called))

@@ -1,0 +1,199 @@
+"""The steps of the timeline Run: the calls of the last run, and the breakpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from PySide6.QtCore import QObject, Signal
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.stepping import Stepping, call_lines
+from lowerscope.app.panes.run.faults import Faults
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.recipe import Source
+from lowerscope.core.model.run_records import NOT_THERE, CallRun, RunRecord
+from lowerscope.core.sandbox.running_call import parts_of_name
+
+
+class RunSteps(QObject):
+    """The current call of the last run, and the breakpoints.
+
+    A failed run has the calls it got to, as far as these are known.
+
+    Breakpoints are FX nodes or bindings, by id. They belong to the window and are no part of the
+    recipe: when that changes, they stay for nodes and bindings that still exist.
+
+    Signals
+    -------
+    call_changed
+        `call` changed.
+    breaks_changed
+        `breaks` changed, or the links of these did.
+    """
+
+    call_changed = Signal()
+    breaks_changed = Signal()
+
+    def __init__(self, document: Document, stepping: Stepping, faults: Faults) -> None:
+        super().__init__(document)
+        self._document = document
+        self._stepping = stepping
+        self._faults = faults
+        self._source: Source | None = None
+        self._record: RunRecord | None = None
+        self._failed: Problem | None = None
+        self._breaks: frozenset[str] = frozenset()
+        self._calls: tuple[CallRun, ...] = ()
+        self._call: CallRun | None = None
+        document.on(("run", "running"), self._take_run)
+        faults.changed.connect(self._take_run)
+        document.on(("snapshot",), self._take_snapshot)
+        stepping.run_moved.connect(self._follow)
+
+    # The current call
+
+    @property
+    def calls(self) -> tuple[CallRun, ...]:
+        """The calls of the last run of the recipe shown, in order."""
+        return self._calls
+
+    @property
+    def failed(self) -> Problem | None:
+        """The problem of the last run, if it is known to have failed in the last of `calls`."""
+        return self._failed
+
+    @property
+    def index(self) -> int | None:
+        """Index of the current call in `calls`; ``None`` for none."""
+        index = self._stepping.run_index
+        return index - 1 if index and index <= len(self.calls) else None
+
+    @property
+    def call(self) -> CallRun | None:
+        """The current call."""
+        return self._call
+
+    @property
+    def lines(self) -> tuple[int, int]:
+        """The bytecode lines from after the previous call up to that of `call`; 0 for none."""
+        index, call = self.index, self._call
+        if index is None or call is None or not call.line:
+            return 0, 0
+        # The first line of a function is its name.
+        return max(2, (self.calls[index - 1].line if index else 0) + 1), call.line
+
+    @property
+    def why_none(self) -> str:
+        """Reason that a run has no calls to step through; empty without a run."""
+        record = self._record
+        if record is None or record.calls:
+            return ""
+        if record.ran_on:
+            return self.tr(NOT_THERE)
+        return next(
+            (each.reason for each in record.nodes if each.reason),
+            self.tr("its calls cannot be told apart, or there is none"),
+        )
+
+    def _follow(self) -> None:
+        """Select the results of the call, so that all panes mark them."""
+        index = self.index
+        call, before = None if index is None else self.calls[index], self._call
+        if call is not before:
+            self._call = call
+            self.call_changed.emit()
+        # A run that is measured again has the same calls: a selection made since stays.
+        if call is not None and (before is None or _computed(call) != _computed(before)):
+            self._document.select(_computed(call))
+
+    def _take_run(self) -> None:
+        record, failed = self._document.run_record, self._faults.failed
+        failed = failed if failed is not None and failed.calls else None
+        if record is self._record and failed is self._failed:
+            return
+        before, self._record, self._failed = self._failed, record, failed
+        if failed is not None:
+            parts = [parts_of_name(name) for name in failed.calls]
+            self._calls = tuple(
+                CallRun(
+                    function=callee, milliseconds=0.0, nodes=nodes, entity=self._entity_of(callee)
+                )
+                for callee, nodes in parts
+            )
+        else:
+            self._calls = () if record is None else record.calls
+        index = self._stepping.run_index
+        self._show_lines()
+        if self._stepping.run_index == index:
+            # The index is the same, but the call is of another run.
+            self._follow()
+        is_other = failed is not None and (before is None or failed.calls != before.calls)
+        if is_other and self._stepping.clock == "run":
+            self._stepping.last()
+
+    def _entity_of(self, callee: str) -> str:
+        snapshot = self._document.snapshot
+        functions = () if snapshot is None else snapshot.functions
+        return next((each.id for each in functions if each.name == callee), "")
+
+    def _show_lines(self) -> None:
+        error = "" if self._failed is None else self._failed.what
+        self._stepping.take_run(call_lines(self._calls, self._breaks, error))
+
+    # Breakpoints
+
+    @property
+    def breaks(self) -> frozenset[str]:
+        """The FX nodes and bindings at whose calls playing stops."""
+        return self._breaks
+
+    def marked(self) -> frozenset[str]:
+        """Return the breakpoints, with the nodes linked to bindings and vice versa."""
+        linked = self._document.linked_to(*self._breaks)
+        return self._breaks | {each for each in linked if can_break(each)}
+
+    def toggle(self, entities: Iterable[str]) -> None:
+        """Add breakpoints on some nodes or bindings, or remove them if all of these have one."""
+        meant = frozenset(each for each in entities if can_break(each))
+        if not meant:
+            return
+        self._set(self._breaks - meant if meant <= self._breaks else self._breaks | meant)
+        stops = {each for call in self.calls for each in (*call.nodes, *call.bindings)}
+        if meant <= self._breaks and self.calls and meant.isdisjoint(stops):
+            text = self.tr("No call of the last run computes it, so there is nothing to break at.")
+            self._document.notify(text, "info")
+
+    def toggle_selected(self) -> None:
+        """Toggle breakpoints on the selected nodes or bindings: for a function, on its nodes."""
+        selection = self._document.selection
+        chosen = [each for each in selection.chosen if can_break(each)]
+        self.toggle(chosen or selection.of_kind("fx"))
+
+    def clear(self) -> None:
+        """Remove all breakpoints."""
+        self._set(frozenset())
+
+    def _set(self, breaks: frozenset[str]) -> None:
+        if breaks != self._breaks:
+            self._breaks = breaks
+            self._show_lines()
+            self.breaks_changed.emit()
+
+    def _take_snapshot(self) -> None:
+        recipe = self._document.recipe
+        source = None if recipe is None else recipe.source
+        if source != self._source:
+            self._source = source
+            self._set(frozenset())
+        elif self._breaks:
+            self.breaks_changed.emit()
+
+
+def _computed(call: CallRun) -> tuple[str, ...]:
+    """Return the entities selected at a call."""
+    return call.bindings or call.nodes or (call.entity,)
+
+
+def can_break(entity: str) -> bool:
+    """Return whether an id is that of a node or a binding."""
+    return entity.startswith("fx:") or (entity.startswith("relax:") and "/" in entity)

@@ -1,0 +1,307 @@
+"""Runs of the open recipe, and their outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from lowerscope.app.document.document import Change, Document, State
+from lowerscope.app.document.queries import Queries, Slot
+from lowerscope.app.engine.children import Children
+from lowerscope.app.engine.recovery import Recovering
+from lowerscope.app.panes.run.noise import Quiet
+from lowerscope.app.panes.run.outcomes import Outcomes, run_of
+from lowerscope.app.panes.run.run_variants import RunVariants
+from lowerscope.core.model.measuring import Measuring
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.queries import RunQuery
+from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.run_records import RunPart, RunRecord
+from lowerscope.core.model.snapshot import Snapshot
+from lowerscope.core.model.time_records import is_disturbed
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A requested run: a whole one, or a part of an existing one anew.
+
+    A ``quick`` one is to answer soon.
+    """
+
+    part: RunPart = "all"
+    before: RunRecord | None = None
+    quick: bool = False
+
+
+class Runs(QObject):
+    """The run that is in progress or waits for the engine, and the outcome of the last one.
+
+    Parameters
+    ----------
+    is_held_back
+        Returns whether a tuning measures, so that nothing may run.
+
+    Attributes
+    ----------
+    record
+        The outcome, which the document shows.
+
+    Signals
+    -------
+    failed(Problem)
+        A run failed, or was stopped in a call.
+    """
+
+    failed = Signal(object)
+
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        children: Children,
+        recovering: Recovering,
+        is_held_back: Callable[[], bool],
+    ) -> None:
+        super().__init__(document)
+        self._document = document
+        self._children = children
+        self._recovering = recovering
+        self._is_held_back = is_held_back
+        self._outcomes = Outcomes()
+        self._quiet = Quiet(children.engine, self)
+        self._slot = Slot(queries)
+        self._waits: _Wanted | None = None
+        self._repeats = False
+        self._reopening = False
+        self.record: RunRecord | None = None
+        self.variants = RunVariants(document, queries, children, self._keep_outcome, is_held_back)
+        self.variants.running_changed.connect(self._tell_document)
+        children.changed.connect(self.run_if_waiting)
+        document.changed.connect(self._follow)
+
+    @property
+    def keep(self) -> int:
+        """Size of the cache of a run's values, in bytes."""
+        return self.variants.keep_bytes
+
+    @keep.setter
+    def keep(self, size: int) -> None:
+        self.variants.keep_bytes = size
+
+    @property
+    def running(self) -> bool:
+        """Return whether a run, or a batch, is in progress or waits for the engine."""
+        return self._waits is not None or self._slot.is_busy or self.variants.running
+
+    def run(self, *, quick: bool = False) -> None:
+        """Compile and run the recipe in the worker, as soon as the engine is idle.
+
+        Parameters
+        ----------
+        quick
+            Answer soon, with times of one call: see `RunRecord.quick`.
+        """
+        if not self.running and self._document.wanted is not None:
+            self.record = None
+            self._want(_Wanted(quick=quick))
+
+    def measure_again(self) -> None:
+        """Measure the same executable again; the verdict stays."""
+        if not self.running and not self._document.is_changing and self.record is not None:
+            self._want(_Wanted("times", self.record))
+
+    def measure_as(self, threads: int, measuring: Measuring) -> None:
+        """Change how runs are timed, and time the current one again.
+
+        With another number of threads it is run again, as its values may differ.
+        """
+        document, ran = self._document, self.record
+        recipe = document.wanted
+        if recipe is None or self.running:
+            return
+        changed = msgspec.structs.replace(recipe, threads=threads, measuring=measuring)
+        document.change(changed)
+        if ran is None:
+            return
+        if threads != recipe.threads:
+            self.run()
+        else:
+            self._want(_Wanted("times", ran))
+
+    def toggle_torch_compile(self) -> None:
+        """Toggle the timing of ``torch.compile``."""
+        recipe = self._document.wanted
+        if recipe is not None:
+            on = not recipe.measuring.torch_compile
+            self.measure_as(
+                recipe.threads, msgspec.structs.replace(recipe.measuring, torch_compile=on)
+            )
+
+    def _want(self, wanted: _Wanted) -> None:
+        self._waits, self._repeats = wanted, False
+        self._document.say(self.tr("Waiting for the engine"), of="run")
+        self._tell_document()
+        self.run_if_waiting()
+
+    def run_if_waiting(self) -> None:
+        """Start the waiting run, if the engine is idle."""
+        document = self._document
+        self.variants.go_on()
+        recipe = document.recipe
+        busy = document.is_changing or self._children.engine_is_busy or self._is_held_back()
+        wanted = self._waits
+        if wanted is None or busy or recipe is None:
+            return
+        self._quiet.begin()
+        document.say(self.tr("Compiling"), of="run")
+        params = RunQuery(
+            recipe=recipe,
+            part=wanted.part,
+            before=wanted.before,
+            quick=wanted.quick,
+            keep=self.keep,
+        )
+        # Not before: it counts as running all the while.
+        self._waits = None
+        self._slot.ask(params, self._accept, self._refuse, self._tell)
+
+    def _tell(self, text: str, fraction: float | None = None) -> None:
+        self._quiet.follow(text)
+        self._document.say(text, fraction, of="run")
+
+    def cancel(self) -> None:
+        """Cancel the run, or do not start it; the previous outcome is shown again."""
+        self.variants.cancel()
+        if self._waits is not None:
+            self._waits = None
+            self._bring_back()
+            self._document.say("", of="run")
+            self._tell_document()
+        self._slot.cancel()
+
+    def abandon(self) -> None:
+        """Drop the current run: another recipe is requested."""
+        self._reopening = False
+        timed_anew = self._waits is not None and self._waits.before is not None
+        if not timed_anew and not self._slot.is_busy:
+            return
+        self._slot.supersede()
+        if timed_anew:
+            self._waits = None
+        self._forget()
+
+    def give_up(self) -> None:
+        """Drop the run of a recipe that could not be opened."""
+        self._waits = None
+        self._forget()
+        # The engine became idle before it was known that nothing is pending any more.
+        self.run_if_waiting()
+
+    def _forget(self) -> None:
+        """Show the state before the run that was cancelled."""
+        if not self.running:
+            self._document.say("", of="run")
+        self._bring_back()
+        self._tell_document()
+
+    def _follow(self, change: Change) -> None:
+        document = self._document
+        if "snapshot" in change.fields and document.recipe and document.snapshot:
+            self._take(change.before, document.recipe, document.snapshot)
+            # Once all have followed this change.
+            QTimer.singleShot(0, self, self.run_if_waiting)
+        elif "pending" not in change.fields:
+            return
+        elif document.is_changing:
+            self.abandon()
+        elif document.recipe is None:
+            self.give_up()
+
+    def _take(self, before: State, recipe: Recipe, snapshot: Snapshot) -> None:
+        """Switch to a recipe with these records, and to its cached outcome if there is one."""
+        shown = before.snapshot
+        if self._reopening and self.record is not None and shown is not None:
+            if snapshot.key == shown.key:
+                # Reloading restores it: the children have read different files, such as one that
+                # the model's file wrote when it was run for the first time.
+                self._outcomes.keep(recipe, msgspec.structs.replace(self.record, key=snapshot.key))
+            else:
+                text = self.tr("The file has changed since: it was opened anew.")
+                self._document.notify(text, "info")
+        self.variants.take(before, recipe, snapshot)
+        self.record = self._outcomes.of(recipe, snapshot.key)
+        if self.record is None:
+            self._adopt(recipe, snapshot)
+        self._tell_document()
+
+    def _adopt(self, recipe: Recipe, snapshot: Snapshot) -> None:
+        """Reuse a run that differs in timing only; apply other tolerances to it."""
+        found = self._outcomes.like(recipe, snapshot.key)
+        if found is None:
+            return
+        before, record = found
+        if before.tolerances == recipe.tolerances:
+            self.record = record
+            self._outcomes.keep(recipe, record)
+        elif self._waits is None:
+            self._waits = _Wanted("verdict", record)
+
+    def _accept(self, record: RunRecord) -> None:
+        document = self._document
+        self._recovering.survived("worker", "", "step", "override", "primitive")
+        self.record = record = self._quiet.end(record)
+        recipe, snapshot = document.recipe, document.snapshot
+        if recipe is not None:
+            self._outcomes.keep(recipe, record)
+            if not record.quick:
+                self.variants.keep(recipe, record)
+        document.clear_problems()
+        document.say("", of="run")
+        self._tell_document()
+        if snapshot is not None and record.key != snapshot.key:
+            # The run may not be of the recipe shown: a file may have been changed in between.
+            document.reload()
+            self._reopening = True
+        elif is_disturbed(record.times) and not self._repeats and not record.quick:
+            # Once only: otherwise it would be measured forever while the user keeps working.
+            self.measure_again()
+            self._repeats = True
+
+    def _refuse(self, problem: Problem) -> None:
+        self._document.say("", of="run")
+        # Previous measurements stay, whatever happened to this run.
+        self._bring_back()
+        if problem.code != "cancelled":
+            self.failed.emit(problem)
+        elif problem.where:
+            self.failed.emit(self._stopped(problem))
+        self._tell_document()
+
+    def _keep_outcome(self, recipe: Recipe, record: RunRecord) -> None:
+        """Store the outcome of one run of a batch, and show it if it is of the recipe shown."""
+        self._outcomes.keep(recipe, record)
+        shown, snapshot = self._document.recipe, self._document.snapshot
+        if shown is not None and snapshot is not None and run_of(shown) == run_of(recipe):
+            self.record = self._outcomes.of(shown, snapshot.key)
+            self._tell_document()
+
+    def _tell_document(self) -> None:
+        self._document.set(run=self.record, running=self.running)
+
+    def _stopped(self, problem: Problem) -> Problem:
+        """Return the problem of a run that hung in a call and was killed."""
+        return Problem(
+            what=self.tr("The run was stopped {0}").format(problem.where),
+            todo=self.tr("If it never ends, mend the function or its schedule"),
+            code="stopped",
+            calls=problem.calls,
+        )
+
+    def _bring_back(self) -> None:
+        """Show the previous outcome, since the run that was to replace it failed."""
+        recipe, snapshot = self._document.recipe, self._document.snapshot
+        if recipe is not None and snapshot is not None:
+            self.record = self._outcomes.of(recipe, snapshot.key)

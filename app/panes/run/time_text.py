@@ -1,0 +1,102 @@
+"""Texts on the times of a whole run: claims, and the method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from PySide6.QtCore import QCoreApplication
+
+from lowerscope.app.kit.charts.bars import Bar
+from lowerscope.core.model.formatting import (
+    claims,
+    disturbances,
+    duration_text,
+    durations_text,
+    ratio_text,
+)
+from lowerscope.core.model.time_records import FEW, RunTimes, SideTimes, is_reliable, times_as_fast
+
+
+def tr(text: str) -> str:
+    """Translate a text of the window."""
+    return QCoreApplication.translate("time_words", text)
+
+
+def bars_of(times: RunTimes) -> tuple[Bar, ...]:
+    """Return a bar for each side; one that is faster than all others is the best."""
+    return tuple(
+        Bar(
+            side.side,
+            (side.milliseconds,),
+            f"{duration_text(side.milliseconds)}  {durations_text(side.low, side.high)}",
+            "" if side is times.sides[0] else "other",
+            (side.low, side.high),
+            _is_fastest(side, times),
+        )
+        for side in times.sides
+    )
+
+
+def _is_fastest(side: SideTimes, times: RunTimes) -> bool:
+    others = [each for each in times.sides if each is not side]
+    ratios = [times_as_fast(side, each) for each in others]
+    return (
+        bool(others)
+        and is_reliable(times)
+        and all(ratio is not None and ratio > 1 for ratio in ratios)
+    )
+
+
+def medians_of(times: RunTimes) -> str:
+    """Return the time of each side."""
+    return ", ".join(f"{each.side} {duration_text(each.milliseconds)}" for each in times.sides)
+
+
+def claims_of(times: RunTimes) -> str:
+    """Return which side is how many times as fast, or that it is within noise; and the threads."""
+    return " · ".join([*claims(times), threads_text(times)])
+
+
+def short_claim(times: RunTimes) -> str:
+    """Return the claim on TVM against the reference, shown after our time."""
+    if len(times.sides) < 2:
+        return ""
+    ours, other = times.sides[:2]
+    if not is_reliable(times):
+        text = tr("{0} {1}, unreliable")
+        return text.format(other.side, duration_text(other.milliseconds))
+    ratio = times_as_fast(ours, other)
+    if ratio is None:
+        return tr("{0} {1}").format(other.side, duration_text(other.milliseconds))
+    if ratio >= 1:
+        return tr("{0} as fast as {1}").format(ratio_text(ratio), other.side)
+    return tr("{0} is {1} as fast").format(other.side, ratio_text(1 / ratio))
+
+
+def how_of(times: RunTimes) -> str:
+    """Return the method of measurement: disturbances, torch.compile, repeats, warm-up."""
+    return " · ".join(_how(times))
+
+
+def _how(times: RunTimes) -> Iterator[str]:
+    yield from disturbances(times)
+    if times.compile_problem:
+        yield tr("torch.compile does not work: {0}").format(times.compile_problem)
+    ours = times.sides[0]
+    spread = tr("quarters") if ours.repeats >= FEW else tr("extremes")
+    calls = tr("1 call") if ours.repeats == 1 else tr("{0} calls").format(ours.repeats)
+    yield tr("median and {0} of {1} after {2}").format(spread, calls, times.warm_up)
+    if times.compile_ms is not None:
+        took = duration_text(times.compile_ms)
+        yield tr("torch.compile took {0}").format(took)
+
+
+def threads_text(times: RunTimes) -> str:
+    """Return the number of threads of each side."""
+    counts = {side.threads for side in times.sides}
+    if len(counts) == 1 and None not in counts:
+        count = counts.pop()
+        each = tr(" each") if len(times.sides) > 1 else ""
+        return (tr("1 thread") if count == 1 else tr("{0} threads").format(count)) + each
+    known = [side for side in times.sides if side.threads is not None]
+    return ", ".join(tr("{0} with {1} threads").format(each.side, each.threads) for each in known)

@@ -1,0 +1,566 @@
+"""The page Variants: runs of one source side by side, in a table and as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from PySide6.QtCore import QCoreApplication, QPoint, Qt, Signal
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QMenu,
+    QPushButton,
+    QScrollArea,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.kit.charts.bars import Bar, Bars
+from lowerscope.app.kit.pane import ElidedLabel
+from lowerscope.app.kit.split import Split
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.panes.run.run_variants import KeptRun
+from lowerscope.app.panes.run.runs import Runs
+from lowerscope.app.panes.run.time_text import how_of
+from lowerscope.core.model.entities import STATUS_MARKS
+from lowerscope.core.model.formatting import (
+    UNRELIABLE,
+    duration_text,
+    durations_text,
+    error_text,
+    not_finite_text,
+    ratio_text,
+    unreliable_text,
+    verdict_words,
+)
+from lowerscope.core.model.module_steps import DifferenceRecord, FunctionDifference, Side, Status
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.queries import DifferenceQuery
+from lowerscope.core.model.run_records import RunRecord
+from lowerscope.core.model.time_records import is_reliable
+from lowerscope.core.model.variant_records import (
+    FunctionTimes,
+    Variant,
+    can_be_told,
+    fastest,
+    function_times,
+    other_sides,
+    our_times,
+    ratio_of,
+)
+
+# The rows and bars of the page Variants: of the variants, and of the functions of two.
+
+ROLES = {"same": "quiet", "changed": "", "added": "added", "removed": "removed"}
+
+
+def variant_columns() -> tuple[Column, ...]:
+    """Return the columns of the table of variants."""
+    return (
+        Column("", width=46, tooltip=_tr("● the one that is shown, ★ the fastest")),
+        Column(_tr("variant"), width=148, stretch=True, editable=True),
+        Column(_tr("TVM"), numeric=True, width=84),
+        Column(_tr("verdict"), width=104),
+        Column(_tr("spread"), numeric=True, width=110, tooltip=_tr("Quarters of TVM's times")),
+        Column(_tr("torch"), numeric=True, width=84),
+        Column(_tr("ratio"), numeric=True, width=60, tooltip=_tr("TVM's time in that of torch")),
+        Column(_tr("error"), numeric=True, width=66, tooltip=_tr("The largest absolute one")),
+        Column(_tr("functions"), numeric=True, width=76),
+        Column(_tr("built in"), numeric=True, width=84),
+    )
+
+
+def variant_row(run: KeptRun, variant: Variant, *, shown: bool, best: bool) -> Row:
+    """Return the row of a variant."""
+    record = run.record
+    facts = [
+        *([_tr("● it is what is shown")] if shown else []),
+        *([_tr("★ the fastest that does not differ, as far as it can be told")] if best else []),
+        *([_tr("The files have changed since it was run")] if run.outdated else []),
+        _tr("Return or a double click goes back to it, F2 gives it a name, Del deletes it"),
+    ]
+    marks = ("●" if shown else "") + ("★" if best else "")
+    spoken = [*([_tr("shown")] if shown else []), *([_tr("fastest")] if best else [])]
+    name = Cell(
+        variant.name,
+        "quiet" if run.outdated else "",
+        bold=shown,
+        tooltip="\n".join((variant.name, *facts)),
+    )
+    first = Cell(marks, "right" if best else "accent", spoken=", ".join(spoken))
+    failed = None if run.problem is None else _failed(run.problem, record)
+    if record is None:
+        assert failed is not None
+        none = Cell("–", "quiet")
+        return Row(run.id, (first, name, none, failed, *(none for _ in range(6))))
+    return Row(
+        run.id,
+        (
+            first,
+            name,
+            Cell(
+                duration_text(record.tvm_ms),
+                "right" if best else "",
+                bold=best,
+                value=record.tvm_ms,
+            ),
+            failed or _verdict(record, run.outdated),
+            _spread(record),
+            _duration(record.torch_ms),
+            _ratio(record),
+            Cell(error_text(record.max_abs_error), value=record.max_abs_error),
+            Cell(f"{record.functions:,}", value=float(record.functions)),
+            Cell(duration_text(record.build_ms), value=record.build_ms),
+        ),
+    )
+
+
+def variant_bars(variants: Sequence[Variant]) -> tuple[Bar, ...]:
+    """Return a bar for each variant that ran, and one for torch."""
+    best = fastest(variants)
+    ran = [(each.name, each.record, each in best) for each in variants if each.record is not None]
+    bars = []
+    for name, record, is_best in ran:
+        text = duration_text(record.tvm_ms)
+        times = our_times(record)
+        spread = None if times is None else (times.low, times.high)
+        bars.append(Bar(name, (record.tvm_ms,), text, "", spread, is_best))
+    for each in other_sides(variants):
+        text = duration_text(each.milliseconds)
+        bars.append(Bar(each.side, (each.milliseconds,), text, "other", (each.low, each.high)))
+    return tuple(bars)
+
+
+def function_columns() -> tuple[Column, ...]:
+    """Return the columns of the functions of two variants, A and B."""
+    return (
+        Column(_tr("function"), width=120),
+        Column("A", numeric=True, width=73, tooltip=_tr("The time of its calls in the first")),
+        Column("B", numeric=True, width=73, tooltip=_tr("The time of its calls in the second")),
+        Column(_tr("difference"), numeric=True, width=78, falling=True),
+        Column(_tr("text"), width=76, tooltip=_tr("How its script has changed from A to B")),
+        Column(_tr("calls"), numeric=True, width=56),
+        Column(_tr("nodes"), stretch=True),
+    )
+
+
+def function_row(times: FunctionTimes, texts: Mapping[str, FunctionDifference]) -> Row:
+    """Return the row of a function that one of two variants calls."""
+    one_side = ""
+    if not times.old_calls:
+        one_side = _tr("only in B")
+    elif not times.new_calls:
+        one_side = _tr("only in A")
+    counts = str(times.old_calls)
+    if times.old_calls != times.new_calls:
+        counts = f"{times.old_calls} → {times.new_calls}"
+    apart = times.difference
+    sign = "+" if apart > 0 else "−" if apart < 0 else ""
+    nodes = ", ".join(each.removeprefix("fx:") for each in times.nodes)
+    return Row(
+        times.name,
+        (
+            Cell(times.name, tooltip=times.name),
+            _duration(times.old_ms if times.old_calls else None),
+            _duration(times.new_ms if times.new_calls else None),
+            Cell(f"{sign}{duration_text(abs(apart))}", value=apart),
+            _text(texts.get(times.name), one_side),
+            Cell(counts, value=float(times.new_calls)),
+            Cell(nodes, "quiet", tooltip=nodes),
+        ),
+    )
+
+
+def _failed(problem: Problem, before: RunRecord | None) -> Cell:
+    facts = [problem.line()]
+    if before is not None:
+        facts.append(_tr("The figures are of the run before"))
+    return Cell(_tr("✕ failed: {0}").format(problem.what), "wrong", tooltip="\n".join(facts))
+
+
+def _verdict(record: RunRecord, outdated: bool) -> Cell:
+    words, role = verdict_words(record.verdict)
+    text = " · ".join(filter(None, (words, not_finite_text(record.not_finite_count))))
+    first = record.first_difference.removeprefix("fx:")
+    more = [record.reason] if record.reason else []
+    if first:
+        more.append(_tr("The first node that differs is {0}").format(first))
+    if outdated:
+        text = _tr("{0}, as it was").format(text)
+    return Cell(text, role, tooltip="\n".join(more))
+
+
+def _spread(record: RunRecord) -> Cell:
+    times = our_times(record)
+    if times is None:
+        return Cell("–", "quiet")
+    found = "" if record.times is None else how_of(record.times)
+    words = durations_text(times.low, times.high)
+    return Cell(words, "quiet", tooltip=found, value=times.high - times.low)
+
+
+def _ratio(record: RunRecord) -> Cell:
+    ratio, told = ratio_of(record)
+    if ratio is None:
+        return Cell("–", "quiet")
+    if told:
+        return Cell(ratio_text(ratio), value=ratio)
+    why = unreliable_text(record.times) or _tr("The times scatter more than they differ")
+    return Cell(ratio_text(ratio, about=True), "quiet", tooltip=why, value=ratio)
+
+
+def _duration(milliseconds: float | None) -> Cell:
+    role = "quiet" if milliseconds is None else ""
+    return Cell(duration_text(milliseconds), role, value=milliseconds)
+
+
+def _text(difference: FunctionDifference | None, one_side: str) -> Cell:
+    if one_side:
+        return Cell(one_side, "quiet")
+    if difference is None:
+        return Cell("")
+    counts: tuple[tuple[Status, int], ...] = (
+        ("added", difference.added),
+        ("removed", difference.removed),
+        ("changed", difference.changed + len(difference.constants)),
+    )
+    if difference.status == "same":
+        return Cell(_tr("= same"), "quiet")
+    parts = [f"{STATUS_MARKS[status]}{count}" for status, count in counts if count]
+    spoken = ", ".join(f"{count} {status}" for status, count in counts if count)
+    return Cell(" ".join(parts), spoken=spoken, tooltip=_tr("lines: {0}").format(spoken))
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("VariantsPage", text)
+
+
+# --- Two variants side by side: their functions, the time of each, and the changes ---
+
+
+class VariantFunctions(QWidget):
+    """The functions of two variants that have run.
+
+    Signals
+    -------
+    text_wanted(str)
+        Show the changes of a function's script.
+
+    Parameters
+    ----------
+    set_busy
+        Called with whether a difference is being fetched.
+    """
+
+    text_wanted = Signal(str)
+
+    def __init__(
+        self,
+        queries: Queries,
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._sides: tuple[Variant, Variant] | None = None
+        self._texts: dict[str, FunctionDifference] = {}
+        self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
+        self.table = Table(self.tr("Functions of both variants"), function_columns())
+        self.table.set_sortable(True)
+        self.table.set_empty(self.tr("Neither of them calls a function"))
+        self.table.row_activated.connect(self.text_wanted)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.table, 1)
+
+    @property
+    def sides(self) -> tuple[Variant, Variant] | None:
+        """The compared variants, A and B."""
+        return self._sides
+
+    def words(self) -> str:
+        """Return the names of the variants, and which is faster; empty without any."""
+        if self._sides is None:
+            return ""
+        old, new = self._sides
+        before, after = old.record, new.record
+        assert before is not None
+        assert after is not None
+        quicker, slower = sorted((before.tvm_ms, after.tvm_ms))
+        said = self.tr("no difference in time can be told")
+        if not (is_reliable(before.times) and is_reliable(after.times)):
+            said = UNRELIABLE
+        if can_be_told(old, new):
+            is_new = after.tvm_ms < before.tvm_ms
+            said = self.tr("B is {0} as fast") if is_new else self.tr("A is {0} as fast")
+        ratio = ratio_text(slower / quicker)
+        # The result comes first, since names are long.
+        return self.tr("{2}: A {0}, B {1}").format(old.name, new.name, said.format(ratio))
+
+    def set_sides(self, sides: tuple[Variant, Variant] | None) -> None:
+        """Set the variants to compare, both of which have run; or none."""
+        if sides == self._sides:
+            return
+        recipes = None if self._sides is None else [each.recipe for each in self._sides]
+        self._sides = sides
+        if sides is None:
+            self._watch.update()
+            return
+        if [each.recipe for each in sides] != recipes:
+            self._texts = {}
+            self._watch.refresh()
+        self._show()
+
+    def _show(self) -> None:
+        assert self._sides is not None
+        before, after = (each.record for each in self._sides)
+        assert before is not None
+        assert after is not None
+        rows = [function_row(each, self._texts) for each in function_times(before, after)]
+        self.table.set_rows(rows)
+
+    def _query(self) -> DifferenceQuery | None:
+        if self._sides is None:
+            return None
+        return DifferenceQuery(*(Side(recipe=each.recipe) for each in self._sides))
+
+    def _take(self, record: DifferenceRecord) -> None:
+        self._texts = {each.name: each for each in record.functions}
+        if self._sides is not None:
+            self._show()
+
+    def _take_problem(self, _problem: Problem) -> None:
+        """Show the times without it; the difference itself shows the problem."""
+
+
+_SHARES = ((416, 292), (312, 396))
+"""Shares of the width: the variants beside the bars, and beside the functions of two."""
+
+NARROW = 520
+"""Width in pixels below which the parts are stacked."""
+
+
+class VariantsPage(QWidget):
+    """The table of the cached runs; beside it their times, or the functions of two.
+
+    Signals
+    -------
+    text_wanted(object, object, str)
+        Show the difference of two recipes' scripts, in a function or in all.
+
+    Parameters
+    ----------
+    set_busy
+        Called with whether a request is pending.
+    """
+
+    text_wanted = Signal(object, object, str)
+
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        runs: Runs,
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._variants = runs.variants
+        self.run_all = QPushButton(self.tr("Run variants"))
+        self.run_all.setToolTip(
+            self.tr("Run high-level and TE, as they are and fused, and what is shown (Ctrl+F5)")
+        )
+        self.go_back = QPushButton(self.tr("Go back to it"))
+        self.go_back.setToolTip(self.tr("Have its recipe, as one step of undo (Return)"))
+        self.rename = QPushButton(self.tr("Rename"))
+        self.rename.setToolTip(self.tr("Give it a name of your own (F2)"))
+        self.delete = QPushButton(self.tr("Delete"))
+        self.delete.setToolTip(self.tr("Keep it no more (Del)"))
+        self.difference = QPushButton(self.tr("Difference"))
+        self.difference.setToolTip(self.tr("How the scripts of both differ, line by line"))
+        self.state = ElidedLabel()
+        self.state.setProperty("role", "quiet")
+        self.table = Table(self.tr("Variants"), variant_columns())
+        self.table.set_sortable(True)
+        self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.table.set_empty(
+            self.tr("No run yet"),
+            self.tr("Each run (F5) of this source becomes a row; Run variants makes four."),
+        )
+        self.bars = Bars(self.tr("Times of the variants"))
+        self.functions = VariantFunctions(queries, set_busy)
+        self._beside = QStackedWidget()
+        self._lay_out()
+        for key, act in ((Qt.Key.Key_F2, self._rename), (Qt.Key.Key_Delete, self._delete)):
+            shortcut = QShortcut(QKeySequence(key), self.table)
+            shortcut.setContext(Qt.ShortcutContext.WidgetShortcut)
+            shortcut.activated.connect(act)
+        self.run_all.clicked.connect(self._variants.run_all)
+        self.go_back.clicked.connect(self._go_back)
+        self.rename.clicked.connect(self._rename)
+        self.delete.clicked.connect(self._delete)
+        self.difference.clicked.connect(self._show_difference)
+        self.table.row_activated.connect(self._variants.go_back)
+        self.table.row_written.connect(self._variants.rename)
+        self.table.customContextMenuRequested.connect(self._open_menu)
+        self.table.selectionModel().selectionChanged.connect(self._follow_selection)
+        self.functions.text_wanted.connect(self._want_text)
+        self._variants.changed.connect(self._show_if_seen)
+        document.on(("run", "running"), self._show_if_seen)
+        document.on(("recipe", "pending"), self._show_if_seen)
+        self._show()
+
+    def _lay_out(self) -> None:
+        bar = QHBoxLayout()
+        bar.setContentsMargins(8, 4, 8, 4)
+        bar.setSpacing(8)
+        for button in (self.run_all, self.go_back, self.rename, self.delete):
+            bar.addWidget(button)
+        bar.addWidget(self.state, 1)
+        bar.addWidget(self.difference)
+        strip = QWidget()
+        strip.setLayout(bar)
+        strip.setProperty("edge", "bottom")
+        strip.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        chart = QWidget()
+        column = QVBoxLayout(chart)
+        column.setContentsMargins(0, 4, 0, 4)
+        column.addWidget(self.bars)
+        column.addStretch(1)
+        area = QScrollArea()
+        # Its contents take the focus, and are scrolled to.
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidget(chart)
+        area.setWidgetResizable(True)
+        area.setFrameShape(QScrollArea.Shape.NoFrame)
+        self._beside.addWidget(area)
+        self._beside.addWidget(self.functions)
+        split = self._split = Split(Qt.Orientation.Horizontal)
+        split.addWidget(self.table)
+        split.addWidget(self._beside)
+        for place, share in enumerate(_SHARES[0]):
+            split.setStretchFactor(place, share)
+            split.setCollapsible(place, False)
+        split.setSizes(list(_SHARES[0]))
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(strip)
+        layout.addWidget(split, 1)
+
+    def selected(self) -> list[str]:
+        """Ids of the selected runs, if the page is visible."""
+        return self.table.selected_keys() if self.isVisible() else []
+
+    # Slots
+
+    def _go_back(self) -> None:
+        chosen = self.table.selected_keys()
+        if len(chosen) == 1:
+            self._variants.go_back(chosen[0])
+
+    def _rename(self) -> None:
+        chosen = self.table.selected_keys()
+        if len(chosen) == 1:
+            self.table.setFocus()
+            self.table.write_row(chosen[0])
+
+    def _delete(self) -> None:
+        self._variants.remove(self.table.selected_keys())
+
+    def _open_menu(self, position: QPoint) -> None:
+        if not self.table.indexAt(position).isValid():
+            return
+        menu = QMenu(self)
+        deeds = {}
+        if len(self.table.selected_keys()) == 1:
+            deeds[menu.addAction(self.tr("&Go back to it\tReturn"))] = self._go_back
+            deeds[menu.addAction(self.tr("&Rename\tF2"))] = self._rename
+        deeds[menu.addAction(self.tr("&Delete\tDel"))] = self._delete
+        deeds[menu.addAction(self.tr("&Copy the rows\tCtrl+C"))] = self.table.copy
+        # A command may replace the rows: run it once the menu is gone.
+        chosen = menu.exec(self.table.viewport().mapToGlobal(position))
+        menu.deleteLater()
+        if chosen in deeds:
+            deeds[chosen]()
+
+    def _show_difference(self) -> None:
+        self._want_text("")
+
+    def _want_text(self, function: str) -> None:
+        if self.functions.sides is not None:
+            old, new = (each.recipe for each in self.functions.sides)
+            self.text_wanted.emit(old, new, function)
+
+    def _follow_selection(self) -> None:
+        """Show the functions of two selected variants; otherwise the times."""
+        chosen = self.table.selected_keys()
+        for button in (self.go_back, self.rename):
+            button.setEnabled(len(chosen) == 1)
+        self.delete.setEnabled(bool(chosen))
+        found = self._by_id()
+        # In the order of their first run, however the table is sorted.
+        two = [each for key, each in found.items() if key in chosen and each.record is not None]
+        sides = (two[0], two[1]) if len(chosen) == len(two) == 2 else None
+        self.functions.set_sides(sides)
+        self.difference.setVisible(sides is not None)
+        self.state.set_whole(self._state())
+        page = 0 if sides is None else 1
+        if page != self._beside.currentIndex():
+            self._beside.setCurrentIndex(page)
+            self._split.setSizes(list(_SHARES[page]))
+
+    # Content
+
+    def _show_if_seen(self) -> None:
+        if self.isVisible():
+            self._show()
+
+    def _by_id(self) -> dict[str, Variant]:
+        kept = self._variants.kept
+        return {each.id: one for each, one in zip(kept, self._variants.all, strict=True)}
+
+    def _show(self) -> None:
+        variants = self._variants
+        found = self._by_id()
+        best, shown = fastest(tuple(found.values())), variants.shown
+        self.table.set_rows(
+            [
+                variant_row(each, found[each.id], shown=each.id == shown, best=one in best)
+                for each, one in zip(variants.kept, found.values(), strict=True)
+            ]
+        )
+        self.bars.set_bars(variant_bars(tuple(found.values())))
+        # The table shows a hint while there is nothing beside it.
+        self._beside.setVisible(bool(found))
+        open_, running = self._document.recipe is not None, self._document.running
+        self.run_all.setEnabled(open_ and not running)
+        self._follow_selection()
+
+    def _state(self) -> str:
+        if self._variants.running:
+            return self.tr("Running; Cancel, in the status bar, stops it")
+        if len(self._variants.kept) > 1:
+            return self.functions.words() or self.tr("Select two to compare their functions")
+        return ""
+
+    # Qt overrides
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._show()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        narrow = self.width() < NARROW
+        wanted = Qt.Orientation.Vertical if narrow else Qt.Orientation.Horizontal
+        if self._split.orientation() != wanted:
+            self._split.setOrientation(wanted)
+            self._split.setSizes(list(_SHARES[self._beside.currentIndex()]))
+            # They are in the menu of a row, with their keys.
+            for button in (self.go_back, self.rename, self.delete):
+                button.setVisible(not narrow)

@@ -1,0 +1,395 @@
+"""The menu Schedule: the workbench, its history, variants and files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFileDialog, QMenu
+
+from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.plain_text import literal
+from lowerscope.app.kit.question import LineQuestion
+from lowerscope.app.panes.schedule.rules_dialog import RulesDialog
+from lowerscope.core.files.pipelines_and_schedules import save_schedules
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.schedule import shown_name
+
+if TYPE_CHECKING:
+    from lowerscope.app.panes.schedule.schedule_view import ScheduleView
+    from lowerscope.app.shell.panes import Panes
+    from lowerscope.app.shell.window import MainWindow
+
+
+FILES = "Schedules (*.json)"
+
+
+class ScheduleCommands(QObject):
+    """Commands on schedules."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._document = window.document
+        self._variants = window.features.variants
+        # Created on first use; it keeps its last content.
+        self._rules: RulesDialog | None = None
+
+    @property
+    def view(self) -> ScheduleView:
+        """The Schedule pane."""
+        return self._window.panes.schedule
+
+    def commands(self) -> tuple[Command, ...]:
+        """Return the commands, for the menu."""
+        tr, menu = self._window.tr, self._window.tr("&Schedule")
+        document, variants = self._document, self._variants
+        scheduling = self._window.features.scheduling
+
+        def has_function() -> bool:
+            return scheduling.active and scheduling.record is not None
+
+        def has_schedule() -> bool:
+            return has_function() and scheduling.schedule is not None
+
+        def has_steps() -> bool:
+            return has_function() and bool(scheduling.primitives)
+
+        return (
+            Command(
+                "workbench",
+                menu,
+                tr("Wor&kbench"),
+                self.show,
+                "Ctrl+Shift+S",
+                enabled=document.is_open,
+            ),
+            Command(
+                "schedule-moves",
+                menu,
+                tr("Moves…"),
+                self.open_moves,
+                "Ctrl+.",
+                enabled=document.is_open,
+                key_there="S",
+            ),
+            Command(
+                "edit-primitive",
+                menu,
+                tr("&Edit the step…"),
+                partial(self._on_history, "edit_step"),
+                enabled=has_steps,
+                key_there="Return",
+                separated=True,
+            ),
+            Command(
+                "switch-primitive",
+                menu,
+                tr("S&witch the step off or on"),
+                partial(self._on_history, "switch_step"),
+                enabled=has_steps,
+                key_there="Space",
+            ),
+            Command(
+                "insert-primitive",
+                menu,
+                tr("&Insert before the step"),
+                partial(self._on_history, "insert_before"),
+                enabled=has_steps,
+                key_there="Insert",
+            ),
+            Command(
+                "primitive-up",
+                menu,
+                tr("Move the step &up"),
+                partial(self._on_history, "move_step", -1),
+                enabled=has_steps,
+                key_there="Ctrl+Up",
+            ),
+            Command(
+                "primitive-down",
+                menu,
+                tr("Move the step &down"),
+                partial(self._on_history, "move_step", 1),
+                enabled=has_steps,
+                key_there="Ctrl+Down",
+            ),
+            Command(
+                "delete-primitive",
+                menu,
+                tr("Delete the &step"),
+                partial(self._on_history, "remove_step"),
+                enabled=has_steps,
+                key_there="Del",
+            ),
+            Command(
+                "by-rule",
+                menu,
+                tr("Schedule by rule"),
+                self.by_rule,
+                "Ctrl+Shift+R",
+                enabled=has_function,
+                separated=True,
+            ),
+            Command(
+                "rules-in-model",
+                menu,
+                tr("The whole model by rules"),
+                self.rules_in_model,
+                "Ctrl+Shift+M",
+                enabled=document.is_open,
+            ),
+            Command(
+                "new-variant", menu, tr("&New variant…"), self._ask_new_name, enabled=has_function
+            ),
+            Command(
+                "duplicate-variant",
+                menu,
+                tr("Du&plicate the variant"),
+                self.duplicate,
+                enabled=has_schedule,
+            ),
+            Command(
+                "rename-variant",
+                menu,
+                tr("&Rename the variant…"),
+                self._ask_other_name,
+                enabled=has_schedule,
+            ),
+            Command(
+                "delete-variant",
+                menu,
+                tr("Delete the &variant"),
+                self._variants.remove,
+                enabled=has_schedule,
+            ),
+            Command(
+                "unscheduled",
+                menu,
+                tr("&As it was, unscheduled"),
+                partial(self._variants.choose, None),
+                enabled=has_schedule,
+            ),
+            Command(
+                "copy-schedule",
+                menu,
+                tr("&Copy as Python"),
+                self.copy_python,
+                enabled=has_schedule,
+                separated=True,
+            ),
+            Command("save-schedule", menu, tr("Save as &JSON…"), self.save, enabled=has_schedule),
+            Command("load-schedule", menu, tr("&Load JSON…"), self.load, enabled=has_function),
+            Command(
+                "left-over",
+                menu,
+                tr("Left &over…"),
+                self._show_left_over,
+                enabled=lambda: bool(variants.left_over.all),
+            ),
+            Command(
+                "apply-to-model",
+                menu,
+                tr("Apply to the &model"),
+                self.apply_to_model,
+                enabled=document.is_open,
+                checked=lambda: variants.in_model,
+                separated=True,
+            ),
+        )
+
+    def fill(self, panes: Panes) -> None:
+        """Give the pane its menus."""
+        panes.tensorir.rules_wanted.connect(self.rules_in_model)
+        self._variant_menu = panes.schedule.variant.menu()
+        self._variant_menu.aboutToShow.connect(self._fill_variants)
+        self._left_menu = panes.schedule.left_over.menu()
+        self._left_menu.aboutToShow.connect(self._fill_left_over)
+        keep = panes.schedule.keep.menu()
+        commands = self._window.commands
+        commands.fill(keep, "copy-schedule", "save-schedule", "load-schedule")
+
+    def show(self) -> None:
+        """Show the workbench."""
+        self._window.show_panes()
+        self._window.features.stepping.set_clock("schedule")
+        self._window.panes.bring("schedule")
+        self.view.set_current("loops")
+        self.view.tree.setFocus()
+
+    def open_moves(self) -> None:
+        """Open the menu of primitives for the selection."""
+        if not self._window.features.scheduling.active:
+            self.show()
+        self.view.open_menu_here()
+
+    def by_rule(self) -> None:
+        """Create a variant with the schedule that a rule writes for the function."""
+        self.show()
+        self._variants.by_rule.ask()
+
+    def rules_in_model(self) -> None:
+        """Schedule the whole model by rules, and show the rule of each function."""
+        self._variants.rules.set_in_model(True)
+        if self._rules is None:
+            self._rules = RulesDialog(
+                self._document,
+                self._window.features.stepping,
+                self._window.features.variants,
+                self._window.features.runs,
+                self._window,
+            )
+        self._rules.show()
+
+    def duplicate(self) -> None:
+        """Add a copy of the enabled variant."""
+        schedule = self._window.features.scheduling.schedule
+        if schedule is not None:
+            name = self.tr("copy of {0}").format(shown_name(schedule.variant))
+            self._variants.add(name, copied=True)
+
+    def copy_python(self) -> None:
+        """Copy the schedule to the clipboard as a Python function."""
+        record = self._window.features.scheduling.record
+        if record is not None:
+            QGuiApplication.clipboard().setText(record.code)
+            self._document.notify(self.tr("Copied as apply_trace(sch)."), "info")
+
+    def save(self) -> None:
+        """Select a file in a dialog, and save the schedule to it."""
+        scheduling = self._window.features.scheduling
+        schedule, name = scheduling.schedule, f"{scheduling.function}.json"
+        if schedule is None:
+            return
+        path, _ = QFileDialog.getSaveFileName(
+            self._window, self.tr("Save the schedule"), name, self.tr(FILES)
+        )
+        if not path:
+            return
+        path = path if path.endswith(".json") else f"{path}.json"
+        try:
+            save_schedules([schedule], path)
+        except LowerscopeError as error:
+            self._document.report(error.problem)
+        else:
+            self._document.notify(self.tr("Saved in {0}").format(path), "info")
+
+    def load(self) -> None:
+        """Select a file in a dialog, and load its schedule as another variant."""
+        path, _ = QFileDialog.getOpenFileName(
+            self._window, self.tr("Load a schedule"), "", self.tr(FILES)
+        )
+        if not path:
+            return
+        try:
+            self._variants.load(path)
+        except LowerscopeError as error:
+            self._document.report(error.problem)
+
+    def apply_to_model(self) -> None:
+        """Toggle whether the schedules are applied to the model."""
+        self._variants.set_in_model(not self._variants.in_model)
+
+    def _on_history(self, method: str, *values: int) -> None:
+        getattr(self.view.history, method)(*values)
+
+    def _ask_new_name(self) -> None:
+        self._ask_name(self.tr("New variant"), self.tr("Add"), "", self._variants.add)
+
+    def _ask_other_name(self) -> None:
+        schedule = self._window.features.scheduling.schedule
+        if schedule is not None:
+            title, name = self.tr("Rename the variant"), shown_name(schedule.variant)
+            self._ask_name(title, self.tr("Rename"), name, self._variants.rename)
+
+    def _ask_name(self, title: str, act: str, name: str, take: Callable[[str], None]) -> None:
+        question = LineQuestion(title, self.tr("Name"), act, name, self._window)
+        question.accepted.connect(partial(self._take_name, question, take))
+        question.open()
+
+    def _take_name(self, question: LineQuestion, take: Callable[[str], None]) -> None:
+        take(question.answer())
+
+    def _fill_variants(self) -> None:
+        menu: QMenu = self._variant_menu
+        menu.clear()
+        schedule = self._window.features.scheduling.schedule
+        for each in self._variants.all:
+            count = len(each.primitives)
+            words = self.tr("{0} · 1 step") if count == 1 else self.tr("{0} · {1} steps")
+            text = words.format(literal(shown_name(each.variant)), count)
+            action = menu.addAction(text, partial(self._variants.choose, each.variant))
+            action.setCheckable(True)
+            action.setChecked(each is schedule)
+        commands = self._window.commands
+        menu.addAction(commands.action("unscheduled"))
+        menu.addSeparator()
+        for key in ("new-variant", "duplicate-variant", "rename-variant", "delete-variant"):
+            menu.addAction(commands.action(key))
+
+    def _fill_left_over(self) -> None:
+        menu, left_over = self._left_menu, self._variants.left_over
+        menu.clear()
+        scheduling = self._window.features.scheduling
+        for each in left_over.all:
+            inner = menu.addMenu(literal(left_over.title(each)))
+            inner.addAction(literal(left_over.reason(each))).setEnabled(False)
+            inner.addSeparator()
+            here = self.tr("&Try on {0}").format(
+                literal(scheduling.function) or self.tr("a function")
+            )
+            tried = inner.addAction(here, partial(left_over.try_here, each))
+            tried.setEnabled(scheduling.active and scheduling.record is not None)
+            inner.addAction(self.tr("&Copy as Python"), partial(left_over.copy, each))
+            inner.addAction(self.tr("&Delete"), partial(left_over.remove, each))
+
+    def _show_left_over(self) -> None:
+        """Open the menu of orphaned schedules."""
+        self.show()
+        self.view.left_over.showMenu()
+
+
+# --- Commands on the metrics of the scheduled function ---
+
+
+class NumberCommands:
+    """Commands that measure."""
+
+    def __init__(self, window: MainWindow) -> None:
+        self._window = window
+        self._measurements = window.features.measurements
+
+    def commands(self) -> tuple[Command, ...]:
+        """Return the commands of the menu."""
+        tr, menu = self._window.tr, self._window.tr("&Schedule")
+        return (
+            Command("numbers", menu, tr("Numbers"), self.show, "Ctrl+Shift+N", separated=True),
+            Command(
+                "measure-function", menu, tr("Check and measure the function"), self.measure, "F6"
+            ),
+            Command("measure-variants", menu, tr("Measure all variants"), self.measure_all),
+            Command("measure-peaks", menu, tr("Measure what this machine can do"), self.peaks),
+        )
+
+    def show(self) -> None:
+        """Show the metrics of the scheduled function."""
+        self._window.schedules.show()
+        self._window.panes.schedule.show_numbers()
+
+    def measure(self) -> None:
+        """Check and measure the function at the current step again."""
+        self.show()
+        self._measurements.measure()
+
+    def measure_all(self) -> None:
+        """Measure all variants."""
+        self.show()
+        self._window.panes.schedule.numbers.measure_all()
+
+    def peaks(self) -> None:
+        """Measure the machine's peak rates again."""
+        self.show()
+        self._measurements.measure_peaks()

@@ -1,0 +1,486 @@
+"""The scheduled function: its record after the current step."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from lowerscope.app.document.document import Change, Document
+from lowerscope.app.document.queries import Queries, Slot
+from lowerscope.app.document.stepping import Stepping, schedule_lines
+from lowerscope.app.engine.recovery import TWICE, Recovering
+from lowerscope.app.panes.schedule import editing as order
+from lowerscope.app.panes.schedule.editing import Editing
+from lowerscope.app.panes.schedule.preview import Trying
+from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.queries import MovesQuery, ScheduleQuery
+from lowerscope.core.model.recipe import Recipe, without_schedules
+from lowerscope.core.model.schedule import (
+    Made,
+    Reference,
+    Schedule,
+    name_before_packing,
+    references_of,
+    schedule_for,
+)
+from lowerscope.core.model.schedule_records import LoopNode, Move, ScheduleRecord, ScheduleStep
+
+# --- Primitives applicable to the selection in the scheduled function ---
+
+if TYPE_CHECKING:
+    pass
+
+
+class Moves(QObject):
+    """The primitives offered.
+
+    Signals
+    -------
+    changed
+        `all` changed.
+
+    Attributes
+    ----------
+    all
+        The primitives for the selection, legal or not.
+    """
+
+    changed = Signal()
+
+    def __init__(self, document: Document, queries: Queries, scheduling: Scheduling) -> None:
+        super().__init__(scheduling)
+        self._document = document
+        self._scheduling = scheduling
+        self._slot = Slot(queries)
+        self._asked: MovesQuery | None = None
+        self._step = ""
+        # Number of crashes by query: an engine may also be killed from outside.
+        self._deadly: Counter[MovesQuery] = Counter()
+        self.all: tuple[Move, ...] = ()
+        document.on(("selection", "snapshot"), self.follow)
+
+    @property
+    def are_coming(self) -> bool:
+        """Return whether `all` is outdated: a query is pending."""
+        return self._slot.is_busy
+
+    def follow(self) -> None:
+        """Switch to the primitives for the current selection."""
+        scheduling = self._scheduling
+        if not scheduling.active or scheduling.shown is None or self._step:
+            return
+        references = tuple(each.reference for each in scheduling.chosen)
+        shown = scheduling.shown
+        query = MovesQuery(shown.recipe, shown.function, shown.index, references)
+        if self._asked != query:
+            self._ask(query)
+
+    @property
+    def are_deadly(self) -> bool:
+        """Return whether engines crashed on the query for the selection."""
+        return self._asked is not None and self._deadly[self._asked] >= TWICE
+
+    def forget(self) -> None:
+        """Clear the primitives: there is another function, or another engine."""
+        self._drop()
+        self._asked = None
+        if self.all:
+            self.all = ()
+            self.changed.emit()
+
+    def ask_again(self) -> None:
+        """Repeat the query lost with a crashed engine."""
+        self._asked = None
+        self.follow()
+
+    def ask_for_step(self, step: str, place: int) -> None:
+        """Query the primitives offered where a step is, so that it can be edited."""
+        scheduling = self._scheduling
+        assert scheduling.recipe is not None
+        references = references_of(scheduling.primitives[place])
+        self._ask(MovesQuery(scheduling.recipe, scheduling.function, place, references))
+        self._step = step
+
+    def _ask(self, query: MovesQuery) -> None:
+        self._drop()
+        self._asked = query
+        if self._deadly[query] >= TWICE:
+            self.all = ()
+            self.changed.emit()
+            return
+        self._slot.ask(query, self._take, self._take_problem)
+        self.changed.emit()
+
+    def _drop(self) -> None:
+        self._step = ""
+        self._slot.drop()
+
+    def _take(self, moves: tuple[Move, ...]) -> None:
+        if self._asked is not None:
+            self._deadly.pop(self._asked, None)
+        if self._step:
+            step, self._step = self._step, ""
+            self._asked = None
+            self._scheduling.trying.open_step(step, moves)
+            self.follow()
+            return
+        self.all = moves
+        self.changed.emit()
+
+    def _take_problem(self, problem: Problem) -> None:
+        self._step = ""
+        self.all = ()
+        if problem.code == "crashed" and self._asked is not None:
+            # Retry once on a fresh engine, then give up.
+            self._deadly[self._asked] += 1
+        self.changed.emit()
+        if problem.code not in ("cancelled", "crashed"):
+            self._document.notify(problem.line(), "wrong")
+
+
+SLOW_MS = 200
+"""Delay before a request is shown as busy."""
+
+
+class Scheduling(QObject):
+    """The scheduled function, while the timeline is that of its schedule.
+
+    Signals
+    -------
+    changed
+        `function`, `record` or `problem` changed.
+    busy_changed
+        `busy` changed.
+
+    Attributes
+    ----------
+    function
+        Name of the function; empty for none.
+    index
+        Number of its steps shown as applied; ``None`` for all.
+    record
+        The function after these steps; ``None`` before the record arrives.
+    problem
+        The problem that prevented the record.
+    busy
+        Whether the request takes long.
+    editing
+        Edits the history.
+    moves
+        The applicable primitives.
+    trying
+        Previews and the form.
+    """
+
+    changed = Signal()
+    busy_changed = Signal()
+
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        stepping: Stepping,
+        recovering: Recovering,
+    ) -> None:
+        super().__init__(document)
+        self._document = document
+        self._queries = queries
+        self._recovering = recovering
+        self._stepping = stepping
+        self._slot = Slot(queries)
+        self._asked: ScheduleQuery | None = None
+        # The query that was repeated after a crash, once.
+        self._again: ScheduleQuery | None = None
+        self.shown: ScheduleQuery | None = None
+        self.index: int | None = None
+        self.function = ""
+        self.record: ScheduleRecord | None = None
+        self.problem: Problem | None = None
+        self.busy = False
+        self.editing = Editing(document, self)
+        self.moves = Moves(document, queries, self)
+        self.trying = Trying(document, queries, self)
+        self._slow = QTimer(self)
+        self._slow.setSingleShot(True)
+        self._slow.setInterval(SLOW_MS)
+        self._slow.timeout.connect(self._note_slow)
+        document.changed.connect(self._renew)
+        document.on(("recipe", "pending"), self._follow)
+        recovering.replayed.connect(self._ask_again)
+        self._stepping.list_changed.connect(self._follow)
+        self._stepping.schedule_moved.connect(self._follow_step)
+
+    # State
+
+    @property
+    def active(self) -> bool:
+        """Return whether the timeline is that of the schedule."""
+        return self._stepping.clock == "schedule"
+
+    @property
+    def recipe(self) -> Recipe | None:
+        """The recipe whose schedules are shown: the pending one, if its model is the same."""
+        shown, wanted = self._document.recipe, self._document.wanted
+        if shown is None or wanted is None:
+            return None
+        return wanted if without_schedules(wanted) == without_schedules(shown) else shown
+
+    @property
+    def is_settled(self) -> bool:
+        """Return whether the wanted record and its primitives are shown."""
+        recipe = self.recipe
+        wanted = None if recipe is None else ScheduleQuery(recipe, self.function, self.index)
+        return self.shown == wanted and self._asked is None and not self.moves.are_coming
+
+    @property
+    def structure(self) -> str:
+        """Structural hash of the unscheduled function."""
+        return "" if self.record is None else self.record.structure
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The enabled schedule of the function."""
+        recipe = self.recipe
+        return (
+            None
+            if recipe is None
+            else schedule_for(recipe.schedules, self.function, self.structure)
+        )
+
+    @property
+    def primitives(self) -> order.Primitives:
+        """The steps of the enabled schedule."""
+        schedule = self.schedule
+        return () if schedule is None else schedule.primitives
+
+    @property
+    def place(self) -> int:
+        """Index at which the next primitive is inserted: after the current step."""
+        count = len(self.primitives)
+        return count if self.index is None else min(self.index, count)
+
+    @property
+    def index_after(self) -> int | None:
+        """The `index` to show once a primitive has been inserted there."""
+        at_end = self.index is None or self.index >= len(self.primitives)
+        return None if at_end else self.place + 1
+
+    def index_at(self, place: int) -> int | None:
+        """Return the `index` that shows the result of the step at a place."""
+        return None if place == len(self.primitives) - 1 else place + 1
+
+    @property
+    def moment(self) -> Moment:
+        """The current step, for texts of the function other than its script."""
+        return Moment(clock="schedule", index=self.place, function=self.function)
+
+    @property
+    def step(self) -> ScheduleStep | None:
+        """The current step; ``None`` before the first, and if all are applied."""
+        if self.record is None or not self.index:
+            return None
+        return self.record.steps[self.index - 1] if self.index <= len(self.record.steps) else None
+
+    @property
+    def chosen(self) -> tuple[LoopNode, ...]:
+        """The selected rows of the loop tree, in the order of selection."""
+        if self.record is None:
+            return ()
+        nodes = {each.id: each for each in self.record.tree}
+        return tuple(nodes[each] for each in self._document.selection.chosen if each in nodes)
+
+    def name_of(self, reference: Reference) -> str:
+        """Return the name of a loop or block in the tree, or else as a step refers to it.
+
+        The operands of the step that is edited have the names they had there.
+        """
+        edited = self._edited_names()
+        if edited.get(reference):
+            return edited[reference]
+        nodes = () if self.record is None else self.record.tree
+        known = next((each.name for each in nodes if each.reference == reference), "")
+        if known:
+            return known
+        if isinstance(reference, Made):
+            return self.tr("{0} of step {1}").format(reference.output, reference.step)
+        if reference.loop is None:
+            return reference.block
+        return self.tr("loop {0} around {1}").format(reference.loop, reference.block)
+
+    def _edited_names(self) -> dict[Reference, str]:
+        """Return the names of the operands of the step that is edited."""
+        draft = self.trying.draft
+        if draft is None or not draft.edits or self.record is None:
+            return {}
+        step = next((each for each in self.record.steps if each.id == draft.primitive.id), None)
+        primitive = next((each for each in self.primitives if each.id == draft.primitive.id), None)
+        if step is None or primitive is None:
+            return {}
+        return dict(zip(references_of(primitive), step.names, strict=False))
+
+    # Selecting a function
+
+    def look(self, function: str) -> None:
+        """Schedule another function; none for ``""``.
+
+        For a function whose weights are laid out by a step after the schedules, that is the
+        function before that step.
+        """
+        function = name_before_packing(function)
+        if function != self.function:
+            self.function = function
+            self._forget()
+            self._follow()
+
+    def _forget(self) -> None:
+        self._drop()
+        self._end_slow()
+        self._asked = self.shown = None
+        self.index = None
+        self.editing.edited = ""
+        self.record, self.problem = None, None
+        self.trying.cancel_draft()
+        self.moves.forget()
+        self._stepping.take_schedule(self.function, ())
+        self.changed.emit()
+
+    def _drop(self) -> None:
+        self._slot.drop()
+
+    # The record
+
+    def _follow_step(self) -> None:
+        index = self._stepping.schedule_index
+        if self.active and index != self.index:
+            self.index = index
+            self.trying.cancel_draft()
+            self._follow()
+
+    def _follow(self) -> None:
+        """Switch to the record of the wanted recipe and step."""
+        recipe = self.recipe
+        if not self.active or recipe is None or not self.function:
+            self.trying.cancel_draft()
+            self.trying.clear()
+            return
+        if self.index is not None and self.index > len(self.primitives):
+            self.index = None
+        wanted = ScheduleQuery(recipe, self.function, self.index)
+        if wanted == (self._asked or self.shown):
+            return
+        if self.shown is not None and recipe != self.shown.recipe:
+            self.trying.cancel_draft()
+            self.trying.stop()
+        self._drop()
+        self._asked = wanted
+        known = self._queries.cached(wanted)
+        if known is not None:
+            self._take(known)
+            return
+        self._slow.start()
+        self._slot.ask(wanted, self._take, self._take_problem)
+
+    def _ask_again(self) -> None:
+        """Repeat the query lost with the crashed engine."""
+        if self.problem is not None or self._asked is not None:
+            self._asked = self.shown = None
+            self._follow()
+        self.moves.ask_again()
+
+    def _renew(self, change: Change) -> None:
+        """Query the record again if the recipe shown is derived again."""
+        if "snapshot" not in change.fields or change.before.recipe != change.after.recipe:
+            return
+        # The files behind it may have changed, and the function with them.
+        self.trying.cancel_draft()
+        self.trying.clear()
+        self.moves.forget()
+        self._drop()
+        self._end_slow()
+        self._asked = self.shown = None
+
+    def change(self, after: Recipe) -> None:
+        """Apply the schedule changes made to `recipe`; other pending changes stay."""
+        wanted, base = self._document.wanted, self.recipe
+        if wanted is not None and base is not None:
+            same = (wanted.source, wanted.schedules) == (base.source, base.schedules)
+            after = msgspec.structs.replace(wanted, schedules=after.schedules) if same else after
+        self._document.change(after)
+
+    def _take(self, record: ScheduleRecord) -> None:
+        assert self._asked is not None
+        self._again = None
+        self._recovering.survived("engine", "primitive")
+        self.shown, self._asked = self._asked, None
+        self.record, self.problem = record, None
+        self._end_slow()
+        self._look_at_failed(record)
+        self._stepping.take_schedule(self.function, schedule_lines(self.function, record.steps))
+        if self.index is None:
+            self._stepping.leave()
+        else:
+            self._stepping.go(Moment(clock="schedule", index=self.index, function=self.function))
+        if self.trying.draft is None:
+            self.trying.clear()
+        self.changed.emit()
+        self.editing.choose_made(record)
+        self.moves.follow()
+
+    def _look_at_failed(self, record: ScheduleRecord) -> None:
+        """Go to the step that was applied or changed, if it failed."""
+        for number, step in enumerate(record.steps, start=1):
+            if step.id == self.editing.edited and step.status == "failed":
+                self.index = number
+
+    def _take_problem(self, problem: Problem) -> None:
+        query, self._asked = self._asked, None
+        self._end_slow()
+        if problem.code == "crashed" and query is not None and self._goes_on_after(query):
+            return
+        self.shown = query
+        self.problem = problem
+        self.changed.emit()
+
+    def _goes_on_after(self, query: ScheduleQuery) -> bool:
+        """Repeat once the query that crashed the engine, or leave out the step that crashed it."""
+        recipe = query.recipe
+        again = self._recovering.remedy(recipe)
+        if again is not None and again != recipe:
+            self.shown = query
+            self.editing.leave_out(again)
+            return True
+        if again is None or query == self._again:
+            return False
+        self._again = query
+        self._follow()
+        return True
+
+    def _note_slow(self) -> None:
+        self.busy = True
+        self._document.say(self.tr("Scheduling {0}").format(self.function), of="schedule")
+        self.busy_changed.emit()
+
+    def _end_slow(self) -> None:
+        self._slow.stop()
+        if self.busy:
+            self.busy = False
+            self._document.say("", of="schedule")
+            self.busy_changed.emit()
+
+    # Position in the history
+
+    def go(self, index: int) -> None:
+        """Show the function after this many steps."""
+        self._stepping.go(Moment(clock="schedule", index=index, function=self.function))
+
+    def go_to_end(self) -> None:
+        """Look at the function after all steps."""
+        self._stepping.leave()
+
+    def stop_at(self, index: int | None) -> None:
+        """Show the function after this many steps of the next recipe."""
+        self.index = index

@@ -1,0 +1,168 @@
+"""The dialog with the rule of each function of the model, or why there is none."""
+
+from __future__ import annotations
+
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QHBoxLayout,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.panes.common.help_key import offer_help
+from lowerscope.app.panes.run.runs import Runs
+from lowerscope.app.panes.schedule.schedule_variants import Variants
+from lowerscope.core.model.schedule_records import RuledFunction
+
+
+class RulesDialog(Dialog):
+    """A modeless table of the rules, with a switch that schedules the model by them."""
+
+    def __init__(
+        self,
+        document: Document,
+        stepping: Stepping,
+        variants: Variants,
+        runs: Runs,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._stepping = stepping
+        self._rules = variants.rules
+        self.setWindowTitle(self.tr("The whole model by rules"))
+        self.in_model = QCheckBox(self.tr("Apply to the model"))
+        self.in_model.setToolTip(
+            self.tr("Have the step ApplyRules at the end of the pipeline, so that Run runs it")
+        )
+        self.summary = Label()
+        self.summary.setWordWrap(True)
+        self.table = Table(
+            self.tr("Functions and their rules"),
+            (
+                Column(self.tr("function"), width=230),
+                Column(self.tr("calls"), numeric=True, width=56),
+                Column(self.tr("rule"), width=190),
+                Column(self.tr("steps"), numeric=True, width=56),
+                Column(self.tr("why not"), stretch=True),
+            ),
+        )
+        note = Label(
+            self.tr(
+                "Each schedule can be read step by step: double-click a function, then By rule at "
+                "the workbench. A schedule of your own goes before a rule's."
+            )
+        )
+        note.setWordWrap(True)
+        note.setProperty("role", "quiet")
+        self.run = QPushButton(self.tr("Run"))
+        self.run.setToolTip(self.tr("Run the model and compare it with torch"))
+        close = QPushButton(self.tr("Close"))
+        for button in (self.run, close):
+            button.setAutoDefault(False)
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        row.addWidget(self.in_model)
+        row.addStretch(1)
+        row.addWidget(self.run)
+        row.addWidget(close)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(12)
+        column.addWidget(self.summary)
+        column.addWidget(self.table, 1)
+        column.addWidget(note)
+        column.addLayout(row)
+        self.resize(860, 420)
+        self.in_model.clicked.connect(self._rules.set_in_model)
+        self.run.clicked.connect(runs.run)
+        close.clicked.connect(self.close)
+        self.table.row_activated.connect(self._open)
+        self._rules.changed.connect(self._show)
+        document.on(("snapshot",), self._follow)
+        document.on(("recipe", "pending"), self._show_model)
+        document.on(("run", "running"), self._show_model)
+        self._show()
+        offer_help(self, "schedule-rules")
+
+    def _follow(self) -> None:
+        if self.isVisible():
+            self._rules.ask()
+
+    def _show(self) -> None:
+        rules = self._rules
+        self.table.set_rows([_row(each) for each in rules.functions])
+        if rules.problem is not None:
+            self.table.set_empty(self.tr("No rules"), rules.problem.line())
+        elif rules.busy:
+            self.table.set_empty(f"{rules.busy}…", "")
+        else:
+            self.table.set_empty(
+                self.tr("No TensorIR function"),
+                self.tr("The rules schedule functions: have LegalizeOps in the pipeline."),
+            )
+        self.summary.setText(summary(rules.functions))
+        self.summary.setVisible(bool(rules.functions))
+        self._show_model()
+
+    def _show_model(self) -> None:
+        self.in_model.setChecked(self._rules.in_model)
+        self.in_model.setEnabled(self._document.wanted is not None)
+        ready = self._document.recipe is not None and not self._document.running
+        self.run.setEnabled(ready)
+
+    def _open(self, function: str) -> None:
+        """Schedule a function in the workbench."""
+        self._document.select((f"tir:{function}",))
+        self._stepping.set_clock("schedule")
+
+    # Qt overrides
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._rules.ask()
+        self._show_model()
+
+
+def summary(functions: tuple[RuledFunction, ...]) -> str:
+    """Return how many functions have a rule, which rules, and how many have none."""
+    ruled = [each for each in functions if each.rule]
+    names = sorted({each.rule for each in ruled})
+    by_rule = [
+        f"{name} {sum(1 + len(each.twins) for each in ruled if each.rule == name)}"
+        for name in names
+    ]
+    several, whole = (sum(1 + len(each.twins) for each in some) for some in (ruled, functions))
+    noun = "function" if whole == 1 else "functions"
+    text = f"A rule fits {several:,} of {whole:,} {noun}"
+    return f"{text}: {', '.join(by_rule)}." if by_rule else f"{text}."
+
+
+def _row(record: RuledFunction) -> Row:
+    name = record.function
+    if record.twins:
+        name += f"  +{len(record.twins)}"
+    tooltip = "\n".join((record.function, *record.twins))
+    if record.by_hand:
+        rule, why = Cell("○ your schedule", role="quiet"), "a schedule goes before a rule"
+    elif record.rule:
+        rule, why = Cell(f"✓ {record.rule}", role="right"), ""
+    else:
+        rule, why = Cell("✕ none", role="quiet"), record.reason
+    return Row(
+        record.function,
+        (
+            Cell(name, bold=True, tooltip=tooltip),
+            f"{record.calls:,}",
+            rule,
+            f"{record.steps:,}" if record.rule and not record.by_hand else "",
+            Cell(why, role="quiet", tooltip=why),
+        ),
+    )

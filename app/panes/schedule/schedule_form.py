@@ -1,0 +1,585 @@
+"""The form of a primitive: its fields, its error, and the buttons."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QFormLayout,
+    QFrame,
+    QHBoxLayout,
+    QLineEdit,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.kit.factors_field import Factor, FactorsField
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.tables.order_list import OrderList
+from lowerscope.app.panes.schedule.model import Scheduling
+from lowerscope.app.panes.schedule.preview import Draft
+from lowerscope.core.model.schedule import Argument, Element, Made, Reference
+from lowerscope.core.model.schedule_records import Field
+
+# --- Editors for the fields of a primitive's form, one for each kind ---
+
+_LARGEST = 2**31 - 1
+"""Bound on integers: TVM takes no larger ones, and messages have a similar bound."""
+
+
+class Editor(QWidget):
+    """A field of the form.
+
+    Signals
+    -------
+    edited
+        The user changed it.
+    """
+
+    edited = Signal()
+
+    def __init__(self, field: Field) -> None:
+        super().__init__()
+        self.field = field
+        self.column = QVBoxLayout(self)
+        self.column.setContentsMargins(0, 0, 0, 0)
+        self.column.setSpacing(2)
+
+    def set_value(self, value: Argument) -> None:
+        """Show a value."""
+        raise NotImplementedError
+
+    def value(self) -> Argument:
+        """Return the value."""
+        raise NotImplementedError
+
+    def problem(self) -> str:
+        """Return the error of the value, in one line."""
+        return ""
+
+    def _add(self, widget: QWidget) -> None:
+        widget.setAccessibleName(self.field.label)
+        widget.setToolTip(self.field.help)
+        self.column.addWidget(widget)
+        self.setFocusProxy(widget)
+
+
+class _Picked(Editor):
+    """A loop, a block, or loops in an order: selected in the tree or in the script."""
+
+    def __init__(self, field: Field, scheduling: Scheduling) -> None:
+        super().__init__(field)
+        self._scheduling = scheduling
+        self._references: tuple[Reference, ...] = ()
+        self._several = field.kind == "loops"
+        self.take = QPushButton(self.tr("Use the selection"))
+        self.take.setToolTip(self.tr("Take what is selected in the tree or in the script"))
+        self.take.clicked.connect(self._take)
+        self.names = OrderList(field.label)
+        self.name = Label()
+        self.names.edited.connect(self._note_order)
+        if self._several:
+            self._add(self.names)
+            self.column.addWidget(self.take)
+        else:
+            row = QHBoxLayout()
+            row.addWidget(self.name, 1)
+            row.addWidget(self.take)
+            self.column.addLayout(row)
+            self.setFocusProxy(self.take)
+
+    def set_value(self, value: Argument) -> None:
+        values = value if isinstance(value, tuple) else (value,)
+        self._references = tuple(each for each in values if isinstance(each, Reference))
+        self._show()
+
+    def value(self) -> Argument:
+        if self._several:
+            return self._references
+        return self._references[0] if self._references else None
+
+    def problem(self) -> str:
+        if self._references or self.field.optional:
+            return ""
+        what = self.tr("a loop") if "loop" in self.field.kind else self.tr("a block")
+        return self.tr("{0}: select {1} in the tree").format(self.field.label, what)
+
+    def follow_selection(self) -> None:
+        """Offer the selection as the value, if it is another one that fits."""
+        self.take.setEnabled(bool(self._offered()) and self._offered() != self._references)
+
+    def _offered(self) -> tuple[Reference, ...]:
+        kinds = self.field.kind.removesuffix("s").split(" or ")
+        chosen = [each.reference for each in self._scheduling.chosen if each.kind in kinds]
+        return tuple(chosen) if self._several else tuple(chosen[-1:])
+
+    def _take(self) -> None:
+        self._references = self._offered()
+        self._show()
+        self.edited.emit()
+
+    def _note_order(self) -> None:
+        self._references = tuple(self._references[place] for place in self.names.order())
+        self._show()
+        self.edited.emit()
+
+    def _show(self) -> None:
+        names = [self._scheduling.name_of(each) for each in self._references]
+        current = self.names.currentRow()
+        self.names.set_names(names)
+        if 0 <= current < len(names):
+            self.names.setCurrentRow(current)
+        self.name.setText(names[0] if names else self.tr("none"))
+        self.follow_selection()
+
+
+class _Factors(Editor):
+    def __init__(self, field: Field) -> None:
+        super().__init__(field)
+        self._drawn: dict[str, Made] = {}
+        self.factors = FactorsField(field.label, field.product)
+        self.factors.setToolTip(field.help)
+        self.column.addWidget(self.factors)
+        self.factors.edited.connect(self.edited)
+
+    def set_value(self, value: Argument) -> None:
+        values = value if isinstance(value, tuple) else (value,)
+        # Results of earlier steps, such as sample_perfect_tile.
+        self._drawn = {_result(each): each for each in values if isinstance(each, Made)}
+        self.factors.set_values([_factor(each) for each in values])
+
+    def value(self) -> Argument:
+        values = self.factors.values()
+        return tuple(self._drawn[each] if isinstance(each, str) else each for each in values)
+
+    def problem(self) -> str:
+        return self.factors.problem()
+
+
+def _factor(value: Element) -> Factor:
+    if isinstance(value, Made):
+        return _result(value)
+    return value if isinstance(value, int) else None
+
+
+def _result(made: Made) -> str:
+    return f"{made.step}[{made.output}]"
+
+
+class _Order(Editor):
+    def __init__(self, field: Field) -> None:
+        super().__init__(field)
+        self._places: tuple[int, ...] = ()
+        self.names = OrderList(field.label)
+        self._add(self.names)
+        self.names.edited.connect(self.edited)
+
+    def set_value(self, value: Argument) -> None:
+        given = value if isinstance(value, tuple) else ()
+        count = len(self.field.choices) or len(given)
+        self._places = tuple(each for each in given if isinstance(each, int)) or tuple(range(count))
+        choices = self.field.choices or tuple(str(place) for place in range(count))
+        self.names.set_names([choices[place] for place in self._places])
+
+    def value(self) -> Argument:
+        return tuple(self._places[place] for place in self.names.order())
+
+
+class _Choice(Editor):
+    """One of several words; for buffers, the value is the index."""
+
+    def __init__(self, field: Field) -> None:
+        super().__init__(field)
+        self.box = QComboBox()
+        if field.optional:
+            self.box.addItem(self.tr("none"), None)
+        for place, choice in enumerate(field.choices):
+            self.box.addItem(choice, place if field.kind == "buffer" else choice)
+        self._add(self.box)
+        self.box.activated.connect(self._note)
+
+    def set_value(self, value: Argument) -> None:
+        self.box.setCurrentIndex(max(0, self.box.findData(value)))
+
+    def value(self) -> Argument:
+        data: Element = self.box.currentData()
+        return data
+
+    def _note(self) -> None:
+        self.edited.emit()
+
+
+class _Flag(Editor):
+    def __init__(self, field: Field) -> None:
+        super().__init__(field)
+        self.box = QCheckBox(field.label)
+        self._add(self.box)
+        self.box.clicked.connect(self._note)
+
+    def set_value(self, value: Argument) -> None:
+        self.box.setChecked(bool(value))
+
+    def value(self) -> Argument:
+        return self.box.isChecked()
+
+    def _note(self) -> None:
+        self.edited.emit()
+
+
+class _Typed(Editor):
+    """A line of text, parsed according to the kind."""
+
+    def __init__(self, field: Field) -> None:
+        super().__init__(field)
+        self.line = QLineEdit()
+        self.line.setPlaceholderText(_placeholder(field))
+        self._add(self.line)
+        self.line.textEdited.connect(self._note)
+
+    def set_value(self, value: Argument) -> None:
+        self.line.setText(_text_of(value))
+
+    def value(self) -> Argument:
+        text = self.line.text().strip()
+        if not text:
+            return None if self.field.kind not in ("text", "index map") else ""
+        try:
+            return _READERS.get(self.field.kind, str)(text)
+        except ValueError:
+            return text
+
+    def problem(self) -> str:
+        text, field = self.line.text().strip(), self.field
+        if not text:
+            missing = self.tr("{0} is missing").format(field.label)
+            return "" if field.optional else missing
+        try:
+            value = _READERS.get(field.kind, str)(text)
+        except ValueError:
+            return self.tr("{0}: “{1}” is not {2}").format(field.label, text, _WORDS[field.kind])
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, (int, float)) and not self._is_within(each):
+                return self.tr("{0} is {1}").format(field.label, _range(field))
+        return ""
+
+    def _is_within(self, value: float) -> bool:
+        low, high = self.field.low, self.field.high
+        return (low is None or value >= low) and (high is None or value <= high)
+
+    def _note(self) -> None:
+        self.edited.emit()
+
+
+def _integer(text: str) -> int:
+    number = int(text)
+    if abs(number) > _LARGEST:
+        raise ValueError(text)
+    return number
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def _several(text: str) -> tuple[int, ...]:
+    return tuple(_integer(part) for part in text.strip("()[] ").split(",") if part.strip())
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(_number(part) for part in text.strip("()[] ").split(",") if part.strip())
+
+
+def _anything(text: str) -> Argument:
+    words = {"true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    if text[:1] in "([" and text[-1:] in ")]":
+        return tuple(_one(part.strip()) for part in text[1:-1].split(",") if part.strip())
+    return _one(text)
+
+
+def _one(text: str) -> int | float | str:
+    for read in (_integer, _number):
+        try:
+            return read(text)
+        except ValueError:
+            pass
+    return text.strip("\"'")
+
+
+_READERS: dict[str, Callable[[str], Argument]] = {
+    "integer": _integer,
+    "number": _number,
+    "integers": _several,
+    "numbers": _numbers,
+    "value": _anything,
+}
+_WORDS = {
+    "integer": f"a whole number up to {_LARGEST}",
+    "number": "a number",
+    "integers": "whole numbers with commas between",
+    "numbers": "numbers with commas between",
+}
+
+
+def _range(field: Field) -> str:
+    if field.low is not None and field.high is not None:
+        return f"from {field.low} to {field.high}"
+    return f"at least {field.low}" if field.low is not None else f"at most {field.high}"
+
+
+def _placeholder(field: Field) -> str:
+    if field.kind == "index map":
+        axes = ", ".join(field.choices) or "i, j"
+        return f"{axes} → …, such as {field.choices[0] if field.choices else 'i'} // 16"
+    if field.kind in ("integer", "number") and (field.low, field.high) != (None, None):
+        return _range(field)
+    return "1, 2, …" if field.kind == "integers" else ""
+
+
+def _text_of(value: Argument) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, tuple):
+        return ", ".join(_text_of(each) for each in value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def editor_of(field: Field, scheduling: Scheduling) -> Editor:
+    """Return an editor for a field."""
+    if field.kind in ("loop", "loops", "block", "loop or block"):
+        return _Picked(field, scheduling)
+    if field.kind == "factors":
+        return _Factors(field)
+    if field.kind == "order":
+        return _Order(field)
+    if field.kind in ("choice", "buffer") or (field.kind == "text" and field.choices):
+        return _Choice(field)
+    return _Flag(field) if field.kind == "flag" else _Typed(field)
+
+
+def follow_selection(editor: Editor) -> None:
+    """Offer an editor the selection, if it accepts that."""
+    if isinstance(editor, _Picked):
+        editor.follow_selection()
+
+
+ROOMY = 240
+"""Height from which the description of a primitive is shown above its fields."""
+
+ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+
+
+class ScheduleForm(QWidget):
+    """The form of the draft, previewed while it is filled in."""
+
+    def __init__(
+        self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._scheduling = scheduling
+        self._trying = scheduling.trying
+        self._shown: tuple[str, str] | None = None
+        self.editors: dict[str, Editor] = {}
+        self.back = QPushButton("‹")
+        self.back.setAccessibleName(self.tr("Back to the moves"))
+        self.back.setToolTip(self.tr("Back to the moves (Esc)"))
+        self.back.setFixedWidth(26)
+        self.back.setStyleSheet("padding: 0px")
+        self.title = Label()
+        self.title.setProperty("role", "title")
+        self.about = Label()
+        self.about.setProperty("role", "quiet")
+        self.about.setWordWrap(True)
+        self.state = Label()
+        self.state.setWordWrap(True)
+        self.apply = QPushButton(self.tr("Apply"))
+        self.apply.setProperty("primary", True)
+        self.force = QPushButton(self.tr("Apply anyway"))
+        self.keep = QPushButton(self.tr("Keep as a draft"))
+        self.keep.setToolTip(
+            self.tr("Put it into the history as a step that is still to be mended")
+        )
+        self._rows = QWidget()
+        self._form = QFormLayout(self._rows)
+        self._form.setContentsMargins(0, 4, 6, 4)
+        self._form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapLongRows)
+        self._form.setHorizontalSpacing(10)
+        self._form.setVerticalSpacing(6)
+        self._lay_out()
+        for button in (self.apply, self.force, self.keep):
+            button.installEventFilter(self)
+        self.back.clicked.connect(self._trying.cancel_draft)
+        self.apply.clicked.connect(self._apply)
+        self.keep.clicked.connect(self._apply)
+        self.force.clicked.connect(self._force)
+        self._trying.draft_changed.connect(self._show)
+        self._trying.preview_changed.connect(self._show_state)
+        document.on(("selection", "snapshot"), self._follow_selection)
+
+    def _lay_out(self) -> None:
+        head = QHBoxLayout()
+        head.setSpacing(6)
+        head.addWidget(self.back)
+        head.addWidget(self.title, 1)
+        area = QScrollArea()
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidgetResizable(True)
+        area.setFrameShape(QFrame.Shape.NoFrame)
+        area.setWidget(self._rows)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._rows.setProperty("ground", "panel")
+        area.viewport().setProperty("ground", "panel")
+        buttons = QHBoxLayout()
+        buttons.setSpacing(6)
+        for button in (self.apply, self.force, self.keep):
+            buttons.addWidget(button)
+        buttons.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(8, 6, 8, 6)
+        column.setSpacing(4)
+        column.addLayout(head)
+        column.addWidget(self.about)
+        column.addWidget(area, 1)
+        column.addWidget(self.state)
+        column.addLayout(buttons)
+
+    def _show(self) -> None:
+        draft = self._trying.draft
+        shown = None if draft is None else (draft.move.name, draft.primitive.id)
+        if shown != self._shown:
+            self._shown = shown
+            self._fill(draft)
+        self._show_state()
+
+    def _fill(self, draft: Draft | None) -> None:
+        if self._rows.isAncestorOf(QApplication.focusWidget() or self):
+            # Keep the focus in the form when the focused row is removed.
+            self.back.setFocus()
+        while self._form.rowCount():
+            self._form.removeRow(0)
+        self.editors = {}
+        if draft is None:
+            return
+        move = draft.move
+        self.title.setText(move.name)
+        self.about.setText(move.help or move.title)
+        self.title.setToolTip(self.about.text())
+        self.apply.setText(self.tr("Change") if draft.edits else self.tr("Apply"))
+        for field in move.fields:
+            editor = editor_of(field, self._scheduling)
+            editor.set_value(draft.primitive.arguments.get(field.name, field.default))
+            label = Label("" if field.kind == "flag" else field.label)
+            label.setToolTip(field.help)
+            label.setBuddy(editor)
+            self._form.addRow(label, editor)
+            self.editors[field.name] = editor
+            editor.edited.connect(self._edit)
+            for line in editor.findChildren(QLineEdit):
+                line.installEventFilter(self)
+        self._focus_first()
+
+    def _focus_first(self) -> None:
+        for editor in self.editors.values():
+            line = next(iter(editor.findChildren(QLineEdit)), None)
+            if line is not None:
+                line.setFocus()
+                line.selectAll()
+                return
+        self.apply.setFocus()
+
+    def _edit(self) -> None:
+        draft = self._trying.draft
+        if draft is None:
+            return
+        # Connect to added fields as well.
+        for editor in self.editors.values():
+            for line in editor.findChildren(QLineEdit):
+                line.installEventFilter(self)
+        arguments: dict[str, Argument] = dict(draft.primitive.arguments)
+        wrong = ""
+        for name, editor in self.editors.items():
+            wrong = wrong or editor.problem()
+            value = editor.value()
+            if value is None and editor.field.optional:
+                arguments.pop(name, None)
+            else:
+                arguments[name] = value
+        self._trying.fill_in(arguments, wrong)
+
+    def _show_state(self) -> None:
+        draft, preview = self._trying.draft, self._trying.preview
+        if draft is None:
+            return
+        error = None if preview is None else preview.error
+        text, role = "", "quiet"
+        if draft.wrong:
+            text, role = f"✕ {draft.wrong}", "wrong"
+        elif error is not None:
+            mark = "⚠" if error.unsafe else "✕"
+            text, role = f"{mark} {error.message}", "wrong"
+        elif preview is not None and preview.record is not None:
+            text, role = self.tr("✓ it can be applied"), "right"
+        elif preview is not None:
+            text = self.tr("trying…")
+        self.state.setText(text)
+        self.state.setProperty("role", role)
+        self.state.style().polish(self.state)
+        unsafe = error is not None and error.unsafe
+        self.apply.setEnabled(not draft.wrong and error is None)
+        self.force.setVisible(unsafe)
+        self.keep.setVisible(error is not None and not unsafe and not draft.wrong)
+
+    def _follow_selection(self) -> None:
+        if self._trying.draft is not None:
+            for editor in self.editors.values():
+                follow_selection(editor)
+
+    def _apply(self) -> None:
+        self._trying.apply_draft()
+
+    def _force(self) -> None:
+        self._trying.apply_draft(forced=True)
+
+    # Qt overrides
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        # It is also the tool tip of the title.
+        self.about.setVisible(self.height() >= ROOMY)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self._trying.cancel_draft()
+        elif event.key() in ENTER and self.apply.isEnabled():
+            self._apply()
+        else:
+            super().keyPressEvent(event)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.MouseButtonDblClick and isinstance(watched, QPushButton):
+            # The second click of a double click on the widget that the form replaced.
+            return True
+        if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            if event.key() in ENTER and self.apply.isEnabled():
+                self._apply()
+                return True
+            if event.key() == Qt.Key.Key_Escape:
+                self._trying.cancel_draft()
+                return True
+        return super().eventFilter(watched, event)

@@ -1,0 +1,166 @@
+"""The primitives for the selection: in the pane, and as a menu."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QApplication, QFrame, QVBoxLayout, QWidget
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.kit.pane import ElidedLabel
+from lowerscope.app.kit.tables.choice_list import ChoiceList
+from lowerscope.app.panes.schedule.model import Scheduling
+from lowerscope.app.panes.schedule.schedule_tree import move_choices
+from lowerscope.core.model.schedule_records import Move
+
+
+class ScheduleMovesPage(QWidget):
+    """The list of primitives.
+
+    Pointing at one previews it; selecting one applies it or opens its form.
+
+    Signals
+    -------
+    done
+        A primitive was selected, or Escape pressed.
+    """
+
+    done = Signal()
+
+    def __init__(
+        self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._scheduling = scheduling
+        self._pointed = ""
+        self.about = ElidedLabel()
+        self.about.setProperty("role", "title")
+        self.choices = ChoiceList(self.tr("Moves"), self.tr("Search primitives"))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(8, 6, 8, 4)
+        column.setSpacing(4)
+        column.addWidget(self.about)
+        column.addWidget(self.choices, 1)
+        self.choices.pointed.connect(self._point)
+        self.choices.chosen.connect(self._choose)
+        self.choices.escaped.connect(self._escape)
+        scheduling.moves.changed.connect(self._show)
+        scheduling.changed.connect(self._show)
+        document.on(("selection", "snapshot"), self._show)
+
+    def _show(self) -> None:
+        if not self.isVisible():
+            # It is filled once visible: after a primitive is applied there is enough to redraw.
+            return
+        scheduling = self._scheduling
+        chosen = scheduling.chosen
+        self.about.set_whole(" ".join(f"{each.kind} {each.name}" for each in chosen[:1]) or "")
+        if len(chosen) > 1:
+            self.about.set_whole(", ".join(each.name for each in chosen))
+        self.about.setVisible(bool(chosen))
+        # Without a selection, primitives that need none would be the only entries, so none is
+        # listed.
+        moves = scheduling.moves.all if scheduling.record is not None and chosen else ()
+        asking = [each.name for each in moves if scheduling.trying.asks(each)]
+        self.choices.set_choices(move_choices(moves, asking))
+        self.choices.set_hint(*self._hint())
+        if self._pointed and not scheduling.moves.are_coming:
+            # The mouse may have stopped before these primitives arrived.
+            self._try_pointed()
+
+    def _hint(self) -> tuple[str, str]:
+        """Return what the user has to do first: a title and a hint."""
+        moves = self._scheduling.moves
+        if self._scheduling.record is None or moves.are_coming:
+            return "", ""
+        if not self._scheduling.chosen:
+            return (
+                self.tr("Select a loop or a block"),
+                self.tr("In the tree or in the script; with Ctrl or Shift, several."),
+            )
+        if moves.are_deadly:
+            return (
+                self.tr("No moves are known"),
+                self.tr("The engine dies when it looks for moves of this; take other loops."),
+            )
+        nothing = "" if moves.all else self.tr("There is nothing that can be done with this")
+        return nothing, ""
+
+    def _move(self, key: str) -> Move | None:
+        return next((each for each in self._scheduling.moves.all if each.name == key), None)
+
+    def _point(self, key: str) -> None:
+        self._pointed = key
+        self._try_pointed()
+
+    def _try_pointed(self) -> None:
+        move = self._move(self._pointed)
+        self._scheduling.trying.show(None if move is None else move.primitive)
+
+    def _choose(self, key: str) -> None:
+        move = self._move(key)
+        if move is not None:
+            # Whatever replaces the row is previewed on the next mouse move.
+            self._pointed = ""
+            self.choices.list.setCurrentRow(-1)
+            self.done.emit()
+            self._scheduling.trying.choose(move)
+
+    def _escape(self) -> None:
+        self._scheduling.trying.show(None)
+        self.done.emit()
+
+    # Qt overrides
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._show()
+
+
+class ScheduleMenu(QFrame):
+    """The list of primitives as a menu, over the window in which it was requested.
+
+    It is a child of that window, so that previews stay visible beside it; it closes when it loses
+    the focus.
+    """
+
+    def __init__(self, document: Document, scheduling: Scheduling, pane: QWidget) -> None:
+        super().__init__(pane)
+        self._pane = pane
+        self.setProperty("floating", True)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setAccessibleName(self.tr("Moves"))
+        self.page = ScheduleMovesPage(document, scheduling)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(2, 2, 2, 2)
+        column.addWidget(self.page)
+        self.page.done.connect(self._close)
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusChanged.connect(self._follow_focus)
+        self.hide()
+
+    def open_at(self, place: QPoint) -> None:
+        """Show the menu at a screen position, as far as the window has space."""
+        window = self._pane.window()
+        self.setParent(window)
+        self.resize(min(380, window.width()), min(360, window.height()))
+        corner = window.mapFromGlobal(place)
+        self.move(
+            max(0, min(corner.x(), window.width() - self.width())),
+            max(0, min(corner.y(), window.height() - self.height())),
+        )
+        self.page.choices.line.clear()
+        self.show()
+        self.raise_()
+        self.page.choices.line.setFocus()
+
+    def _close(self) -> None:
+        had_focus = self.isAncestorOf(self.window().focusWidget() or self.window())
+        self.hide()
+        if had_focus:
+            self._pane.setFocus()
+
+    def _follow_focus(self, _old: QWidget | None, new: QWidget | None) -> None:
+        if self.isVisible() and new is not None and not self.isAncestorOf(new):
+            self.hide()

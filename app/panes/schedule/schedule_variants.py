@@ -1,0 +1,266 @@
+"""The variants of a function's schedule, their files, and their application to the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries, Slot
+from lowerscope.app.panes.schedule import editing as order
+from lowerscope.app.panes.schedule import schedule_files as sharing
+from lowerscope.app.panes.schedule.editing import Primitives
+from lowerscope.app.panes.schedule.model import Scheduling
+from lowerscope.app.panes.schedule.orphans import LeftOver
+from lowerscope.core.files.pipelines_and_schedules import load_schedules
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.queries import ByRuleQuery, RulesQuery
+from lowerscope.core.model.recipe import Recipe, applied_to_model, applies_schedules, ruled_in_model
+from lowerscope.core.model.schedule import APPLY_RULES, Schedule, fits
+from lowerscope.core.model.schedule_records import ByRule, RuledFunction
+from lowerscope.core.model.snapshot import Snapshot
+
+# --- Schedules written by a rule for the scheduled function ---
+
+
+class SchedulingByRule(QObject):
+    """Requests the steps from the engine, and adds them as a variant."""
+
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        scheduling: Scheduling,
+        add_variant: Callable[[str, Primitives], None],
+    ) -> None:
+        super().__init__(document)
+        self._document = document
+        self._scheduling = scheduling
+        self._add_variant = add_variant
+        self._slot = Slot(queries)
+        self._function = ""
+
+    def ask(self) -> None:
+        """Request a rule's schedule for the scheduled function."""
+        scheduling = self._scheduling
+        if scheduling.recipe is None or scheduling.record is None:
+            return
+        self._function = scheduling.function
+        params = ByRuleQuery(recipe=scheduling.recipe, function=scheduling.function)
+        self._slot.ask(params, self._take, self._take_problem)
+
+    def _take(self, ruled: ByRule) -> None:
+        document = self._document
+        if self._scheduling.function != self._function:
+            # Another function is scheduled by now.
+            return
+        if not ruled.primitives:
+            text = self.tr("No rule schedules {0}: {1}").format(self._function, ruled.reason)
+            document.notify(text, "wrong")
+            return
+        self._add_variant(self.tr("by rule"), ruled.primitives)
+        count = len(ruled.primitives)
+        steps = self.tr("1 step") if count == 1 else self.tr("{0} steps").format(count)
+        text = self.tr("The rule {0} has written {1}; the comments say why.").format(
+            ruled.rule, steps
+        )
+        document.notify(text, "info")
+
+    def _take_problem(self, problem: Problem) -> None:
+        if problem.code not in ("cancelled", "crashed"):
+            self._document.notify(problem.line(), "wrong")
+
+
+# Rule-based scheduling of the whole model: the pipeline's step, and each function's rule.
+
+
+class RulesInModel(QObject):
+    """The rule of each function, queried while it is shown.
+
+    Signals
+    -------
+    changed
+        `functions`, `problem` or `busy` changed.
+
+    Attributes
+    ----------
+    functions
+        Functions of the recipe shown; empty before they were queried.
+    problem
+        The problem that prevented them.
+    busy
+        Description of the current work; empty for none.
+    """
+
+    changed = Signal()
+
+    def __init__(self, document: Document, queries: Queries) -> None:
+        super().__init__(document)
+        self._document = document
+        self._slot = Slot(queries)
+        self._of: tuple[Recipe, Snapshot] | None = None
+        self.functions: tuple[RuledFunction, ...] = ()
+        self.problem: Problem | None = None
+        self.busy = ""
+
+    @property
+    def in_model(self) -> bool:
+        """Return whether the model is scheduled by rules."""
+        recipe = self._document.wanted
+        return recipe is not None and any(
+            step.name == APPLY_RULES and step.on for step in recipe.steps
+        )
+
+    def set_in_model(self, on: bool) -> None:
+        """Add the step that schedules the model by rules to the pipeline's end, or remove it."""
+        recipe = self._document.wanted
+        if recipe is not None:
+            self._document.change(ruled_in_model(recipe, on))
+
+    def ask(self) -> None:
+        """Query the rules' results for the functions, unless cached for the recipe shown."""
+        recipe, snapshot = self._document.recipe, self._document.snapshot
+        if recipe is None or snapshot is None:
+            return
+        # Derived again, the same recipe may have other functions.
+        if self._of is not None and self._of[0] == recipe and self._of[1] is snapshot:
+            return
+        self._of, self.functions, self.problem = (recipe, snapshot), (), None
+        self.busy = self.tr("Scheduling by rules")
+        self._slot.ask(
+            RulesQuery(recipe=recipe),
+            self._take,
+            self._take_problem,
+        )
+        self.changed.emit()
+
+    def _take(self, functions: tuple[RuledFunction, ...]) -> None:
+        self.busy = ""
+        self.functions = functions
+        self.changed.emit()
+
+    def _take_problem(self, problem: Problem) -> None:
+        self.busy = ""
+        self._of, self.functions, self.problem = None, (), problem
+        self.changed.emit()
+
+
+class Variants:
+    """The schedules of the scheduled function, at most one of which is enabled.
+
+    Attributes
+    ----------
+    left_over
+        The orphaned schedules.
+    by_rule
+        Creates one by a rule.
+    rules
+        Schedules the whole model by rules.
+    """
+
+    def __init__(self, document: Document, queries: Queries, scheduling: Scheduling) -> None:
+        self._document = document
+        self._scheduling = scheduling
+        self.left_over = LeftOver(document, queries, self.add_with)
+        self.by_rule = SchedulingByRule(document, queries, scheduling, self.add_with)
+        self.rules = RulesInModel(document, queries)
+
+    @property
+    def all(self) -> tuple[Schedule, ...]:
+        """All schedules of the function."""
+        scheduling = self._scheduling
+        if scheduling.recipe is None or scheduling.record is None:
+            return ()
+        return sharing.variants(scheduling.recipe, scheduling.function, scheduling.structure)
+
+    @property
+    def alike(self) -> int:
+        """Number of functions that use the enabled schedule."""
+        scheduling = self._scheduling
+        recipe, record, schedule = scheduling.recipe, scheduling.record, scheduling.schedule
+        if recipe is None or record is None or schedule is None:
+            return 0
+        functions = (record.function, *record.twins)
+        return sharing.sharing(recipe, functions, record.structure, schedule)
+
+    def choose(self, variant: str | None) -> None:
+        """Enable another one; none for ``None``."""
+        schedule = next((each for each in self.all if each.variant == variant), None)
+        self._change(sharing.with_chosen, schedule, to_end=True)
+
+    def add(self, name: str, *, copied: bool = False) -> None:
+        """Add an empty one, or a copy of the enabled one, and enable it."""
+        self.add_with(name, self._scheduling.primitives if copied else ())
+
+    def add_with(self, name: str, primitives: order.Primitives, *, everywhere: bool = True) -> None:
+        """Add one with these steps, and enable it.
+
+        Functions of the same structure share it, if `everywhere` and as long as this one has none
+        of its own.
+        """
+        added = partial(sharing.with_added, everywhere=everywhere)
+        self._change(added, name, primitives, to_end=True)
+
+    def rename(self, name: str) -> None:
+        """Rename the enabled one."""
+        self._change(sharing.with_name, name)
+
+    def remove(self) -> None:
+        """Remove the enabled one; the last of the others is then enabled."""
+        self._change(sharing.without_chosen, to_end=True)
+
+    def set_everywhere(self, everywhere: bool) -> None:
+        """Share the schedule with all functions of this structure, or keep it for this one only."""
+        self._change(sharing.with_shared, everywhere)
+
+    def _change(
+        self, change: Callable[..., Recipe], *arguments: object, to_end: bool = False
+    ) -> None:
+        scheduling = self._scheduling
+        recipe = scheduling.recipe
+        if recipe is None or scheduling.record is None:
+            return
+        after = change(recipe, scheduling.function, scheduling.structure, *arguments)
+        if to_end:
+            scheduling.go_to_end()
+        scheduling.change(after)
+
+    # The model
+
+    @property
+    def in_model(self) -> bool:
+        """Return whether schedules are applied to the model."""
+        recipe = self._document.wanted
+        return recipe is not None and applies_schedules(recipe)
+
+    def set_in_model(self, on: bool) -> None:
+        """Add the step that applies the schedules at the end of the pipeline, or remove it."""
+        recipe = self._document.wanted
+        if recipe is not None:
+            self._document.change(applied_to_model(recipe, on))
+
+    # Files
+
+    def load(self, path: str) -> None:
+        """Load a schedule from a file as a variant of the scheduled function, and enable it.
+
+        Of several, one that fits the function is used. One of another function is tried as well:
+        its steps show what does not fit.
+
+        Raises
+        ------
+        LowerscopeError
+            If the file cannot be read or holds something else: see `load_schedules`.
+        """
+        scheduling = self._scheduling
+        function, structure = scheduling.function, scheduling.structure
+        loaded = load_schedules(path)
+        schedule = next((each for each in loaded if fits(each, function, structure)), loaded[0])
+        self.add_with(
+            schedule.variant or Path(path).stem,
+            schedule.primitives,
+            everywhere=schedule.everywhere,
+        )

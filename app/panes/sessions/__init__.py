@@ -1,0 +1,1 @@
+"""The pane sessions: its model, views and commands."""

@@ -1,0 +1,284 @@
+"""Opening a source from the window: files, samples, and the dialogs involved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from PySide6.QtCore import QMimeData, QObject, Qt
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QListWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.panes.common.help_key import offer_help
+from lowerscope.app.panes.sessions.trust import Trusting
+from lowerscope.core.files.archives import ARCHIVE
+from lowerscope.core.files.sessions import SUFFIX
+from lowerscope.core.files.sources import parse_spec, with_absolute_paths
+from lowerscope.core.model.encoding import UNREADABLE
+from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.recipe import Recipe, Source, TracerName, from_json
+from lowerscope.core.model.schedule import named_apart
+
+if TYPE_CHECKING:
+    from lowerscope.app.shell.panes import Panes
+
+
+SUFFIXES = (".py", ".pt2", SUFFIX, ARCHIVE)
+
+
+class Opening(QObject):
+    """Opens sources, and shows the dialogs that resolve a problem with one."""
+
+    def __init__(self, document: Document, trusting: Trusting, window: QWidget) -> None:
+        super().__init__(window)
+        self._document = document
+        self._trusting = trusting
+        self._window = window
+        self._folder = ""
+        document.on(("problems",), self.ask)
+
+    def watch(self, panes: Panes) -> None:
+        """Connect to the actions offered beside a problem."""
+        panes.problems.tracer_wanted.connect(self.trace_by)
+        panes.problems.own_translator_wanted.connect(self.translate_by_own)
+        panes.problems.trust_wanted.connect(self.trust)
+        panes.problems.question_wanted.connect(self.ask)
+
+    def text_of(self, recipe: Recipe) -> str:
+        """Return a recipe's source in the syntax of the command line."""
+        spec, entry = recipe.source.spec, recipe.source.entry
+        return f"{spec}:{entry}" if entry else spec
+
+    def dropped_file(self, data: QMimeData) -> str:
+        """Return the path of a dragged file that can be opened; empty otherwise."""
+        paths = [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
+        return next((path for path in paths if path.endswith(SUFFIXES)), "")
+
+    def choose_file(self) -> str:
+        """Select a file to open in a dialog; return its path, empty if cancelled."""
+        path, _ = QFileDialog.getOpenFileName(
+            self._window,
+            self.tr("Open a model or a session"),
+            self._folder,
+            self.tr("Models and sessions (*.py *.pt2 *.lowerscope *.zip);;All files (*)"),
+        )
+        if path:
+            self._folder = str(Path(path).parent)
+        return path
+
+    def open_recent(self, text: str, saved: str) -> None:
+        """Reopen a source with its saved recipe, `saved`."""
+        try:
+            recipe = from_json(saved)
+        except UNREADABLE:
+            # Saved by another version: only the source can be used.
+            self.open_source(text)
+            return
+        recipe = msgspec.structs.replace(recipe, schedules=named_apart(recipe.schedules))
+        # The file may have changed since: confirm again before it may run code.
+        self._trusting.ask(with_source(recipe, trust=False), self._document.open)
+
+    def open_source(self, text: str) -> None:
+        """Open ``sample:NAME`` or ``FILE[:ENTRY]``; the lowering and the target stay."""
+        try:
+            spec, entry = parse_spec(text)
+        except LowerscopeError as error:
+            self._document.report(error.problem)
+            return
+        recipe = with_absolute_paths(Recipe(source=Source(spec=spec, entry=entry)))
+        current = self._document.recipe
+        if current is not None:
+            recipe = msgspec.structs.replace(
+                recipe, lowering=current.lowering, target=current.target, threads=current.threads
+            )
+        self._trusting.ask(recipe, self._document.open)
+
+    def edit_inputs(self) -> None:
+        """Show the form for the inputs, and apply it."""
+        recipe, snapshot = self._document.recipe, self._document.snapshot
+        if recipe is None or snapshot is None:
+            return
+        from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
+
+        known = snapshot.model.inputs
+        names = [record.name for record in known]
+        dialog = InputsDialog(
+            names,
+            known,
+            recipe.inputs,
+            recipe.seed,
+            parent=self._window,
+            dimensions=recipe.dimensions,
+        )
+        if dialog.exec() == QDialog.DialogCode.Accepted:
+            # The recipe may have changed while the form was open.
+            asked, recipe = recipe, self._document.wanted or recipe
+            if recipe.source != asked.source:
+                text = self.tr("Another model is open by now: its inputs stay as they are.")
+                self._document.notify(text, "wrong")
+                return
+            self._document.change(
+                msgspec.structs.replace(
+                    recipe,
+                    inputs=dialog.specs(),
+                    dimensions=dialog.dimensions(),
+                    seed=dialog.chosen_seed(),
+                )
+            )
+
+    def trace_by(self, tracer: TracerName) -> None:
+        """Retry a rejected source with another tracer."""
+        refused = self._document.rejected
+        if refused is not None:
+            self._document.retry(msgspec.structs.replace(refused, tracer=tracer))
+
+    def translate_by_own(self) -> None:
+        """Retry with Lowerscope's translator a source that TVM's importer rejected."""
+        refused = self._document.rejected
+        if refused is not None:
+            self._document.retry(msgspec.structs.replace(refused, translator="lowerscope"))
+
+    def trust(self) -> None:
+        """Open a rejected source although it can run code."""
+        refused = self._document.rejected
+        if refused is not None:
+            self._document.retry(with_source(refused, trust=True))
+
+    def ask(self) -> None:
+        """Show the dialog that resolves a problem, if any: for entry, arguments or inputs."""
+        refused = self._document.rejected
+        problems = self._document.problems
+        if refused is None or not problems:
+            return
+        problem: Problem = problems[0]
+        if problem.code == "choose-entry":
+            self._ask_entry(refused, problem.choices)
+        elif problem.code == "give-args":
+            self._ask_arguments(refused, problem)
+        elif problem.code == "give-inputs":
+            self._ask_inputs(refused, problem.choices)
+
+    def _ask_entry(self, refused: Recipe, choices: Sequence[str]) -> None:
+
+        dialog = EntryDialog(Path(refused.source.spec).name, choices, self._window)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.accepted.connect(self._take_entry)
+        dialog.open()
+
+    def _ask_arguments(self, refused: Recipe, problem: Problem) -> None:
+        from lowerscope.app.kit.question import LineQuestion
+        from lowerscope.app.panes.common.help_key import offer_help
+
+        text = self.tr("{0}: {1}. Give them as JSON.")
+        dialog = LineQuestion(
+            self.tr("Arguments"),
+            text.format(Path(refused.source.spec).name, problem.what),
+            self.tr("Open"),
+            problem.choices[0] if problem.choices else "{}",
+            self._window,
+        )
+        offer_help(dialog, "sources")
+        dialog.accepted.connect(self._take_arguments)
+        dialog.open()
+
+    def _take_arguments(self) -> None:
+        from lowerscope.app.kit.question import LineQuestion
+
+        dialog, refused = self.sender(), self._document.rejected
+        if refused is not None and isinstance(dialog, LineQuestion):
+            self._document.retry(with_source(refused, args=dialog.answer()))
+
+    def _take_entry(self) -> None:
+
+        dialog, refused = self.sender(), self._document.rejected
+        if refused is not None and isinstance(dialog, EntryDialog):
+            self._document.retry(with_source(refused, entry=dialog.choice()))
+
+    def _ask_inputs(self, refused: Recipe, names: Sequence[str]) -> None:
+        from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
+
+        file = Path(refused.source.spec).name
+        question = self.tr("{0} does not say what its inputs are.").format(file)
+        dialog = InputsDialog(
+            names,
+            (),
+            refused.inputs,
+            refused.seed,
+            question,
+            parent=self._window,
+            dimensions=refused.dimensions,
+        )
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.accepted.connect(self._take_inputs)
+        dialog.open()
+
+    def _take_inputs(self) -> None:
+        from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
+
+        dialog, refused = self.sender(), self._document.rejected
+        if refused is not None and isinstance(dialog, InputsDialog):
+            self._document.retry(
+                msgspec.structs.replace(
+                    refused,
+                    inputs=dialog.specs(),
+                    dimensions=dialog.dimensions(),
+                    seed=dialog.chosen_seed(),
+                )
+            )
+
+
+def with_source(recipe: Recipe, **changes: object) -> Recipe:
+    """Return `recipe` with fields of its source changed."""
+    source = msgspec.structs.replace(recipe.source, **changes)
+    return msgspec.structs.replace(recipe, source=source)
+
+
+# --- The dialog that selects the class, instance or function of a file to open ---
+
+
+class EntryDialog(Dialog):
+    """A list of candidates, selected with Enter or a double click."""
+
+    def __init__(self, file: str, choices: Sequence[str], parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(self.tr("Choose what to open"))
+        self.list = QListWidget()
+        self.list.setAccessibleName(self.tr("Candidates"))
+        # The style determines the height of rows once it has been applied to the list.
+        self.list.ensurePolished()
+        self.list.addItems(list(choices))
+        self.list.setCurrentRow(0)
+        self.list.itemActivated.connect(self.accept)
+        buttons = QDialogButtonBox(
+            QDialogButtonBox.StandardButton.Open | QDialogButtonBox.StandardButton.Cancel
+        )
+        buttons.button(QDialogButtonBox.StandardButton.Open).setProperty("primary", True)
+        buttons.accepted.connect(self.accept)
+        buttons.rejected.connect(self.reject)
+        question = Label(self.tr("{0} has several models.").format(file))
+        question.setWordWrap(True)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(12)
+        column.addWidget(question)
+        column.addWidget(self.list, 1)
+        column.addWidget(buttons)
+        self.resize(380, 280)
+        self.list.setFocus()
+        offer_help(self, "sources")
+
+    def choice(self) -> str:
+        """Return the selected candidate."""
+        item = self.list.currentItem()
+        return "" if item is None else item.text()

@@ -1,0 +1,466 @@
+"""Sessions: the file that the document and the window's layout are continuously saved to.
+
+It is saved a second after each change, in a thread. An unnamed document has an automatic file, so
+that the next start can resume where this one ended, even after a crash.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+from PySide6.QtCore import QLockFile, QObject, QTimer, Signal
+from PySide6.QtGui import QSessionManager
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.settings import Settings
+from lowerscope.app.kit.background import when_done
+from lowerscope.app.panes.sessions.trust import Trusting
+from lowerscope.core.files.console import say
+from lowerscope.core.files.sessions import (
+    SUFFIX,
+    Hashes,
+    Layout,
+    Session,
+    changed_since,
+    load_session,
+    save_session,
+)
+from lowerscope.core.files.sources import is_in_memory
+from lowerscope.core.model.encoding import document_of, with_trust
+from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.recipe import Recipe
+
+# --- Files of sessions, each locked by one window at a time ---
+
+AUTOMATIC = 5
+"""Number of files kept for unnamed documents."""
+
+Hindrance = Literal["", "window", "folder"]
+"""Reason for not saving: another window has the file, or its folder is not writable."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A session's file.
+
+    Attributes
+    ----------
+    path
+        Path of the file.
+    automatic
+        Whether Lowerscope chose the path.
+    lock
+        Held by the window that saves to it; ``None`` if this one may not.
+    hindrance
+        Reason why it may not.
+    written
+        Content of the file: see `save_session`.
+    """
+
+    path: Path
+    automatic: bool
+    lock: QLockFile | None
+    hindrance: Hindrance = ""
+    written: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def given(self) -> Path | None:
+        """The file, if the user chose it."""
+        return None if self.automatic else self.path
+
+
+def place_at(path: Path, *, automatic: bool, written: dict[str, Any] | None = None) -> Place:
+    """Return the place of a file, locked for this window unless another holds it."""
+    lock = QLockFile(f"{path}.lock")
+    # A window that crashed leaves its lock; Qt detects that its process is gone.
+    lock.setStaleLockTime(0)
+    hindrance: Hindrance = ""
+    if not lock.tryLock(0):
+        taken = lock.error() == QLockFile.LockError.LockFailedError
+        hindrance = "window" if taken else "folder"
+    return Place(path, automatic, None if hindrance else lock, hindrance, written or {})
+
+
+def new_place(folder: Path) -> Place:
+    """Return a new place for an unnamed document; the oldest ones are deleted.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be created.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in sorted(folder.glob(f"[!.]*{SUFFIX}"))[: -AUTOMATIC + 1]:
+        old = place_at(path, automatic=True)
+        if old.lock is not None:
+            path.unlink(missing_ok=True)
+            old.lock.unlock()
+    name = f"{datetime.now():%Y-%m-%d %H.%M.%S} {os.getpid()}"
+    path, count = folder / f"{name}{SUFFIX}", 1
+    while path.exists():
+        count += 1
+        path = folder / f"{name} {count}{SUFFIX}"
+    return place_at(path, automatic=True)
+
+
+DELAY_MS = 1000
+"""Delay between a change and its saving."""
+
+RETRY_MS = 5000
+"""Delay before a failed save is retried: a full disk may have space again."""
+
+
+class Sessions(QObject):
+    """Saves the document, and opens saved ones.
+
+    Signals
+    -------
+    changed
+        `path` or `read_only` changed.
+    saved
+        The document has been saved.
+
+    Parameters
+    ----------
+    document
+        The document to save.
+    settings
+        Stores which session was open last.
+    trusting
+        Shows a dialog before a session's files run.
+    layout
+        Returns the window's current layout.
+    lay_out
+        Applies a session's layout to the window.
+    """
+
+    changed = Signal()
+    saved = Signal()
+
+    def __init__(
+        self,
+        document: Document,
+        settings: Settings,
+        trusting: Trusting,
+        layout: Callable[[], Layout],
+        lay_out: Callable[[Layout], None],
+    ) -> None:
+        super().__init__(document)
+        self._document = document
+        self._settings = settings
+        self._trusting = trusting
+        self._layout, self._lay_out = layout, lay_out
+        self._hashes = Hashes()
+        self._place: Place | None = None
+        self._source: tuple[str, str] | None = None
+        self._coming: tuple[Place, Session] | None = None
+        self._kept: tuple[Recipe, Recipe | None, Layout] | None = None
+        self._trouble: Problem | None = None
+        # Whether code may write beside the file, which is then saved by way of its twin.
+        self.has_twin = False
+        self._is_gone = False
+        self._finished = False
+        self._to_go_on: Recipe | None = None
+        self._thread = ThreadPoolExecutor(1, "session")
+        self._under_way: Future[dict[str, Any]] | None = None
+        self._timer = QTimer(self)
+        self._timer.setInterval(DELAY_MS)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self._save)
+        self._retry = QTimer(self)
+        self._retry.setInterval(RETRY_MS)
+        self._retry.setSingleShot(True)
+        self._retry.timeout.connect(self._save)
+        document.on(("snapshot",), self._follow)
+        document.on(("recipe", "pending"), self._follow_wish)
+        document.on(("selection", "snapshot"), self.note)
+        trusting.declined.connect(self._forget_coming)
+
+    @property
+    def path(self) -> Path | None:
+        """The session file named by the user; ``None`` if there is none."""
+        return None if self._place is None else self._place.given
+
+    def path_of(self, recipe: Recipe | None) -> Path | None:
+        """Return the file that a recipe is, or is about to be, saved in, if the user named one."""
+        place = self._place
+        if self._coming is not None and self._is_coming(recipe):
+            place, _ = self._coming
+        elif recipe is None or document_of(recipe) != self._source:
+            place = None
+        return None if place is None or place.lock is None else place.given
+
+    @property
+    def read_only(self) -> bool:
+        """Return whether nothing is saved: another window has the file, or it is not writable."""
+        return self._place is not None and self._place.lock is None
+
+    def note(self) -> None:
+        """Schedule a save after a change."""
+        wanted = self._document.recipe is not None and not self.read_only
+        if wanted and self._coming is None and not self._timer.isActive():
+            self._timer.start()
+
+    # Opening
+
+    def is_file(self, source: str) -> bool:
+        """Return whether a source has the name of a session file."""
+        return source.endswith(SUFFIX)
+
+    def open(self, text: str) -> bool:
+        """Open a file; return whether it is a session. The document stays until that is loaded."""
+        path = Path(text).absolute()
+        try:
+            session = load_session(path)
+        except LowerscopeError as error:
+            self._document.report(error.problem)
+            return False
+        # Before the lock: the same file may be pending, opened twice.
+        self._forget_coming()
+        held = self._place
+        if held is not None and path == held.path and held.lock is not None:
+            place = replace(held, written=session.written)
+        else:
+            automatic = path.parent == self._folder()
+            place = place_at(path, automatic=automatic, written=session.written)
+        self._save_waiting()
+        self._coming = (place, session)
+        # Nothing runs before the user has confirmed it, whatever the file says.
+        recipe = with_trust(session.recipe, trust=False)
+        self._trusting.ask(recipe, self._document.open)
+        return True
+
+    def last(self) -> Path | None:
+        """Return the file of the last session, if it exists and no other window has it."""
+        text = self._settings.last_session()
+        path = Path(text)
+        if not text or not path.is_file() or (self._place is not None and path == self._place.path):
+            return None
+        place = place_at(path, automatic=True)
+        if place.lock is not None:
+            place.lock.unlock()
+        return None if place.hindrance == "window" else path
+
+    def _follow_wish(self) -> None:
+        if self._coming is not None and not self._is_coming(self._document.wanted):
+            refused = self._document.rejected
+            if not self._is_coming(refused):
+                self._forget_coming()
+        if document_of(self._document.wanted) != document_of(self._document.recipe):
+            self._save_waiting()
+        self.note()
+
+    def _is_coming(self, recipe: Recipe | None) -> bool:
+        if self._coming is None or recipe is None:
+            return False
+        return recipe.source.spec == self._coming[1].recipe.source.spec
+
+    def _follow(self) -> None:
+        recipe = self._document.recipe
+        if recipe is None:
+            return
+        before, self._source = self._source, document_of(recipe)
+        if self._is_coming(recipe):
+            assert self._coming is not None
+            (place, session), self._coming = self._coming, None
+            self._take(place)
+            self._lay_out(session.layout)
+            looked = self._thread.submit(changed_since, session, self._hashes)
+            when_done(looked, self, self._say_what_changed)
+            if session.wanted is not None:
+                self._to_go_on = with_trust(session.wanted, trust=recipe.source.trust)
+                QTimer.singleShot(0, self._go_on)
+        elif before is not None and before != self._source:
+            # Another model is another document: the file keeps its own.
+            self._take(None)
+        self.note()
+
+    def _go_on(self) -> None:
+        """Repeat the change that was pending when the session was saved."""
+        wanted, self._to_go_on = self._to_go_on, None
+        if wanted is not None and document_of(wanted) == document_of(self._document.recipe):
+            self._trusting.ask(wanted, self._document.change)
+
+    def _take(self, place: Place | None) -> None:
+        self._finish_saving()
+        before, self._place, self._kept = self._place, place, None
+        self._release(before)
+        recipe = self._document.recipe
+        if place is not None and not (recipe is not None and is_in_memory(recipe)):
+            self._settings.set_last_session(str(place.path))
+        if place is not None and place.hindrance:
+            text = self.tr("{0} is in a folder that cannot be written: nothing is saved here. {1}")
+            if place.hindrance == "window":
+                text = self.tr("Another window has {0} open: nothing is saved here. {1}")
+            todo = self.tr("File → Save session as… keeps it in a file of its own.")
+            self._document.notify(text.format(place.path.name, todo), "wrong")
+        self.changed.emit()
+
+    def _release(self, place: Place | None) -> None:
+        """Release the file of a place, unless it is that of the session."""
+        held = None if self._place is None else self._place.lock
+        if place is not None and place.lock is not None and place.lock is not held:
+            place.lock.unlock()
+
+    def _say_what_changed(self, looked: Future[tuple[str, ...]]) -> None:
+        if not looked.result():
+            return
+        names = ", ".join(Path(each).name for each in looked.result())
+        count = len(self._document.notes)
+        text = self.tr("Changed since the session was saved: {0}.").format(names)
+        if count:
+            more = self.tr("What no longer applies is kept, and listed in Problems.")
+            text = f"{text} {more}"
+        self._document.notify(text, "info")
+
+    def _forget_coming(self) -> None:
+        if self._coming is not None:
+            (place, _), self._coming = self._coming, None
+            self._release(place)
+
+    # Saving
+
+    def save_as(self, text: str) -> None:
+        """Set the session's file, and save there from now on."""
+        path = Path(text if text.endswith(SUFFIX) else f"{text}{SUFFIX}").absolute()
+        if self._document.recipe is None:
+            return
+        if self._place is None or path != self._place.path or self.read_only:
+            written = {} if self._place is None else self._place.written
+            place = place_at(path, automatic=False, written=written)
+            if place.hindrance:
+                what = self.tr("nothing can be written there")
+                if place.hindrance == "window":
+                    what = self.tr("another window has this session open")
+                todo = self.tr("Choose another file")
+                self._document.report(Problem(what=what, where=str(path), todo=todo))
+                return
+            self._take(place)
+        self._save()
+
+    def save_now(self) -> None:
+        """Save pending changes and wait until they are written."""
+        self._timer.stop()
+        self._retry.stop()
+        if self._document.recipe is not None and not self.read_only:
+            self._finish_saving()
+            self._save()
+            self._finish_saving()
+
+    def save_for_log_out(self, _manager: QSessionManager) -> None:
+        """Save the document: the system is about to end all programs."""
+        self.save_now()
+
+    def say_how_to_start(self, manager: QSessionManager) -> None:
+        """Set the command with which the system reopens it at the next log-in."""
+        recipe, place = self._document.recipe, self._place
+        saved = place is not None and recipe is not None and not is_in_memory(recipe)
+        opened = [str(place.path)] if place is not None and saved else []
+        manager.setRestartCommand([sys.executable, "-P", "-m", "lowerscope.app", *opened])
+
+    def finish(self) -> None:
+        """Save pending changes and release the file: the window is being closed."""
+        self.save_now()
+        if self._trouble is not None:
+            # The terminal may have been closed before the window.
+            with contextlib.suppress(OSError):
+                say(self._trouble.line())
+        self._forget_coming()
+        self._finished = True
+        self._thread.shutdown()
+        if self._place is not None and self._place.lock is not None:
+            self._place.lock.unlock()
+
+    def _save_waiting(self) -> None:
+        """Save pending changes at once: another document is about to be opened."""
+        if self._timer.isActive():
+            self._timer.stop()
+            self._save()
+
+    def _save(self) -> None:
+        recipe = self._document.recipe
+        if recipe is None or self.read_only or self._coming is not None or self._finished:
+            return
+        if self._under_way is not None:
+            self._timer.start()
+            return
+        wanted = self._document.wanted
+        if wanted == recipe or document_of(wanted) != document_of(recipe):
+            wanted = None
+        now = recipe, wanted, self._layout()
+        self._is_gone = self._kept is not None and not self._is_there()
+        if now == self._kept and not self._is_gone:
+            return
+        if self._place is None:
+            self._take(self._new_place())
+        place = self._place
+        if place is None:
+            return
+        self._kept = now
+        if place.automatic:
+            with contextlib.suppress(OSError):  # the save reports it
+                place.path.parent.mkdir(parents=True, exist_ok=True)
+        save = partial(save_session, by_twin=self.has_twin)
+        self._under_way = self._thread.submit(
+            save, place.path, recipe, now[2], place.written, self._hashes, wanted
+        )
+        when_done(self._under_way, self, self._take_saved)
+
+    def _is_there(self) -> bool:
+        return self._place is not None and self._place.path.exists()
+
+    def _finish_saving(self) -> None:
+        if self._under_way is not None:
+            future = self._under_way
+            wait((future,))
+            self._take_saved(future)
+
+    def _take_saved(self, future: Future[dict[str, Any]]) -> None:
+        if future is not self._under_way:
+            return
+        self._under_way = None
+        try:
+            written = future.result()
+        except LowerscopeError as error:
+            self._kept = None
+            self._complain(error.problem)
+            return
+        trouble, self._trouble = self._trouble, None
+        self._retry.stop()
+        if self._place is not None:
+            self._place = replace(self._place, written=written)
+            name = self._place.path.name
+            if trouble is not None:
+                text = self.tr("The session is saved again, in {0}.")
+                self._document.notify(text.format(name), "info")
+            elif self._is_gone:
+                text = self.tr("{0} was gone: it has been saved anew.")
+                self._document.notify(text.format(name), "info")
+        self.saved.emit()
+
+    def _complain(self, problem: Problem) -> None:
+        if problem != self._trouble:
+            self._trouble = problem
+            self._document.notify(problem.line(), "wrong")
+        self._retry.start()
+
+    def _folder(self) -> Path:
+        return self._settings.folder() / "sessions"
+
+    def _new_place(self) -> Place | None:
+        folder = self._folder()
+        try:
+            return new_place(folder)
+        except OSError as error:
+            text = self.tr("the session cannot be saved ({0})").format(error.strerror)
+            self._complain(Problem(what=text, where=str(folder)))
+            return None

@@ -1,0 +1,1 @@
+"""The pane steps: its model, views and commands."""

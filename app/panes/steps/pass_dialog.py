@@ -1,0 +1,336 @@
+"""Dialogs for a step: adding a pass from the catalogue, and editing its options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialogButtonBox,
+    QFormLayout,
+    QHBoxLayout,
+    QHeaderView,
+    QLineEdit,
+    QStackedWidget,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.finder import Dialog, EmptyState, FindLine
+from lowerscope.app.kit.plain_text import Label, PlainTextEdit, literal
+from lowerscope.app.kit.question import mark_wrong
+from lowerscope.app.kit.typefaces import code_font
+from lowerscope.app.panes.common.help_key import offer_help
+from lowerscope.app.panes.steps.option_values import WORDS, option_text, option_value
+from lowerscope.core.model.pass_records import PassOption, PassType
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import OptionValue, Step
+
+# --- The description of a pass, and fields for its options ---
+
+Field = QLineEdit | QComboBox
+
+
+class PassForm(QWidget):
+    """The description of a pass with its options.
+
+    Signals
+    -------
+    edited
+        A field was changed.
+    """
+
+    edited = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._type: PassType | None = None
+        self.fields: dict[str, Field] = {}
+        self.title = Label()
+        self.title.setProperty("role", "title")
+        self.title.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.summary = Label()
+        self.summary.setWordWrap(True)
+        self.summary.setProperty("role", "quiet")
+        self._rows = QWidget()
+        self._form = QFormLayout(self._rows)
+        self._form.setContentsMargins(0, 4, 0, 4)
+        self._form.setHorizontalSpacing(12)
+        self._form.setVerticalSpacing(6)
+        self.doc = PlainTextEdit()
+        self.doc.setReadOnly(True)
+        self.doc.setFont(code_font())
+        self.doc.setAccessibleName(self.tr("Docstring"))
+        self.doc.setTabChangesFocus(True)
+        self.doc.document().setDocumentMargin(0)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(6)
+        column.addWidget(self.title)
+        column.addWidget(self.summary)
+        column.addWidget(self._rows)
+        column.addWidget(self.doc, 1)
+
+    def show_pass(self, type_: PassType | None, values: Mapping[str, OptionValue]) -> None:
+        """Show a pass with values of its options, or nothing for ``None``."""
+        self._type = type_
+        while self._form.rowCount():
+            self._form.removeRow(0)
+        self.fields = {}
+        self.title.setText("" if type_ is None else type_.name)
+        said = "" if type_ is None else type_.hindrance or type_.summary
+        self.summary.setText(said)
+        # Most docstrings begin with it.
+        known = type_ is not None and _plain(type_.doc).startswith(_plain(said))
+        self.summary.setVisible(bool(said) and not known)
+        self.doc.setPlainText("" if type_ is None else type_.doc)
+        for option in () if type_ is None else type_.options:
+            field = self._field(option, values)
+            label = Label(literal(option.name))
+            label.setBuddy(field)
+            self._form.addRow(label, field)
+            self.fields[option.name] = field
+        self._rows.setVisible(bool(self.fields))
+
+    def values(self) -> dict[str, OptionValue]:
+        """Return the options that differ from the pass's own.
+
+        Raises
+        ------
+        LowerscopeError
+            If a typed value is not of its option's kind, or a required one is missing.
+        """
+        values: dict[str, OptionValue] = {}
+        for option in () if self._type is None else self._type.options:
+            text = _text(self.fields[option.name])
+            if not text.strip():
+                if option.required:
+                    raise LowerscopeError(
+                        f"a value of {option.name} is missing",
+                        where=option.name,
+                        todo=f"Give {WORDS[option.kind]}",
+                    )
+                continue
+            value = option_value(option, text)
+            if value != option.default or type(value) is not type(option.default):
+                values[option.name] = value
+        return values
+
+    def mark_wrong(self, name: str) -> None:
+        """Mark the field of an option as wrong; none for ``""``."""
+        for each, field in self.fields.items():
+            mark_wrong(field, each == name)
+
+    def _field(self, option: PassOption, values: Mapping[str, OptionValue]) -> Field:
+        given = option_text(values[option.name]) if option.name in values else ""
+        default = (option.required and self.tr("required")) or option_text(option.default)
+        choices = ("true", "false") if option.kind == "bool" else option.choices
+        field: Field
+        if choices:
+            field = QComboBox()
+            field.addItem(self.tr("{0} (default)").format(default), "")
+            for choice in (*choices, *(("null",) if option.nullable else ())):
+                field.addItem(choice, choice)
+            field.setCurrentIndex(max(0, field.findData(given)))
+            field.currentIndexChanged.connect(self.edited)
+        else:
+            field = QLineEdit(given)
+            field.setPlaceholderText(default)
+            field.textChanged.connect(self.edited)
+        field.setAccessibleName(option.name)
+        field.setToolTip(f"{option.doc}\n{WORDS[option.kind]}".strip())
+        return field
+
+
+def _text(field: Field) -> str:
+    return field.text() if isinstance(field, QLineEdit) else str(field.currentData())
+
+
+def _plain(text: str) -> str:
+    """Return a text on one line."""
+    return " ".join(text.split())
+
+
+NAMES_WIDTH = 280
+"""Maximum width of the names: docstrings have lines of 80 characters and more."""
+
+
+class PassDialog(Dialog):
+    """A pass with its options, to be selected in the catalogue, or of an existing step.
+
+    Parameters
+    ----------
+    step
+        The step to edit; ``None`` to add one.
+    """
+
+    def __init__(self, step: Step | None, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._step = step
+        self._types: dict[str, PassType] = {}
+        self.chosen: Step | None = None
+        adds = step is None
+        self.setWindowTitle(self.tr("Add a pass") if adds else self.tr("Options of the step"))
+        self.form = PassForm()
+        self.form.edited.connect(self._check)
+        self.list = QTreeWidget()
+        self.line = FindLine(self.list)
+        self.line.setPlaceholderText(self.tr("Search names and summaries"))
+        self.line.setAccessibleName(self.tr("Filter passes"))
+        self.line.textChanged.connect(self._filter)
+        self.list.setAccessibleName(self.tr("Passes"))
+        self.list.setColumnCount(2)
+        self.list.setHeaderHidden(True)
+        self.list.setRootIsDecorated(False)
+        header = self.list.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        header.setSectionResizeMode(1, QHeaderView.ResizeMode.ResizeToContents)
+        none = self.tr("Names and summaries are searched; each word has to be in one.")
+        self._found = QStackedWidget()
+        self._found.addWidget(self.list)
+        self._found.addWidget(EmptyState(self.tr("No such pass"), none))
+        self.list.currentItemChanged.connect(self._show_current)
+        self.list.itemActivated.connect(self.accept)
+        self.count = Label(self.tr("asking the engine…"))
+        self.count.setProperty("role", "quiet")
+        self.wrong = Label()
+        self.wrong.setProperty("role", "wrong")
+        self.wrong.setWordWrap(True)
+        ok, cancel = QDialogButtonBox.StandardButton.Ok, QDialogButtonBox.StandardButton.Cancel
+        self.buttons = QDialogButtonBox(ok | cancel)
+        self.ok = self.buttons.button(ok)
+        self.ok.setText(self.tr("Add") if adds else self.tr("Apply"))
+        self.ok.setProperty("primary", True)
+        self.buttons.accepted.connect(self.accept)
+        self.buttons.rejected.connect(self.reject)
+        self._lay_out(adds)
+        self._check()
+        offer_help(self, "pipeline")
+
+    def _lay_out(self, adds: bool) -> None:
+        row = QHBoxLayout()
+        row.setSpacing(16)
+        if adds:
+            left = QVBoxLayout()
+            left.setSpacing(8)
+            left.addWidget(self.line)
+            left.addWidget(self._found, 1)
+            left.addWidget(self.count)
+            names = QWidget()
+            names.setLayout(left)
+            names.setMaximumWidth(NAMES_WIDTH)
+            left.setContentsMargins(0, 0, 0, 0)
+            row.addWidget(names, 4)
+        row.addWidget(self.form, 7)
+        bottom = QHBoxLayout()
+        bottom.addWidget(self.wrong, 1)
+        bottom.addWidget(self.buttons)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(12)
+        column.addLayout(row, 1)
+        column.addLayout(bottom)
+        self.resize(1120 if adds else 760, 560)
+
+    def show_catalogue(self, types: Sequence[PassType]) -> None:
+        """Show the catalogue, or the pass of the edited step."""
+        self._types = {each.name: each for each in types}
+        if self._step is not None:
+            self._show_type(self._types.get(self._step.name), self._step.options)
+            return
+        for each in types:
+            item = QTreeWidgetItem(self.list, [each.name, each.dialect])
+            item.setData(0, Qt.ItemDataRole.UserRole, each.name)
+            item.setToolTip(0, each.summary)
+            if each.hindrance:
+                item.setForeground(0, QColor(theme.current().quiet))
+        self._filter(self.line.text())
+
+    @property
+    def edits(self) -> bool:
+        """Return whether it edits an existing step."""
+        return self._step is not None
+
+    def show_problem(self, text: str) -> None:
+        """Show why there is no catalogue."""
+        self.count.setText("")
+        self.wrong.setText(text)
+
+    def _items(self) -> list[QTreeWidgetItem]:
+        items = (self.list.topLevelItem(index) for index in range(self.list.topLevelItemCount()))
+        return [item for item in items if item is not None]
+
+    def shown(self) -> list[str]:
+        """Return the names of the passes that match the typed text."""
+        return [item.text(0) for item in self._items() if not item.isHidden()]
+
+    def _filter(self, text: str) -> None:
+        words = text.casefold().split()
+        best: QTreeWidgetItem | None = None
+        for item in self._items():
+            each = self._types[item.text(0)]
+            said = f"{each.name} {each.dialect} {each.summary}".casefold()
+            item.setHidden(not all(word in said for word in words))
+            named = bool(words) and each.name.casefold().startswith(words[0])
+            if not item.isHidden() and (best is None or (named and not _starts(best, words))):
+                best = item
+        self.list.clearSelection()
+        if best is not None:
+            self.list.setCurrentItem(best)
+        self._show_current()
+        self._found.setCurrentIndex(1 if self._types and best is None else 0)
+        if self._types:
+            self.count.setText(
+                self.tr("{0} of {1} passes").format(len(self.shown()), len(self._types))
+            )
+
+    def _show_current(self) -> None:
+        item = self.list.currentItem()
+        if item is None or item.isHidden():
+            self._show_type(None, {})
+        else:
+            self._show_type(self._types[item.text(0)], {})
+
+    def _show_type(self, type_: PassType | None, values: Mapping[str, OptionValue]) -> None:
+        self.form.show_pass(type_, values)
+        if type_ is None and self._step is not None:
+            self.wrong.setText(self.tr("There is no pass {0}").format(self._step.name))
+        self._check()
+
+    def _read(self) -> Step | None:
+        """Return the step from the fields, or show their error."""
+        name = self.form.title.text()
+        type_ = self._types.get(name)
+        if type_ is None or type_.hindrance:
+            return None
+        try:
+            options = self.form.values()
+        except LowerscopeError as error:
+            problem = error.problem
+            self.wrong.setText(f"{problem.headline}. {problem.todo}.")
+            self.form.mark_wrong(problem.where)
+            return None
+        on = True if self._step is None else self._step.on
+        return Step(name=name, on=on, options=options)
+
+    def _check(self) -> None:
+        self.wrong.setText("")
+        self.form.mark_wrong("")
+        self.ok.setEnabled(self._read() is not None)
+
+    # Qt overrides
+
+    def accept(self) -> None:
+        self.chosen = self._read()
+        if self.chosen is not None:
+            super().accept()
+
+
+def _starts(item: QTreeWidgetItem, words: list[str]) -> bool:
+    return item.text(0).casefold().startswith(words[0])

@@ -1,0 +1,1 @@
+"""The pane tensorir: its model, views and commands."""

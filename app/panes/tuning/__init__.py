@@ -1,0 +1,1 @@
+"""The pane tuning: its model, views and commands."""

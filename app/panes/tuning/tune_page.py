@@ -1,0 +1,345 @@
+"""The page Tune: the tuned functions, and the best time of one over the trials."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QBoxLayout, QCheckBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.kit.charts.best_curve import BestCurve, CurvePoint, Level
+from lowerscope.app.kit.pane import ElidedLabel, ProgressLine
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.split import Split
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.panes.schedule.schedule_variants import Variants
+from lowerscope.app.panes.tuning.model import Tuning
+from lowerscope.core.model.formatting import UNRELIABLE, disturbed_times, ratio_text, seconds_text
+from lowerscope.core.model.tuning_records import TunedFunction, TunedState, TuneState
+
+# --- Texts of a tuning: rows, a function's curve, times, and the remaining work ---
+
+STATES: dict[TunedState, tuple[str, str]] = {
+    "waiting": ("○ waits", "quiet"),
+    "tuning": ("▸ tuning", "accent"),
+    "done": ("✓ done", "right"),
+    "stopped": ("■ stopped", "quiet"),
+    "failed": ("✕ failed", "wrong"),
+}
+
+START_SECONDS = 12.0
+"""Time before the first candidate is measured: imports of torch and TVM, and the derivation."""
+
+FUNCTION_SECONDS = 3.0
+"""Time per function before its first candidate."""
+
+MEASURE_ANEW = "tune again with “Measure anew what the database has already”"
+
+TRIAL_SECONDS = 0.8
+"""Time per candidate if none was measured yet; most of it is compilation."""
+
+
+def estimated_seconds(trials: int, functions: int, last: TuneState | None) -> float:
+    """Return the estimated time of the trials, at the pace of the last tuning if there is one."""
+    if last is not None and last.trials_done >= 4:
+        return START_SECONDS + trials * last.seconds_spent / last.trials_done
+    return START_SECONDS + functions * FUNCTION_SECONDS + trials * TRIAL_SECONDS
+
+
+def tuned_row(function: TunedFunction) -> Row:
+    """Return the row of a function: its state, its trials and its best time."""
+    mark, role = STATES[function.state]
+    if function.state == "done" and function.from_database:
+        mark = "✓ known"
+    name = function.name + (f"  +{len(function.twins)}" if function.twins else "")
+    note = function.note
+    if function.from_database and not note:
+        note = "the best stood in the database"
+    planned = max(function.planned, function.trials)
+    unsure = disturbed_times(function, "best", "torch")
+    ratio, slower = "", False
+    if function.best is not None and function.torch:
+        slower = function.best > function.torch
+        ratio = ratio_text(function.best / function.torch, about=bool(unsure))
+    if function.disturbed:
+        note = "; ".join(each for each in (note, UNRELIABLE, MEASURE_ANEW) if each)
+    return Row(
+        function.name,
+        (
+            Cell(name, bold=True, tooltip="\n".join((function.name, *function.twins))),
+            Cell(mark, role=role, tooltip=function.note),
+            f"{function.trials:,} / {planned:,}",
+            Cell(f"{function.failed:,}", role="wrong" if function.failed else "quiet"),
+            seconds_text(function.best),
+            Cell(ratio, role="unsure" if unsure else "" if slower else "right", tooltip=unsure),
+            seconds_text(function.by_rules),
+            seconds_text(function.torch),
+            Cell(note, role="unsure" if function.disturbed else "quiet", tooltip=note),
+        ),
+    )
+
+
+def levels_of(function: TunedFunction) -> list[Level]:
+    """Return the reference times of a function's curve, as far as measured."""
+    known = (
+        ("torch", function.torch),
+        ("rules", function.by_rules),
+        ("unscheduled", function.unscheduled),
+    )
+    return [Level(label, value) for label, value in known if value]
+
+
+def points_of(function: TunedFunction) -> list[CurvePoint]:
+    """Return the points of the curve of a function."""
+    before = function.unscheduled
+    points = []
+    if not function.points and function.best is not None:
+        known = "from the database" if function.from_database else "as it was"
+        points.append(CurvePoint(0, function.best, known))
+    for each in function.points:
+        parts = [seconds_text(each.seconds_spent)]
+        if before and not disturbed_times(function, "best", "unscheduled"):
+            parts.append(f"{ratio_text(before / each.best)} as fast as unscheduled")
+        points.append(CurvePoint(each.trials, each.best, " · ".join(parts)))
+    return points
+
+
+def summary(tuning: Tuning) -> str:
+    """Return the progress of a tuning, in one line."""
+    state = tuning.state
+    if state is None:
+        return ""
+    noun = "trial" if state.trials_total == 1 else "trials"
+    parts = [f"{state.trials_done:,} of {state.trials_total:,} {noun}"]
+    if tuning.phase in ("tuning", "pausing", "paused") and state.seconds_left is not None:
+        parts.append(f"about {seconds_text(round(state.seconds_left))} left")
+    parts.append(f"{seconds_text(round(state.seconds_spent))} spent")
+    failed = sum(each.failed for each in state.functions)
+    if failed:
+        parts.append(f"{failed:,} failed")
+    return " · ".join(parts)
+
+
+_SHARES = [404, 266]
+
+NARROW = 520
+"""Width below which, as beside the workbench, the curve is below the table."""
+
+
+class TunePage(QWidget):
+    """The table of the functions beside the curve of the selected one.
+
+    Signals
+    -------
+    tune_wanted
+        Show the form for a tuning.
+    workbench_wanted(str)
+        Show the schedule of a function.
+    """
+
+    tune_wanted = Signal()
+    workbench_wanted = Signal(str)
+
+    def __init__(
+        self, document: Document, variants: Variants, tuning: Tuning, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._variants = variants
+        self._tuning = tuning
+        # The function selected by the user; empty to follow the one being tuned.
+        self._chosen = ""
+        self.tune = QPushButton(self.tr("Tune…"))
+        self.tune.setToolTip(self.tr("Choose the functions and the number of trials"))
+        self.pause = QPushButton(self.tr("Pause"))
+        self.pause.setToolTip(self.tr("Measure no more candidates until it is resumed"))
+        self.stop = QPushButton(self.tr("Stop"))
+        self.stop.setToolTip(self.tr("End it; what was found is kept"))
+        self.more = QPushButton(self.tr("Go on"))
+        self.summary = ElidedLabel()
+        self.summary.setProperty("role", "quiet")
+        self.in_model = QCheckBox(self.tr("Apply to the model"))
+        self.in_model.setToolTip(
+            self.tr("Have the step ApplySchedules at the end of the pipeline, so that Run runs it")
+        )
+        self.progress = ProgressLine()
+        self.table = Table(
+            self.tr("Functions that are tuned"),
+            (
+                Column(self.tr("function"), width=104),
+                Column(self.tr("state"), width=76),
+                Column(self.tr("trials"), numeric=True, width=68),
+                Column(
+                    self.tr("failed"),
+                    numeric=True,
+                    width=50,
+                    tooltip=self.tr("Refused, crashed, too slow, or computed something else"),
+                ),
+                Column(
+                    self.tr("best"),
+                    numeric=True,
+                    width=68,
+                    tooltip=self.tr("One call of the best that was found"),
+                ),
+                Column(
+                    self.tr("by torch"),
+                    numeric=True,
+                    width=64,
+                    tooltip=self.tr("The best by torch's time: below 1, TVM is faster"),
+                ),
+                Column(self.tr("rules"), numeric=True, width=76),
+                Column(self.tr("torch"), numeric=True, width=76),
+                Column(self.tr("note"), stretch=True, width=110),
+            ),
+        )
+        self.curve = BestCurve(self.tr("Best time over the trials"), seconds_text)
+        self.said = Label()
+        self.said.setWordWrap(True)
+        self.said.setContentsMargins(12, 4, 12, 6)
+        self._lay_out()
+        self.tune.clicked.connect(self.tune_wanted)
+        self.pause.clicked.connect(self._pause_or_resume)
+        self.stop.clicked.connect(self._tuning.stop)
+        self.more.clicked.connect(self._go_on)
+        self.in_model.clicked.connect(variants.set_in_model)
+        self.table.row_clicked.connect(self._choose)
+        self.table.row_activated.connect(self.workbench_wanted)
+        self._tuning.changed.connect(self._show_if_seen)
+        document.on(("recipe", "pending"), self._show_if_seen)
+        self._show()
+
+    def _lay_out(self) -> None:
+        buttons = QHBoxLayout()
+        buttons.setSpacing(8)
+        for button in (self.tune, self.pause, self.stop, self.more):
+            buttons.addWidget(button)
+        buttons.addStretch(0)
+        bar = self._bar = QBoxLayout(QBoxLayout.Direction.LeftToRight)
+        bar.setContentsMargins(8, 4, 8, 4)
+        bar.setSpacing(8)
+        bar.addLayout(buttons)
+        bar.addWidget(self.summary, 1)
+        bar.addWidget(self.in_model)
+        split = self._split = Split(Qt.Orientation.Horizontal)
+        for place, part in enumerate((self.table, self.curve)):
+            split.addWidget(part)
+            split.setStretchFactor(place, _SHARES[place])
+            split.setCollapsible(place, False)
+        split.setSizes(_SHARES)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(bar)
+        column.addWidget(self.progress)
+        column.addWidget(split, 1)
+        column.addWidget(self.said)
+
+    # User actions
+
+    def _pause_or_resume(self) -> None:
+        if self._tuning.phase in ("paused", "pausing"):
+            self._tuning.resume()
+        else:
+            self._tuning.pause()
+
+    def _go_on(self) -> None:
+        self._tuning.go_on()
+
+    def _choose(self, function: str) -> None:
+        self._chosen = function
+        self._document.select((f"tir:{function}",))
+        self._show_curve()
+
+    # Content
+
+    def _show_if_seen(self) -> None:
+        if self.isVisible():
+            self._show()
+
+    def _show(self) -> None:
+        tuning, phase = self._tuning, self._tuning.phase
+        state = tuning.state
+        self.tune.setEnabled(self._document.recipe is not None and not tuning.under_way)
+        paused = phase in ("paused", "pausing")
+        self.pause.setText(self.tr("Resume") if paused else self.tr("Pause"))
+        self.pause.setEnabled(paused or phase == "tuning")
+        self.stop.setEnabled(tuning.under_way and phase != "stopping")
+        more = self.tr("{0} more trials").format(tuning.trials)
+        self.more.setText(more if tuning.can_go_on else self.tr("Go on"))
+        self.more.setEnabled(tuning.can_go_on)
+        self.in_model.setChecked(self._variants.in_model)
+        self.in_model.setEnabled(self._document.recipe is not None)
+        words = summary(tuning)
+        self.summary.set_whole(words)
+        self.summary.setVisible(bool(words))
+        said = tuning.said
+        self.said.setText(said.text)
+        self.said.setVisible(bool(said.text))
+        role = "wrong" if said.role == "wrong" else "quiet"
+        if self.said.property("role") != role:
+            self.said.setProperty("role", role)
+            self.said.style().polish(self.said)
+        if not tuning.under_way:
+            self.progress.clear()
+        elif state is None or not state.trials_total:
+            self.progress.set_busy()
+        else:
+            self.progress.set_fraction(state.trials_done / state.trials_total)
+        functions = () if state is None else state.functions
+        self.table.set_empty(*self._nothing())
+        self.table.set_rows([tuned_row(each) for each in functions])
+        # The table shows a hint while there is no curve.
+        self.curve.setVisible(bool(functions))
+        self._show_curve()
+
+    def _nothing(self) -> tuple[str, str]:
+        """Return the hint of the empty table."""
+        if self._tuning.under_way:
+            return self.tr("Tuning…"), self.tr("The functions come first; Stop ends it.")
+        return (
+            self.tr("Nothing tuned yet"),
+            self.tr(
+                "Tune… tries many schedules of a function on this machine, and keeps the fastest "
+                "that computes the same. It takes a minute or more."
+            ),
+        )
+
+    def _shown(self) -> TunedFunction | None:
+        """Return the function of the curve: the selected one, or the one being tuned."""
+        state = self._tuning.state
+        functions = () if state is None else state.functions
+        chosen = (each for each in functions if each.name == self._chosen)
+        tuned = (each for each in functions if each.state == "tuning")
+        begun = (each for each in reversed(functions) if each.points)
+        return next(chosen, None) or next(tuned, None) or next(begun, None)
+
+    def _show_curve(self) -> None:
+        function = self._shown()
+        if function is None:
+            self.table.set_selection(())
+            self.curve.set_curve((), (), 0, 0)
+            self.curve.set_empty("")
+            return
+        self.table.set_selection((function.name,))
+        self.curve.setAccessibleName(
+            self.tr("Best time of {0} over the trials").format(function.name)
+        )
+        self.curve.set_empty(self.tr("{0}: no candidate measured yet").format(function.name))
+        until = max(function.planned, function.trials)
+        self.curve.set_curve(points_of(function), levels_of(function), function.trials, until)
+
+    # Qt overrides
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._show()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        narrow = self.width() < NARROW
+        wanted = Qt.Orientation.Vertical if narrow else Qt.Orientation.Horizontal
+        if wanted != self._split.orientation():
+            self._split.setOrientation(wanted)
+            self._split.setSizes([90, 150] if narrow else _SHARES)
+            way = QBoxLayout.Direction.TopToBottom if narrow else QBoxLayout.Direction.LeftToRight
+            self._bar.setDirection(way)

@@ -1,1 +1,0 @@
-"""Runs of the open model: requests and outcomes."""

@@ -1,0 +1,198 @@
+"""The About dialog: versions, licences, and the details for a bug report."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, qVersion
+from PySide6.QtGui import QGuiApplication, QPixmap
+from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QHBoxLayout, QVBoxLayout
+
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.plain_text import Label, PlainTextEdit
+from lowerscope.app.kit.typefaces import CODE_PIXELS, code_font, ui_family
+from lowerscope.app.panes.common.help_key import offer_help
+from lowerscope.app.shell.preferences import preferences_of
+from lowerscope.core.files.sources import PREFIX
+from lowerscope.core.model.formatting import bytes_text
+from lowerscope.core.sandbox.memory_limit import usual_limit
+from lowerscope.resources import ICONS
+
+if TYPE_CHECKING:
+    from lowerscope.app.engine.client import EngineClient
+    from lowerscope.app.shell.window import MainWindow
+
+
+# --- Bug reports: versions, platform, settings, state and problems ---
+#
+# Nothing else of the user's is included: paths are reduced to their last component, and the model
+# to its kind.
+
+PARTS = ("lowerscope", "torch", "apache-tvm", "apache-tvm-ffi", "PySide6-Essentials")
+
+MOST_DETAILS = 40
+"""Number of trailing lines kept of a problem's details."""
+
+_PATH = re.compile(
+    r"(?<![\w.:/\\~])(?:~|[A-Za-z]:)?(?:[/\\][^/\\:\"'<>|\n]+)+[/\\]([^/\\\s:\"'<>|]+)"
+)
+"""Folders in a path may have spaces in their names."""
+
+
+def versions() -> list[str]:
+    """Return the versions of Lowerscope and its dependencies, a line each."""
+    from importlib.metadata import version
+
+    lines = [f"{name} {version(name)}" for name in PARTS]
+    lines.append(f"Python {platform.python_version()}, Qt {qVersion()}")
+    return lines
+
+
+def details(window: MainWindow) -> str:
+    """Return a bug report, as text to paste."""
+    sections = (
+        ("Versions", versions()),
+        ("Platform", list(_platform(window))),
+        ("Settings", list(_settings(window))),
+        ("State", list(_state(window))),
+        ("Problems", list(_problems(window)) or ["none"]),
+    )
+    return "\n".join(
+        f"{title}\n" + "\n".join(f"  {line}" for line in lines) for title, lines in sections
+    )
+
+
+def without_paths(text: str) -> str:
+    """Return a text with each absolute path in it reduced to its last component."""
+    home = str(Path.home())
+    if len(home) > 1:
+        text = text.replace(home, "~")
+    return _PATH.sub(r"…/\1", text)
+
+
+def _platform(window: MainWindow) -> Iterator[str]:
+    yield platform.platform()
+    yield f"{os.cpu_count()} processors, a worker has {bytes_text(usual_limit())} by default"
+    screen = window.screen()
+    size, ratio = screen.size(), window.devicePixelRatioF()
+    shown = f"{size.width()}×{size.height()} at {ratio * 100:g} %"
+    yield f"{QGuiApplication.platformName()}, screen {shown}, words in {ui_family()}"
+
+
+def _settings(window: MainWindow) -> Iterator[str]:
+    chosen = preferences_of(window)
+    yield f"colours {chosen.scheme} ({theme.current().name})"
+    yield f"code {chosen.code_pixels or CODE_PIXELS:g} px, scaling {chosen.scale or 'system'}"
+    yield f"asks before code runs: {chosen.asks_first}, watches files: {chosen.watching}"
+    limit = bytes_text(chosen.memory_limit) if chosen.memory_limit else "usual"
+    yield f"memory limit {limit}, values kept {bytes_text(chosen.keep)}"
+
+
+def _state(window: MainWindow) -> Iterator[str]:
+    recipe = window.document.wanted
+    yield f"{_child(window.features.processes.engine)}, {_child(window.features.processes.worker)}"
+    if recipe is None:
+        yield "nothing open"
+        return
+    spec = recipe.source.spec
+    suffix = Path(spec).suffix.partition(":")[0]
+    yield spec if spec.startswith(PREFIX) else f"a file {suffix or 'without a suffix'}"
+    yield f"tracer {recipe.tracer}, translator {recipe.translator}, lowering {recipe.lowering}"
+    yield f"steps {', '.join(step.name for step in recipe.steps) or 'none'}"
+    where = "" if recipe.remote is None else ", on another machine"
+    yield f"target {recipe.target}, threads {recipe.threads or 'all'}{where}"
+    counts = len(recipe.overrides), len(recipe.extensions), len(recipe.schedules)
+    yield "{} overrides, {} rule and library files, {} schedules".format(*counts)
+
+
+def _child(client: EngineClient) -> str:
+    return f"{client.role} {client.state}"
+
+
+def _problems(window: MainWindow) -> Iterator[str]:
+    document = window.document
+    failures = (window.features.processes.engine.failure, window.features.processes.worker.failure)
+    for problem in (*document.problems, *(each for each in failures if each is not None)):
+        yield without_paths(problem.line())
+        for line in problem.details.splitlines()[-MOST_DETAILS:]:
+            yield without_paths(f"  {line}")
+
+
+SIZE = (640, 560)
+ICON = 48
+
+
+def show_about(window: MainWindow) -> None:
+    """Show the About dialog."""
+    dialog = AboutDialog(window)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
+
+
+class AboutDialog(Dialog):
+    """The program's name and the details, with a button that copies them."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self.setWindowTitle(self.tr("About Lowerscope"))
+        icon = Label()
+        ratio = self.devicePixelRatioF()
+        picture = QPixmap(str(ICONS / "lowerscope.png")).scaledToHeight(
+            round(ICON * ratio), Qt.TransformationMode.SmoothTransformation
+        )
+        picture.setDevicePixelRatio(ratio)
+        icon.setPixmap(picture)
+        name = Label("Lowerscope")
+        name.setProperty("role", "heading")
+        what = Label(self.tr("A debugger for lowering, from PyTorch to machine code."))
+        licence = Label(
+            self.tr("Apache-2.0. Inter and JetBrains Mono are under the SIL Open Font License.")
+        )
+        licence.setProperty("role", "quiet")
+        self.text = PlainTextEdit(details(window))
+        self.text.setReadOnly(True)
+        self.text.setTabChangesFocus(True)
+        self.text.setFont(code_font())
+        self.text.setAccessibleName(self.tr("Details for a report"))
+        self.text.document().setDocumentMargin(8)
+        self.said = Label(
+            self.tr("Of paths, only last names are in it. Look it through before you send it.")
+        )
+        self.said.setWordWrap(True)
+        self.said.setProperty("role", "quiet")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        self.copy = buttons.addButton(
+            self.tr("Copy details"), QDialogButtonBox.ButtonRole.ActionRole
+        )
+        self.copy.clicked.connect(self._copy)
+        self.copy.setDefault(True)
+        buttons.rejected.connect(self.reject)
+        head = QGridLayout()
+        head.setHorizontalSpacing(16)
+        head.setVerticalSpacing(2)
+        head.addWidget(icon, 0, 0, 3, 1)
+        for row, label in enumerate((name, what, licence)):
+            head.addWidget(label, row, 1)
+        head.setColumnStretch(1, 1)
+        foot = QHBoxLayout()
+        foot.addWidget(self.said, 1)
+        foot.addWidget(buttons)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 20, 20, 12)
+        column.setSpacing(12)
+        column.addLayout(head)
+        column.addWidget(self.text, 1)
+        column.addLayout(foot)
+        offer_help(self, "window#a-report-of-a-problem")
+        self.resize(*SIZE)
+        self.copy.setFocus()
+
+    def _copy(self) -> None:
+        QGuiApplication.clipboard().setText(self.text.toPlainText())
+        self.said.setText(self.tr("Copied."))

@@ -1,0 +1,90 @@
+"""Commands on texts: they apply to the text that has or last had the focus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
+from shiboken6 import isValid
+
+from lowerscope.app.kit.commands import Command
+
+if TYPE_CHECKING:
+    from lowerscope.app.kit.code.view import CodeView
+    from lowerscope.app.shell.window import MainWindow
+
+
+class CodeCommands(QObject):
+    """Finds, folds, unfolds and colours in the current text."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._last: CodeView | None = None
+        application = QApplication.instance()
+        assert isinstance(application, QApplication)
+        application.focusChanged.connect(self._follow)
+
+    def commands(self) -> tuple[Command, ...]:
+        """Return the commands, for the menu View."""
+        view, tr = self._window.tr("&View"), self._window.tr
+        colouring = self._window.features.colouring
+        return (
+            Command(
+                "find-in-text", view, tr("&Find in the text…"), self._find, "Ctrl+F", separated=True
+            ),
+            Command("go-to-line", view, tr("&Go to line…"), self._go_to_line, "Ctrl+G"),
+            Command("fold-all", view, tr("F&old all functions"), self._fold_all),
+            Command("unfold-all", view, tr("&Unfold all"), self._unfold_all),
+            Command(
+                "line-colours",
+                view,
+                tr("&Colour lines by node"),
+                colouring.toggle,
+                "Ctrl+Shift+L",
+                checked=lambda: colouring.on,
+            ),
+        )
+
+    def _follow(self, _old: QWidget | None, new: QWidget | None) -> None:
+        if self._window.document.snapshot is None:
+            # There is no text yet, and no need to load the panes.
+            return
+        from lowerscope.app.kit.code.view import CodeView
+
+        widget: QWidget | None = new
+        while widget is not None and not isinstance(widget, CodeView):
+            widget = widget.parentWidget()
+        if widget is None:
+            return
+        # A pane may float, in a window of its own.
+        window = widget.window()
+        if window is self._window or isinstance(window, QDockWidget):
+            self._last = widget
+
+    def text(self) -> CodeView | None:
+        """Return the text that last had the focus, if visible; else the Relax script."""
+        if self._window.document.snapshot is None:
+            return None
+        last = self._last
+        if last is not None and isValid(last) and last.isVisible():
+            return last
+        code = self._window.panes.relax.script.code
+        return code if code.isVisible() else None
+
+    def _find(self) -> None:
+        if (text := self.text()) is not None:
+            text.open_find()
+
+    def _go_to_line(self) -> None:
+        if (text := self.text()) is not None:
+            text.open_go_to_line()
+
+    def _fold_all(self) -> None:
+        if (text := self.text()) is not None:
+            text.editor.fold_all()
+
+    def _unfold_all(self) -> None:
+        if (text := self.text()) is not None:
+            text.editor.unfold_all()

@@ -1,0 +1,97 @@
+"""Context-sensitive help, in a window of its own; loaded on first use."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
+
+from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.pane import Pane
+from lowerscope.app.panes.common.help_key import PAGE, notifier
+
+if TYPE_CHECKING:
+    from lowerscope.app.shell.help_window import HelpWindow
+    from lowerscope.app.shell.window import MainWindow
+    from lowerscope.core.model.recipe import Recipe
+
+BEGIN = "tour"
+"""The default page: the welcome page has no pane."""
+
+
+class Help(QObject):
+    """Opens the help of a window.
+
+    Attributes
+    ----------
+    shown
+        The help window, once opened.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self.shown: HelpWindow | None = None
+        notifier().wanted.connect(self._show_of_dialog)
+
+    def commands(self) -> tuple[Command, ...]:
+        """Return the commands of the menu Help."""
+        menu, tr = self._window.tr("&Help"), self._window.tr
+        return (
+            Command("help", menu, tr("&Help on this pane"), self.show_here, "F1", separated=True),
+            Command("help-contents", menu, tr("C&ontents"), partial(self.show, "README")),
+            Command("tour", menu, tr("A &tour of five minutes"), partial(self.show, BEGIN)),
+            Command("course", menu, tr("The &course, step by step"), partial(self.show, "course")),
+        )
+
+    def show_here(self) -> None:
+        """Show the page on the focused part of the window."""
+        self.show(page_of(QApplication.focusWidget()))
+
+    def show(self, page: str) -> None:
+        """Show a page, or the section of it named behind a ``#``."""
+        from lowerscope.app.shell.help_window import HelpWindow
+
+        if self.shown is None:
+            self.shown = HelpWindow(self._open, self._window.document.report)
+        name, _, section = page.partition("#")
+        self.shown.show_page(name, section)
+        self.shown.setWindowState(self.shown.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.shown.show()
+        self.shown.activateWindow()
+        self.shown.page.setFocus()
+
+    def close(self) -> None:
+        """Close the help together with its window."""
+        if self.shown is not None:
+            self.shown.close()
+            self.shown.deleteLater()
+            self.shown = None
+
+    def _open(self, recipe: Recipe) -> None:
+        self._window.document.open(recipe)
+        self._window.show_panes()
+
+    def _show_of_dialog(self, dialog: QWidget, page: str) -> None:
+        above: QWidget | None = dialog
+        while above is not None and above is not self._window:
+            above = above.parentWidget()
+        if above is not None:
+            self.show(page)
+
+
+def page_of(widget: QWidget | None) -> str:
+    """Return the page on a widget: that of the innermost part of the window that has one."""
+    while widget is not None:
+        page = widget.property(PAGE)
+        if isinstance(widget, QDockWidget):
+            # The focus is in the header, for example on a tab.
+            pane = widget.widget()
+            inner = pane.page(pane.current()).property(PAGE) if isinstance(pane, Pane) else None
+            page = inner or page
+        if page:
+            return str(page)
+        widget = widget.parentWidget()
+    return BEGIN

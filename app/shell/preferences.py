@@ -1,0 +1,128 @@
+"""The user's preferences as one value: read from the settings, and applied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.typefaces import CODE_PIXELS
+from lowerscope.app.shell.desktop_commands import cleared_text
+from lowerscope.core.files.cache import cache_limit, set_cache_limit
+from lowerscope.core.model.formatting import bytes_text
+from lowerscope.core.sandbox.memory_limit import usual_limit
+
+if TYPE_CHECKING:
+    from lowerscope.app.shell.window import MainWindow
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """All preferences of the settings dialog.
+
+    Attributes
+    ----------
+    scheme
+        One of ``theme.SCHEMES``.
+    code_pixels
+        Font size of code, in logical pixels; 0 for the default.
+    scale
+        Scale of the whole window in per cent, from the next start on; 0 to follow the system.
+    asks_first
+        Whether the user confirms a code file before it runs for the first time.
+    watching
+        Whether open files are reloaded when they are saved.
+    sandbox
+        Whether code runs in a sandbox where the system has one.
+    shares_folder
+        Whether code in the sandbox may write to the folder of the saved session.
+    memory_limit
+        Memory limit of a worker, in bytes; 0 for the default.
+    keep
+        Size of the cache of a run's values, in bytes.
+    cache_limit
+        Size limit of the caches of all windows and commands together, in bytes.
+    """
+
+    scheme: str
+    code_pixels: float
+    scale: int
+    asks_first: bool
+    watching: bool
+    sandbox: bool
+    shares_folder: bool
+    memory_limit: int
+    keep: int
+    cache_limit: int
+
+
+def preferences_of(window: MainWindow) -> Preferences:
+    """Return the stored preferences."""
+    settings = window.settings
+    return Preferences(
+        scheme=settings.scheme(),
+        code_pixels=settings.code_pixels(),
+        scale=settings.scale(),
+        asks_first=settings.asks_first(),
+        watching=settings.watching(),
+        sandbox=settings.sandbox(),
+        shares_folder=settings.shares_folder(),
+        memory_limit=settings.memory_limit(),
+        keep=settings.keep(),
+        cache_limit=cache_limit(),
+    )
+
+
+def take_up(window: MainWindow) -> None:
+    """Apply to a new window the preferences that concern its worker."""
+    settings = window.settings
+    window.features.processes.worker.memory_limit = settings.memory_limit() or usual_limit()
+    window.features.runs.keep = settings.keep()
+
+
+def prefer(window: MainWindow, wanted: Preferences) -> None:
+    """Store preferences, and apply those that changed."""
+    settings, document, tr = window.settings, window.document, window.tr
+    before = preferences_of(window)
+    if wanted.scheme != before.scheme:
+        window.commands.action(wanted.scheme).trigger()
+    if wanted.code_pixels != before.code_pixels:
+        settings.set_code_pixels(wanted.code_pixels)
+        theme.set_code_pixels(wanted.code_pixels or CODE_PIXELS)
+    if wanted.watching != before.watching:
+        window.commands.action("watch").trigger()
+    if wanted.shares_folder != before.shares_folder:
+        window.sandbox.set_shares(wanted.shares_folder)
+    if wanted.sandbox != before.sandbox:
+        window.sandbox.set_wanted(wanted.sandbox)
+    settings.set_scale(wanted.scale)
+    settings.set_asks_first(wanted.asks_first)
+    said = []
+    if wanted.keep != before.keep:
+        settings.set_keep(wanted.keep)
+        window.features.runs.keep = wanted.keep
+        words = tr("From the next run on, {0} of its values are kept")
+        said.append(words.format(bytes_text(wanted.keep)))
+    if wanted.memory_limit != before.memory_limit:
+        settings.set_memory_limit(wanted.memory_limit)
+        limit = wanted.memory_limit or usual_limit()
+        window.features.processes.worker.memory_limit = limit
+        window.features.processes.worker.restart()
+        words = tr("The worker starts anew, and may have {0} of memory")
+        said.append(words.format(bytes_text(limit)))
+    if wanted.cache_limit != before.cache_limit:
+        said.append(_limit_caches(window, wanted.cache_limit))
+    if wanted.scale != before.scale:
+        said.append(tr("The window has its new size when Lowerscope is started again"))
+    if said:
+        document.notify(". ".join(said), "info")
+
+
+def _limit_caches(window: MainWindow, limit: int) -> str:
+    """Limit the caches, and return a message about it."""
+    try:
+        cleared = set_cache_limit(limit)
+    except OSError as error:
+        return window.tr("The caches cannot be limited: {0}").format(error)
+    said = window.tr("The caches may have {0}").format(bytes_text(limit))
+    return f"{said}. {cleared_text(window.tr, cleared)}" if cleared.freed else said

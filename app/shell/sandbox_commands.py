@@ -1,0 +1,224 @@
+"""The sandbox of the children: the switch, and its dialogs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtWidgets import QCheckBox, QPushButton, QVBoxLayout, QWidget
+
+from lowerscope.app.engine.sandboxing import Sandboxing
+from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.question import Question
+from lowerscope.app.panes.common.help_key import offer_help
+from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.remote_records import Remote
+
+if TYPE_CHECKING:
+    from lowerscope.app.panes.sessions.sessions import Sessions
+    from lowerscope.app.shell.window import MainWindow
+
+
+# --- The dialog for systems that cannot create a sandbox for opened code ---
+
+_WITHOUT = 2
+"""Result of the dialog, neither accepted nor rejected."""
+
+
+class NoSandboxDialog(Question):
+    """Offers to try again, to run code without a sandbox, or not to run it.
+
+    Accepting it tries again; closing it prevents code from running.
+
+    Signals
+    -------
+    without(bool)
+        Code may run without a sandbox; the argument tells whether in later sessions too.
+
+    Parameters
+    ----------
+    reason
+        Why the system cannot create one.
+
+    Attributes
+    ----------
+    why
+        Label with the reason.
+    go_without
+        The button that allows code without a sandbox.
+    remembered
+        Check box: the same in later sessions.
+    """
+
+    without = Signal(bool)
+
+    def __init__(self, reason: str, parent: QWidget | None = None) -> None:
+        super().__init__(
+            self.tr("No sandbox"),
+            self.tr("There is no sandbox for opened code, so it does not run."),
+            self.tr("Try again"),
+            parent=parent,
+        )
+        column = self.layout()
+        assert isinstance(column, QVBoxLayout)
+        self._question.setProperty("role", "title")
+        self.why = Label(reason)
+        more = Label(
+            self.tr(
+                "Without a sandbox, opened code may do all that you may: change or delete your "
+                "files, and use the network. Nothing runs until you answer."
+            )
+        )
+        self.remembered = QCheckBox(self.tr("Run without a sandbox in later sessions too"))
+        for place, label in enumerate((self.why, more), 1):
+            label.setWordWrap(True)
+            column.insertWidget(place, label)
+        column.insertWidget(3, self.remembered)
+        self.go_without = QPushButton(self.tr("Run without a sandbox"))
+        column.insertWidget(4, self.go_without, 0, Qt.AlignmentFlag.AlignLeft)
+        self.go_without.setAutoDefault(False)
+        self.go_without.clicked.connect(self._go_without)
+        self.cancel.setText(self.tr("Keep stopped"))
+        self.act.setDefault(True)
+        offer_help(self, "sessions#in-a-sandbox")
+        self.act.setFocus()
+
+    def _go_without(self) -> None:
+        self.without.emit(self.remembered.isChecked())
+        self.done(_WITHOUT)
+
+
+class SandboxCommands(QObject):
+    """Restarts children when their sandbox changes, and shows the dialogs about it.
+
+    Attributes
+    ----------
+    sandboxing
+        The sandbox of the children.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self._document = window.document
+        self.sandboxing = Sandboxing(window.settings, self)
+        for client in (
+            self._window.features.processes.engine,
+            self._window.features.processes.worker,
+        ):
+            client.sandbox = self.sandboxing
+        self._had_network = False
+        self._shared: tuple[Path, Path | None] | None = None
+        self.sandboxing.changed.connect(self._note_network)
+        self.sandboxing.held.connect(self._ask_without)
+        self.sandboxing.network_wanted.connect(self._ask)
+        self._document.on(("recipe", "pending"), self._look_at_recipe)
+        window.features.changes.opening.connect(self._share_folder_of)
+        self._document.on(("snapshot",), self._share_folder)
+
+    def command(self) -> Command:
+        """Return the command, for the menu."""
+        tr = self._window.tr
+        text = tr("Run code in &a sandbox")
+        sandboxing = self.sandboxing
+        return Command(
+            "sandbox",
+            tr("&File"),
+            text,
+            self.switch,
+            enabled=lambda: sandboxing.state != "missing",
+            checked=lambda: sandboxing.is_on,
+        )
+
+    def switch(self) -> None:
+        """Toggle the sandbox, and restart both children."""
+        self.set_wanted(not self.sandboxing.is_on)
+
+    def set_wanted(self, on: bool) -> None:
+        """Enable or disable the sandbox, and restart both children if that changed."""
+        was_on = self.sandboxing.is_on
+        self.sandboxing.set_wanted(on)
+        self._shared = self._shared_now()
+        if self.sandboxing.is_on != was_on:
+            self._window.features.restart()
+            self._document.notify(self.sandboxing.availability, "info")
+
+    def set_shares(self, on: bool) -> None:
+        """Set whether code may write to the session's folder, and restart the children."""
+        self.sandboxing.set_shares(on)
+        self._restart_if_shared_anew()
+        if on and self.sandboxing.is_on:
+            self._document.notify(self.sandboxing.availability, "info")
+
+    def watch(self, sessions: Sessions) -> None:
+        """Let code write to the folder of the open session, if so configured."""
+        sessions.changed.connect(self._share_folder)
+        sessions.saved.connect(self._share_folder)
+
+    def _share_folder(self) -> None:
+        self._share_folder_of(self._document.wanted)
+
+    def _share_folder_of(self, recipe: Recipe | None) -> None:
+        # Before any of its code runs: code must not write to the previous session's folder, nor the
+        # previous code to this one's.
+        path = self._window.sessions.path_of(recipe)
+        # A session file that does not exist yet cannot be protected from code.
+        self.sandboxing.set_session(path if path is not None and path.is_file() else None)
+        self._restart_if_shared_anew()
+
+    def _restart_if_shared_anew(self) -> None:
+        shared, before = self._shared_now(), self._shared
+        self._shared = shared
+        self._window.sessions.has_twin = shared is not None
+        if shared != before and self.sandboxing.is_on:
+            self._window.features.restart()
+
+    def _shared_now(self) -> tuple[Path, Path | None] | None:
+        """Return the folder that code may write to, and the file in it that it may not."""
+        shared = self.sandboxing.shared
+        return None if shared is None else (shared, self.sandboxing.session)
+
+    def _ask_without(self) -> None:
+        dialog = NoSandboxDialog(self.sandboxing.reason, self._window)
+        dialog.accepted.connect(self.sandboxing.try_again)
+        dialog.without.connect(self._go_without)
+        dialog.rejected.connect(self.sandboxing.stay_stopped)
+        dialog.open()
+
+    def _go_without(self, remembered: bool) -> None:
+        if remembered:
+            self.sandboxing.set_wanted(False)
+        else:
+            self.sandboxing.go_without()
+        self._document.notify(self.sandboxing.availability, "wrong")
+
+    def _note_network(self) -> None:
+        if self.sandboxing.has_network and not self._had_network:
+            self._had_network = True
+            # One that is not started yet will use the new settings.
+            if self._window.features.processes.worker.state not in ("stopped", "failed"):
+                self._window.features.processes.worker.restart()
+
+    def _look_at_recipe(self) -> None:
+        recipe = self._document.wanted
+        self.sandboxing.look_at(None if recipe is None else recipe.remote)
+
+    def _ask(self, remote: Remote) -> None:
+        tr = self.tr
+        question = Question(
+            tr("Let the worker reach the network?"),
+            tr("Runs on another machine ({0}) need the network.").format(remote.title),
+            tr("Allow"),
+            tr(
+                "The worker runs in a sandbox without network. It is started anew with one, and "
+                "the model's code in it can then reach any machine that you can; your files stay "
+                "protected. This is remembered for {0}."
+            ).format(remote.tracker),
+            self._window,
+        )
+        offer_help(question, "sessions#in-a-sandbox")
+        question.accepted.connect(self.sandboxing.allow)
+        question.rejected.connect(self.sandboxing.decline)
+        question.open()

@@ -1,0 +1,337 @@
+"""The settings dialog: all preferences, on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialogButtonBox,
+    QGridLayout,
+    QLineEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.document.settings import SCALES
+from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.question import mark_wrong
+from lowerscope.app.kit.typefaces import CODE_PIXELS, CODE_SIZES, ui_font
+from lowerscope.app.panes.common.help_key import offer_help
+from lowerscope.app.shell.desktop_commands import ask_to_clear
+from lowerscope.app.shell.preferences import Preferences, prefer, preferences_of
+from lowerscope.core.files.cache import cache_size
+from lowerscope.core.model.formatting import bytes_text
+from lowerscope.core.sandbox.memory_limit import parse_bytes, parse_limit, usual_limit
+
+if TYPE_CHECKING:
+    from lowerscope.app.shell.window import MainWindow
+
+FIELD_WIDTH = 200
+BESIDE_BOX = 22
+"""Indentation of a check box's label."""
+HINT_WIDTH = 200
+WIDTH = 690
+
+
+def open_settings(window: MainWindow, field: str = "") -> None:
+    """Open the dialog over the window, with the focus on a field if one is named."""
+    dialog = SettingsDialog(window)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.open()
+    if field:
+        dialog.fields[field].setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+
+class SettingsDialog(Dialog):
+    """Sections of fields, each with a line of explanation; *OK* applies them.
+
+    Attributes
+    ----------
+    fields
+        The fields, by name of the attribute of `Preferences`.
+    """
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self._window = window
+        self.setWindowTitle(self.tr("Settings"))
+        self.fields: dict[str, QWidget] = {}
+        self._amounts: list[tuple[QLineEdit, Callable[[str], int]]] = []
+        self._before = preferences_of(window)
+        self._grid = QGridLayout()
+        self._grid.setHorizontalSpacing(16)
+        self._grid.setVerticalSpacing(8)
+        self._grid.setColumnMinimumWidth(0, 120)
+        self._grid.setColumnStretch(2, 1)
+        self._add_appearance()
+        self._add_files()
+        self._add_runs()
+        self._add_caches()
+        self.wrong = Label()
+        self.wrong.setProperty("role", "wrong")
+        self.wrong.setWordWrap(True)
+        self.wrong.hide()
+        ok, cancel = QDialogButtonBox.StandardButton.Ok, QDialogButtonBox.StandardButton.Cancel
+        buttons = QDialogButtonBox(ok | cancel)
+        self.ok = buttons.button(ok)
+        self.ok.setProperty("primary", True)
+        buttons.accepted.connect(self.accept)
+        buttons.rejected.connect(self.reject)
+        self.accepted.connect(self._take)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 16, 20, 12)
+        column.setSpacing(12)
+        column.addLayout(self._grid)
+        column.addStretch(1)
+        column.addWidget(self.wrong)
+        self.keep_in_view(self.wrong)
+        column.addWidget(buttons)
+        self.setMinimumWidth(WIDTH)
+        offer_help(self, "window#settings")
+
+    def wanted(self) -> Preferences:
+        """Return the preferences from the fields.
+
+        Raises
+        ------
+        ValueError
+            If an amount of memory is invalid.
+        """
+        # A displayed amount is rounded: one that was not edited keeps its exact value.
+        before = self._before
+        limit, keep = self.memory_limit.text().strip(), self.keep.text()
+        cached = self.cache_limit.text()
+        return Preferences(
+            scheme=self.scheme.currentData(),
+            code_pixels=self.code_pixels.currentData(),
+            scale=self.scale.currentData(),
+            asks_first=self.asks_first.isChecked(),
+            watching=self.watching.isChecked(),
+            sandbox=self.sandbox.isChecked(),
+            shares_folder=self.shares_folder.isChecked(),
+            memory_limit=before.memory_limit if limit == self._limit() else _limit_of(limit),
+            keep=before.keep if keep == bytes_text(before.keep) else parse_bytes(keep),
+            cache_limit=before.cache_limit
+            if cached == bytes_text(before.cache_limit)
+            else parse_bytes(cached),
+        )
+
+    # Sections
+
+    def _add_appearance(self) -> None:
+        before, tr = self._before, self.tr
+        self._add_title(tr("Appearance"))
+        self.scheme = self._choice(
+            "scheme",
+            tr("Colours"),
+            (("system", tr("As the system")), ("light", tr("Light")), ("dark", tr("Dark"))),
+            before.scheme,
+        )
+        sizes = tuple((size, tr("{0} px").format(f"{size:g}")) for size in CODE_SIZES)
+        usual = (0.0, tr("Default, {0} px").format(f"{CODE_PIXELS:g}"))
+        others = tuple(each for each in sizes if each[0] != CODE_PIXELS)
+        self.code_pixels = self._choice(
+            "code_pixels", tr("Code font size"), (usual, *others), before.code_pixels
+        )
+        scales = tuple((int(each), f"{each} %") for each in SCALES)
+        self.scale = self._choice(
+            "scale",
+            tr("Scaling"),
+            ((0, tr("As the system")), *scales),
+            before.scale,
+            tr("From the next start"),
+        )
+
+    def _add_files(self) -> None:
+        tr = self.tr
+        self._add_title(tr("Opening files"))
+        self.asks_first = self._switch(
+            "asks_first",
+            tr("Ask before a file of code runs for the first time"),
+            self._before.asks_first,
+        )
+        self.watching = self._switch(
+            "watching", tr("Read files again when they are saved"), self._before.watching
+        )
+        sandboxing = self._window.sandbox.sandboxing
+        self.sandbox = self._switch("sandbox", tr("Run code in a sandbox"), self._before.sandbox)
+        self.sandbox.setEnabled(sandboxing.state != "missing")
+        self.sandbox.setToolTip(sandboxing.availability)
+        self.shares_folder = self._switch(
+            "shares_folder",
+            tr("Let code write to the folder of the saved session"),
+            self._before.shares_folder,
+            tr("What it leaves there may run later outside of the sandbox: a script, a Makefile."),
+        )
+        self.shares_folder.setEnabled(sandboxing.state != "missing")
+        known = len(self._window.settings.trusted())
+        self.forget = self._button(tr("Forget all"), self._forget)
+        self.forget.setEnabled(known > 0)
+        self.known = self._add_row(tr("Trusted files"), self.forget, self._said_known(known))
+
+    def _add_runs(self) -> None:
+        before, tr = self._before, self.tr
+        self._add_title(tr("Runs"))
+        self.memory_limit = self._amount(
+            "memory_limit",
+            tr("Memory"),
+            self._limit(),
+            tr("Limit of the worker; a call that needs more fails"),
+            _limit_of,
+        )
+        self.memory_limit.setPlaceholderText(tr("Default, {0}").format(bytes_text(usual_limit())))
+        self.keep = self._amount(
+            "keep",
+            tr("Values kept"),
+            bytes_text(before.keep),
+            tr("Tensors of the calls of a run, until the next run"),
+        )
+        self.measuring = self._button(tr("Threads and repeats…"), self._edit_measuring)
+        action = self._window.commands.action("measuring")
+        self.measuring.setEnabled(action.isEnabled())
+        words = tr("Of the open model, saved in its session")
+        self._add_row(tr("Measuring"), self.measuring, words)
+
+    def _add_caches(self) -> None:
+        self._add_title(self.tr("Cache of tuning and measuring"))
+        self.cache_limit = self._amount(
+            "cache_limit",
+            self.tr("Limit"),
+            bytes_text(self._before.cache_limit),
+            self.tr("The least recently used goes first"),
+        )
+        self.clear = self._button(self.tr("Clear…"), self._ask_to_clear)
+        self.cached = self._add_row(self.tr("Size"), self.clear)
+        self._show_cached()
+
+    # Slots
+
+    def _ask_to_clear(self) -> None:
+        ask_to_clear(self._window.document, self).cleared.connect(self._show_cached)
+
+    def _show_cached(self) -> None:
+        size = cache_size()
+        self.clear.setEnabled(size > 0)
+        self.cached.setText(self.tr("{0} on the disk").format(bytes_text(size)))
+
+    def _check(self) -> None:
+        said = ""
+        for field, parse in self._amounts:
+            wrong = ""
+            try:
+                parse(field.text())
+            except ValueError as error:
+                wrong = self.tr("{0}: {1}").format(field.accessibleName(), error)
+            mark_wrong(field, bool(wrong))
+            said = said or wrong
+        self.wrong.setText(said)
+        self.wrong.setVisible(bool(said))
+        self.ok.setEnabled(not said)
+
+    def _take(self) -> None:
+        prefer(self._window, self.wanted())
+
+    def _forget(self) -> None:
+        self._window.settings.set_trusted({})
+        self.forget.setEnabled(False)
+        self.known.setText(self._said_known(0))
+
+    def _edit_measuring(self) -> None:
+        from lowerscope.app.panes.run.measuring_dialog import edit_measuring
+
+        edit_measuring(self._window.document, self._window.features.runs, self)
+
+    # Construction
+
+    def _limit(self) -> str:
+        limit = self._before.memory_limit
+        return bytes_text(limit) if limit else ""
+
+    def _said_known(self, count: int) -> str:
+        if not count:
+            return self.tr("None")
+        if count == 1:
+            return self.tr("1 file may run")
+        return self.tr("{0} files may run").format(count)
+
+    def _add_title(self, text: str) -> None:
+        row = self._grid.rowCount()
+        if row > 1:
+            self._grid.setRowMinimumHeight(row, 8)
+            row += 1
+        title = Label(text)
+        title.setFont(ui_font(13, QFont.Weight.DemiBold))
+        self._grid.addWidget(title, row, 0, 1, 3)
+
+    def _add_row(self, title: str, field: QWidget, hint: str = "") -> Label:
+        row = self._grid.rowCount()
+        label = Label(title)
+        label.setBuddy(field)
+        said = Label(hint)
+        said.setProperty("role", "quiet")
+        said.setWordWrap(True)
+        said.setMinimumWidth(HINT_WIDTH)
+        field.setFixedWidth(FIELD_WIDTH)
+        field.setAccessibleDescription(hint)
+        self._grid.addWidget(label, row, 0)
+        self._grid.addWidget(field, row, 1)
+        self._grid.addWidget(said, row, 2)
+        return said
+
+    def _choice(
+        self,
+        name: str,
+        title: str,
+        choices: tuple[tuple[object, str], ...],
+        chosen: object,
+        hint: str = "",
+    ) -> QComboBox:
+        field = QComboBox()
+        for value, words in choices:
+            field.addItem(words, value)
+        field.setCurrentIndex(max(0, field.findData(chosen)))
+        field.setAccessibleName(title)
+        self.fields[name] = field
+        self._add_row(title, field, hint)
+        return field
+
+    def _switch(self, name: str, words: str, on: bool, hint: str = "") -> QCheckBox:
+        field = QCheckBox(words)
+        field.setChecked(on)
+        self.fields[name] = field
+        self._grid.addWidget(field, self._grid.rowCount(), 1, 1, 2)
+        if hint:
+            label = Label(hint)
+            label.setProperty("role", "quiet")
+            label.setIndent(BESIDE_BOX)
+            field.setAccessibleDescription(hint)
+            self._grid.addWidget(label, self._grid.rowCount(), 1, 1, 2)
+        return field
+
+    def _amount(
+        self, name: str, title: str, text: str, hint: str, parse: Callable[[str], int] = parse_bytes
+    ) -> QLineEdit:
+        field = QLineEdit(text)
+        field.setAccessibleName(title)
+        field.textChanged.connect(self._check)
+        self._amounts.append((field, parse))
+        self.fields[name] = field
+        self._add_row(title, field, hint)
+        return field
+
+    def _button(self, words: str, act: Callable[[], None]) -> QPushButton:
+        button = QPushButton(words)
+        button.setAutoDefault(False)
+        button.clicked.connect(act)
+        return button
+
+
+def _limit_of(text: str) -> int:
+    return parse_limit(text) if text.strip() else 0

@@ -1,0 +1,212 @@
+"""The status bar: the children, the current activity, and the selection."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import QPushButton, QStatusBar, QWidget
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.engine.children import Children
+from lowerscope.app.engine.client import State
+from lowerscope.app.engine.sandboxing import Sandboxing
+from lowerscope.app.engine.watchdog import AtWork
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.pane import ElidedLabel, ProgressLine
+from lowerscope.app.kit.plain_text import Label, Markup, MarkupLabel, markup
+from lowerscope.app.panes.model.descriptions import names_of
+from lowerscope.app.panes.tuning.model import Tuning
+from lowerscope.core.model.formatting import bytes_text
+
+PROGRESS_AFTER = 200
+"""Milliseconds after which progress is shown."""
+
+APART = 8
+"""Pixels between one child's state and the next item."""
+
+CANCEL_AFTER = 1000
+"""Milliseconds after which cancel is offered."""
+
+
+class StatusBar(QStatusBar):
+    """The status bar.
+
+    Signals
+    -------
+    tuning_wanted
+        Show the progress of the tuning.
+    """
+
+    tuning_wanted = Signal()
+
+    def __init__(
+        self,
+        document: Document,
+        children: Children,
+        tuning: Tuning,
+        at_work: AtWork,
+        sandboxing: Sandboxing,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._children = children
+        self._tuning = tuning
+        self._at_work = at_work
+        self._sandboxing = sandboxing
+        self.setSizeGripEnabled(False)
+        self.setContentsMargins(8, 0, 8, 0)
+        self.engine = MarkupLabel()
+        self.worker = MarkupLabel()
+        self.sandbox = Label()
+        self.sandbox.setProperty("role", "quiet")
+        self.sandbox.setContentsMargins(0, 0, APART, 0)
+        self.remote = Label()
+        self.remote.setProperty("role", "quiet")
+        self.activity = Label()
+        self.progress = ProgressLine()
+        self.progress.setFixedWidth(120)
+        self.cancel = QPushButton(self.tr("Cancel"))
+        self.cancel.setProperty("quiet", True)
+        self.tuning = QPushButton(self._tuning_text(10_000, 10_000))
+        self.tuning.setProperty("quiet", True)
+        self.tuning.setToolTip(self.tr("Show how far the tuning is"))
+        self.tuning.ensurePolished()
+        # Fixed size, for the same reason as the labels of the children.
+        self.tuning.setFixedSize(self.tuning.sizeHint())
+        self.tuning.hide()
+        self.tuning.clicked.connect(self.tuning_wanted)
+        self.selection = ElidedLabel()
+        self.selection.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        labels: tuple[QWidget, ...] = (
+            *(self.engine, self.worker, self.sandbox, self.remote, self.tuning),
+        )
+        for widget in (*labels, self.progress, self.activity, self.cancel):
+            self.addWidget(widget)
+        self.addPermanentWidget(self.selection, 1)
+        self._show_later = self._timer(PROGRESS_AFTER, self._show_activity)
+        self._offer_later = self._timer(CANCEL_AFTER, self.cancel.show)
+        self._hide_activity()
+        self._fix_size(self.engine, self.tr("engine"))
+        self._fix_size(self.worker, self.tr("worker"))
+        children.changed.connect(self._show_children)
+        sandboxing.changed.connect(self._show_sandbox)
+        document.on(("recipe", "pending"), self._show_remote)
+        document.on(("snapshot",), self._show_remote)
+        document.on(("activities",), self._note_activity)
+        document.on(("selection", "snapshot"), self._show_selection)
+        tuning.changed.connect(self._show_tuning)
+        theme.notifier().changed.connect(self._show_children)
+        self._show_children()
+        self._show_sandbox()
+        self._show_remote()
+
+    def _timer(self, interval: int, act: object) -> QTimer:
+        timer = QTimer(self)
+        timer.setSingleShot(True)
+        timer.setInterval(interval)
+        timer.timeout.connect(act)
+        return timer
+
+    def _fix_size(self, label: MarkupLabel, name: str) -> None:
+        """Fix the size of a label to that of its longest text.
+
+        A label that changes size lays out all docks of the window again, and a child becomes busy
+        and ready with every click.
+        """
+        label.ensurePolished()
+        sizes = []
+        for state in get_args(State):
+            label.setText(self._state_text(name, state))
+            sizes.append(label.sizeHint())
+        widest = max(size.width() for size in sizes)
+        label.setFixedSize(widest + APART, sizes[0].height())
+
+    def _show_children(self) -> None:
+        for label, name, client in (
+            (self.engine, self.tr("engine"), self._children.engine),
+            (self.worker, self.tr("worker"), self._children.worker),
+        ):
+            label.setText(self._state_text(name, client.state))
+            limit = client.memory_limit
+            if limit is not None:
+                text = self.tr("It may have {0} of memory: Run, Memory limit of the worker")
+                label.setToolTip(text.format(bytes_text(limit)))
+
+    def _show_sandbox(self) -> None:
+        is_there = self._sandboxing.state == "on"
+        self.sandbox.setText(self.tr("sandboxed") if is_there else self.tr("no sandbox"))
+        self.sandbox.setToolTip(self._sandboxing.availability)
+
+    def _show_remote(self) -> None:
+        recipe = self._document.wanted
+        remote = None if recipe is None else recipe.remote
+        self.remote.setText("" if remote is None else f"→ {remote.title}")
+        self.remote.setToolTip("" if remote is None else remote.tracker)
+        self.remote.setVisible(remote is not None)
+
+    def _state_text(self, name: str, state: str) -> Markup:
+        colours = theme.current()
+        words = {
+            "stopped": (colours.quiet, "○", self.tr("stopped")),
+            "starting": (colours.quiet, "○", self.tr("starting")),
+            "ready": (colours.right, "●", self.tr("ready")),
+            "busy": (colours.accent, "●", self.tr("busy")),
+            "failed": (colours.wrong, "✕", self.tr("failed")),
+        }
+        colour, mark, word = words[state]
+        return markup('<span style="color:{0}">{1}</span> {2} {3}', colour, mark, name, word)
+
+    def _tuning_text(self, done: int, total: int, *, paused: bool = False) -> str:
+        word = self.tr("❚❚ tuning") if paused else self.tr("▸ tuning")
+        return f"{word} {done} / {total}"
+
+    def _show_tuning(self) -> None:
+        tuning, state = self._tuning, self._tuning.state
+        self.tuning.setVisible(tuning.under_way)
+        if tuning.under_way:
+            done, total = (0, 0) if state is None else (state.trials_done, state.trials_total)
+            paused = tuning.phase in ("pausing", "paused")
+            self.tuning.setText(self._tuning_text(done, total, paused=paused))
+
+    def _note_activity(self) -> None:
+        if not self._document.activity.text:
+            self._hide_activity()
+            return
+        if self._at_work.said:
+            # It has been running for a while already.
+            self._show_activity()
+            self.cancel.show()
+        elif self.progress.isVisible():
+            self._show_activity()
+        elif not self._show_later.isActive():
+            self._show_later.start()
+            self._offer_later.start()
+
+    def _show_activity(self) -> None:
+        activity = self._document.activity
+        self.activity.setText(f"{activity.text}…")
+        self.activity.show()
+        self.progress.show()
+        if activity.fraction is None:
+            self.progress.set_busy()
+        else:
+            self.progress.set_fraction(activity.fraction)
+
+    def _hide_activity(self) -> None:
+        self._show_later.stop()
+        self._offer_later.stop()
+        self.progress.clear()
+        for widget in (self.progress, self.activity, self.cancel):
+            widget.hide()
+
+    def _show_selection(self) -> None:
+        selection = self._document.selection
+        parts = [
+            names_of(
+                tuple(each for each in selection.of_kind(kind) if kind != "relax" or "/" in each)
+            )
+            for kind in ("fx", "relax", "tir", "ext")
+        ]
+        self.selection.set_whole(" → ".join(part for part in parts if part))

@@ -1,0 +1,319 @@
+"""The tool bar: model, lowering, target, Run and its verdict."""
+
+from __future__ import annotations
+
+import msgspec
+from PySide6.QtCore import QCoreApplication, Qt, Signal
+from PySide6.QtGui import QAction, QActionGroup
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.overrides import switched
+from lowerscope.app.kit.field import Field, Part
+from lowerscope.app.kit.pill import Pill
+from lowerscope.app.kit.plain_text import literal
+from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
+from lowerscope.app.panes.relax.commands import ImporterField
+from lowerscope.app.panes.run.faults import Faults
+from lowerscope.app.panes.run.measuring_dialog import edit_measuring
+from lowerscope.app.panes.run.runs import Runs
+from lowerscope.app.panes.run.time_text import claims_of, how_of, short_claim
+from lowerscope.core.files.presets import pipeline_title
+from lowerscope.core.files.sources import source_label
+from lowerscope.core.model.entities import STRATEGY_NAMES
+from lowerscope.core.model.formatting import (
+    duration_text,
+    error_text,
+    not_finite_text,
+    shape_text,
+    tolerance_text,
+)
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.recipe import STRATEGIES, Recipe
+from lowerscope.core.model.run_records import RunRecord
+from lowerscope.core.model.snapshot import ModelRecord
+from lowerscope.core.model.target_records import short_target
+
+STRATEGY_HINTS = {
+    "high-level": "Relax operators",
+    "te": "TensorIR functions made from tensor expressions",
+    "library": "Calls into torch, on the same memory",
+}
+TARGETS = {"llvm": "llvm", "native": "this machine"}
+
+
+class ToolBar(QWidget):
+    """The bar with the most frequent choices.
+
+    Signals
+    -------
+    inputs_wanted
+        Show the inputs.
+    target_wanted
+        Show the available targets.
+    remote_wanted, here_wanted
+        Run on a remote machine, or on this one again.
+    """
+
+    inputs_wanted = Signal()
+    target_wanted = Signal()
+    remote_wanted = Signal()
+    here_wanted = Signal()
+    cancel_wanted = Signal()
+
+    def __init__(
+        self, document: Document, runs: Runs, faults: Faults, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._runs = runs
+        self._faults = faults
+        self.setProperty("ground", "panel")
+        self.setProperty("edge", "bottom")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setFixedHeight(44)
+        self.model = Field(self.tr("Model and inputs"))
+        self.model.set_clickable(True)
+        self.model.clicked.connect(self.inputs_wanted)
+        self.lowering = SegmentedSwitch(
+            self.tr("Lowering"),
+            [
+                Segment(strategy, STRATEGY_NAMES[strategy], STRATEGY_HINTS[strategy])
+                for strategy in STRATEGIES
+            ],
+        )
+        self.lowering.changed.connect(self._change_lowering)
+        self.importer = ImporterField(document)
+        self.overrides = QPushButton()
+        self.overrides.setProperty("quiet", True)
+        self.overrides.setToolTip(self.tr("Nodes that are lowered in a way of their own"))
+        self.overrides.setMenu(QMenu(self))
+        self.pipeline = Field(self.tr("Pipeline"))
+        self.target = Field(self.tr("Target"))
+        self.target.set_menu(self._target_menu())
+        self.run = QPushButton(self.tr("Run"))
+        self.run.setProperty("primary", True)
+        self.run.setAccessibleName(self.tr("Run and compare with torch"))
+        self.run.clicked.connect(self._run_or_cancel)
+        self.verdict = Pill()
+        self.times = Field(self.tr("Times"))
+        self.times.set_clickable(True)
+        self.times.clicked.connect(self._edit_measuring)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 6, 12, 8)
+        row.setSpacing(12)
+        for choice in (self.model, self.importer, self.lowering, self.overrides):
+            row.addWidget(choice)
+        for choice in (self.pipeline, self.target):
+            row.addWidget(choice)
+        row.addStretch(1)
+        for outcome in (self.verdict, self.times, self.run):
+            row.addWidget(outcome)
+        document.on(("recipe", "pending"), self._show_recipe)
+        document.on(("snapshot",), self._show_recipe)
+        document.on(("run", "running"), self._show_run)
+        faults.changed.connect(self._show_run)
+        self._show_recipe()
+        self._show_run()
+
+    def _target_menu(self) -> QMenu:
+        menu = QMenu(self)
+        self._targets = QActionGroup(menu)
+        for target, name in (
+            ("llvm", self.tr("llvm – any processor of this kind")),
+            ("native", self.tr("This machine – its own vector instructions")),
+        ):
+            action = QAction(name, self._targets, checkable=True)
+            action.setData(target)
+            menu.addAction(action)
+        menu.addSeparator()
+        menu.addAction(self.tr("Other target…"), self.target_wanted.emit)
+        menu.addAction(self.tr("Remote machine…"), self.remote_wanted.emit)
+        self._here = menu.addAction(self.tr("Run on this machine again"), self.here_wanted.emit)
+        menu.addSeparator()
+        menu.addAction(self.tr("Threads and repeats…"), self._edit_measuring)
+        self._targets.triggered.connect(self._change_target)
+        return menu
+
+    def _show_recipe(self) -> None:
+        recipe, snapshot = self._document.wanted, self._document.snapshot
+        self.setEnabled(recipe is not None)
+        if recipe is None:
+            return
+        same_source = (
+            snapshot is not None
+            and self._document.recipe is not None
+            and (self._document.recipe.source == recipe.source)
+        )
+        model = snapshot.model if snapshot is not None and same_source else None
+        parts = _model_parts(recipe, model)
+        self.model.set_parts(parts)
+        self.model.setToolTip("\n".join(part.text for part in parts))
+        has_torch = model is None or model.kind == "torch"
+        for strategy in STRATEGIES:
+            hint = STRATEGY_HINTS[strategy]
+            if not has_torch:
+                hint = self.tr("This source is a Relax module already.")
+            elif strategy == "library" and recipe.translator != "lowerscope":
+                hint = self.tr("TVM's importers know no library functions.")
+            enabled = has_torch and (strategy != "library" or recipe.translator == "lowerscope")
+            self.lowering.set_segment_enabled(strategy, enabled, hint)
+        self.lowering.set_current(recipe.lowering)
+        self._show_overrides(recipe)
+        title = pipeline_title(recipe)
+        self.pipeline.set_parts([Part(self.tr("Pipeline"), "label"), Part(title)])
+        self.pipeline.setToolTip(title)
+        counts = {0: self.tr("all threads"), 1: self.tr("1 thread")}
+        threads = counts.get(recipe.threads, self.tr("{0} threads").format(recipe.threads))
+        title = TARGETS.get(recipe.target) or short_target(recipe.target)
+        parts = [Part(self.tr("Target"), "label"), Part(f"{title} · {threads}")]
+        if recipe.remote is not None:
+            parts.insert(1, Part(recipe.remote.title, "strong"))
+        self.target.set_parts(parts)
+        where = "" if recipe.remote is None else f"\n{recipe.remote.tracker}"
+        self.target.setToolTip(f"{recipe.target}{where}")
+        self._here.setVisible(recipe.remote is not None)
+        for action in self._targets.actions():
+            action.setChecked(action.data() == recipe.target)
+        self._show_run()
+
+    def _show_overrides(self, recipe: Recipe) -> None:
+        count = len(recipe.overrides)
+        self.overrides.setVisible(count > 0)
+        one, more = self.tr("1 override"), self.tr("{0} overrides").format(count)
+        self.overrides.setText(one if count == 1 else more)
+        menu = self.overrides.menu()
+        menu.clear()
+        for override in recipe.overrides:
+            name = override.pattern.removeprefix("fx:")
+            words = "{0}: {1}" if override.on else self.tr("{0}: {1} (switched off)")
+            line = menu.addAction(words.format(literal(name), STRATEGY_NAMES[override.strategy]))
+            line.setCheckable(True)
+            line.setChecked(override.on)
+            line.setData(override)
+            line.triggered.connect(self._switch_override)
+        menu.addSeparator()
+        menu.addAction(self.tr("Reset all"), self._reset_overrides)
+
+    def _switch_override(self) -> None:
+        recipe, action = self._document.wanted, self.sender()
+        if recipe is not None and isinstance(action, QAction):
+            self._document.change(switched(recipe, action.data()))
+
+    def _reset_overrides(self) -> None:
+        recipe = self._document.wanted
+        if recipe is not None:
+            self._document.change(msgspec.structs.replace(recipe, overrides=()))
+
+    def _show_run(self) -> None:
+        document = self._document
+        # While another source is being opened, the outcome would be beside its name.
+        shown = (
+            document.recipe is not None
+            and document.wanted is not None
+            and (document.recipe.source == document.wanted.source)
+        )
+        record = document.run_record if shown else None
+        running = document.running
+        self.run.setText(self.tr("Stop") if running else self.tr("Run"))
+        self.times.setVisible(record is not None and not running)
+        failed = self._faults.failed
+        self.verdict.setVisible(record is not None or failed is not None or running)
+        if running:
+            self.verdict.set_state("busy", self.tr("running"))
+        elif failed is not None:
+            self.times.hide()
+            self.verdict.set_state("wrong", self._failure(failed), "", failed.line())
+        elif record is not None:
+            self._show_verdict(record)
+
+    def _failure(self, problem: Problem) -> str:
+        words = {
+            "crashed": self.tr("crashed"),
+            "memory": self.tr("out of memory"),
+            "stopped": self.tr("stopped"),
+        }
+        return words.get(problem.code, self.tr("failed"))
+
+    def _show_verdict(self, record: RunRecord) -> None:
+        self.verdict.set_state(*verdict_state(record), verdict_tooltip(record))
+        parts = [Part("TVM", "quiet"), Part(duration_text(record.tvm_ms), "strong")]
+        if record.times is not None:
+            parts.append(Part(short_claim(record.times), "quiet"))
+            words = (claims_of(record.times), how_of(record.times))
+            self.times.setToolTip("\n".join(each for each in words if each))
+        self.times.set_parts([part for part in parts if part.text])
+
+    def _change_lowering(self, strategy: str) -> None:
+        recipe = self._document.wanted
+        if recipe is not None:
+            self._document.change(msgspec.structs.replace(recipe, lowering=strategy))
+
+    def _change_target(self, action: QAction) -> None:
+        recipe = self._document.wanted
+        if recipe is not None:
+            target = action.data()
+            # A native target does not apply to a remote machine.
+            remote = None if target == "native" else recipe.remote
+            self._document.change(msgspec.structs.replace(recipe, target=target, remote=remote))
+
+    def _edit_measuring(self) -> None:
+        edit_measuring(self._document, self._runs, self)
+
+    def _run_or_cancel(self) -> None:
+        if self._document.running:
+            self.cancel_wanted.emit()
+        else:
+            self._runs.run()
+
+
+def verdict_state(record: RunRecord) -> tuple[str, str, str]:
+    """Return role, words and figure of the verdict on a run, as a `Pill` shows them."""
+    role, words = {
+        "match": ("right", _tr("matches {0}")),
+        "differ": ("wrong", _tr("differs from {0}")),
+        "inconclusive": ("unsure", _tr("inconclusive")),
+        "not-comparable": ("neutral", _tr("not comparable")),
+        "no-reference": ("neutral", _tr("ran, no reference")),
+    }[record.verdict]
+    figures = []
+    if record.verdict in ("match", "differ"):
+        figures.append(error_text(record.max_abs_error))
+    figures.append(not_finite_text(record.not_finite_count))
+    return role, words.format(record.reference), " · ".join(filter(None, figures))
+
+
+def verdict_tooltip(record: RunRecord) -> str:
+    """Return the reason, or the largest errors and the tolerance, a line each."""
+    if record.verdict == "no-reference":
+        return record.reason
+    if record.verdict in ("not-comparable", "inconclusive"):
+        why = f"{record.verdict.replace('-', ' ')}: {record.reason}"
+        if record.max_abs_error is None:
+            return why
+        largest = error_text(record.max_abs_error)
+        return (
+            f"{why}\nthe other outputs match {record.reference}, largest absolute error {largest}"
+        )
+    return (
+        f"largest absolute error {error_text(record.max_abs_error)}\n"
+        f"largest relative error {error_text(record.max_rel_error)}\n"
+        f"tolerance {tolerance_text(record.atol, record.rtol, record.reference)}"
+        + (f"\n{record.reason}" if record.reason else "")
+    )
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("ToolBar", text)
+
+
+def _model_parts(recipe: Recipe, model: ModelRecord | None) -> list[Part]:
+    if model is None:
+        return [Part(source_label(recipe.source.spec), "strong")]
+    parts = [Part(model.title, "strong")]
+    first = model.inputs[0] if model.inputs else None
+    if first is not None:
+        more = f" +{len(model.inputs) - 1}" if len(model.inputs) > 1 else ""
+        text = f"{first.name} {shape_text(first.shape)} {first.dtype}{more}"
+        parts.append(Part(text, "quiet"))
+    return parts

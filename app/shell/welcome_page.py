@@ -1,0 +1,165 @@
+"""The welcome page: samples, recent files, opening and dropping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import (
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.split import PADDING, LinkRow
+from lowerscope.core.files.sources import samples
+
+
+class WelcomePage(QScrollArea):
+    """The page without a document.
+
+    Signals
+    -------
+    chosen
+        Open this source.
+    chosen_again
+        Open this source with its previous recipe.
+    open_wanted
+        Select a file to open.
+    last_wanted
+        Resume this session, the last one.
+    """
+
+    chosen = Signal(str)
+    chosen_again = Signal(str)
+    open_wanted = Signal()
+    last_wanted = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setWidgetResizable(True)
+        self.setAccessibleName(self.tr("Welcome"))
+        # Widgets are created with their final parent: reparenting applies the style sheet again.
+        inside = QWidget(self)
+        inside.setProperty("ground", "ground")
+        self._inside = inside
+        self.setWidget(inside)
+        outer = QHBoxLayout(inside)
+        outer.setContentsMargins(24, 48, 24, 24)
+        outer.addStretch(1)
+        column = QVBoxLayout()
+        column.setSpacing(0)
+        outer.addLayout(column, 8)
+        outer.addStretch(1)
+        column.addWidget(self._label(self.tr("Lowerscope"), "heading", PADDING))
+        column.addSpacing(4)
+        column.addWidget(
+            self._label(
+                self.tr(
+                    "See and steer how a PyTorch model becomes machine code: FX graph, Relax module"
+                    " and TensorIR side by side, run and judged against torch."
+                ),
+                "quiet",
+                PADDING,
+            )
+        )
+        column.addSpacing(24)
+        column.addLayout(self._open_row())
+        column.addSpacing(32)
+        lists = QGridLayout()
+        lists.setHorizontalSpacing(48)
+        lists.setColumnStretch(0, 3)
+        lists.setColumnStretch(1, 2)
+        lists.addLayout(self._samples(), 0, 0)
+        self._recent = QVBoxLayout()
+        self._recent.setSpacing(2)
+        lists.addLayout(self._recent, 0, 1)
+        column.addLayout(lists)
+        column.addStretch(1)
+
+    def show_recent(self, sources: Sequence[str]) -> None:
+        """List the recent sources, the newest first."""
+        while (item := self._recent.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.hide()
+                widget.deleteLater()
+        self._recent.addWidget(self._label(self.tr("Recent"), "title", PADDING))
+        self._recent.addSpacing(8)
+        if not sources:
+            hint = self._label(self.tr("What you open is listed here."), "quiet", PADDING)
+            self._recent.addWidget(hint)
+        for source in sources:
+            row = self._row(source, *_recent_words(source))
+            row.clicked.connect(self._choose_again)
+            self._recent.addWidget(row)
+        self._recent.addStretch(1)
+
+    def show_last(self, session: Path | None) -> None:
+        """Offer to resume the last session, if there is one."""
+        self._last.setVisible(session is not None)
+        self._last.setProperty("session", "" if session is None else str(session))
+
+    def _open_row(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        # Texts are aligned with those of the rows below, whose background is wider.
+        row.setContentsMargins(PADDING, 0, 0, 0)
+        row.setSpacing(12)
+        button = QPushButton(self.tr("Open a file…"), self._inside)
+        button.setProperty("primary", True)
+        button.clicked.connect(self.open_wanted)
+        row.addWidget(button)
+        self._last = QPushButton(self.tr("Reopen where I was"), self._inside)
+        self._last.clicked.connect(self._choose_last)
+        self._last.hide()
+        row.addWidget(self._last)
+        hint = self.tr("or drop a .py, .pt2, .lowerscope or .zip file anywhere on this window")
+        row.addWidget(self._label(hint, "quiet"), 1)
+        return row
+
+    def _samples(self) -> QVBoxLayout:
+        column = QVBoxLayout()
+        column.setSpacing(2)
+        column.addWidget(self._label(self.tr("Samples"), "title", PADDING))
+        column.addSpacing(8)
+        for sample in samples():
+            row = self._row(f"sample:{sample.name}", sample.name, sample.description)
+            row.clicked.connect(self._choose)
+            column.addWidget(row)
+        column.addStretch(1)
+        return column
+
+    def _row(self, source: str, title: str, description: str) -> LinkRow:
+        row = LinkRow(title, description, self._inside)
+        row.setProperty("source", source)
+        return row
+
+    def _label(self, text: str, role: str, indent: int = -1) -> Label:
+        label = Label(text, self._inside)
+        label.setIndent(indent)
+        label.setProperty("role", role)
+        label.setWordWrap(True)
+        return label
+
+    def _choose(self) -> None:
+        self.chosen.emit(self.sender().property("source"))
+
+    def _choose_last(self) -> None:
+        self.last_wanted.emit(self._last.property("session"))
+
+    def _choose_again(self) -> None:
+        self.chosen_again.emit(self.sender().property("source"))
+
+
+def _recent_words(source: str) -> tuple[str, str]:
+    if source.startswith("sample:"):
+        return source, ""
+    path = Path(source)
+    return path.name, str(path.parent)

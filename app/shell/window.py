@@ -1,0 +1,405 @@
+"""The main window: menus, tool bar, banner, and the welcome page or the panes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QByteArray, QSize, QTimer, Signal
+from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
+
+from lowerscope.app.document.settings import Settings
+from lowerscope.app.kit import theme
+from lowerscope.app.shell.welcome_page import WelcomePage
+from lowerscope.resources import ICONS
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
+
+    from lowerscope.app.document.document import Document
+    from lowerscope.app.kit.banner import Banner
+    from lowerscope.app.kit.commands import Commands
+    from lowerscope.app.panes.fx.graphs import Graphs
+    from lowerscope.app.panes.relax.extensions import Extensions
+    from lowerscope.app.panes.schedule.commands import ScheduleCommands
+    from lowerscope.app.panes.sessions.opening import Opening
+    from lowerscope.app.panes.sessions.sessions import Sessions
+    from lowerscope.app.panes.sessions.source_watch import SourceWatch
+    from lowerscope.app.panes.sessions.trust import Trusting
+    from lowerscope.app.panes.steps.commands import PipelineEditing
+    from lowerscope.app.shell.features import Features
+    from lowerscope.app.shell.help_commands import Help
+    from lowerscope.app.shell.panes import Panes
+    from lowerscope.app.shell.sandbox_commands import SandboxCommands
+    from lowerscope.app.shell.status_bar import StatusBar
+    from lowerscope.app.shell.tool_bar import ToolBar
+    from lowerscope.core.model.recipe import Recipe
+
+SIZE = (1440, 900)
+SMALLEST = (1000, 600)
+MENU_HEIGHT = 28
+
+
+class MainWindow(QMainWindow):
+    """The window with one document, or none.
+
+    It opens with the welcome page alone, since slow imports must not delay the first paint. `begin`
+    adds the rest.
+
+    Parameters
+    ----------
+    welcome
+        Whether to open with the welcome page; otherwise with an empty one, for a document that is
+        about to be opened.
+
+    Signals
+    -------
+    painted
+        The window was painted for the first time.
+
+    Attributes
+    ----------
+    settings
+        Persistent settings.
+    sessions, source_watch, trusting, sandbox
+        The session file of the document; its source files, their approval, and their sandbox.
+    welcome
+        The page without a document.
+    document, features
+        The open document, and the models that follow it.
+    commands
+        The registry of commands.
+    opening
+        Opens sources, with the dialogs involved.
+    extensions
+        Rule and library files.
+    pipeline
+        Commands of the recipe's steps, and navigation through them.
+    schedules
+        Commands of functions' schedules.
+    graphs
+        Commands of the graphs.
+    tool_bar, banner, status
+        The tool bar, the notification bar and the status bar.
+    help
+        The help window.
+    """
+
+    painted = Signal()
+
+    document: Document
+    features: Features
+    sessions: Sessions
+    source_watch: SourceWatch
+    trusting: Trusting
+    sandbox: SandboxCommands
+    commands: Commands
+    opening: Opening
+    extensions: Extensions
+    pipeline: PipelineEditing
+    schedules: ScheduleCommands
+    graphs: Graphs
+    help: Help
+    tool_bar: ToolBar
+    banner: Banner
+    status: StatusBar
+
+    def __init__(self, *, welcome: bool = True) -> None:
+        super().__init__()
+        self._was_painted = self._is_complete = False
+        self.setWindowTitle("Lowerscope")
+        self.setAcceptDrops(True)
+        self.settings = Settings()
+        middle = QWidget(self)
+        self.setCentralWidget(middle)
+        self.pages = QStackedWidget(middle)
+        self.welcome = WelcomePage(self.pages)
+        self.welcome.show_recent(self.settings.recent())
+        self.pages.addWidget(self.welcome)
+        if not welcome:
+            self.pages.setCurrentIndex(self.pages.addWidget(QWidget(self.pages)))
+        self._panes: Panes | None = None
+        self._column = QVBoxLayout(middle)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(0)
+        self._column.addWidget(self.pages, 1)
+        self.menuBar().setFixedHeight(MENU_HEIGHT)
+        self.statusBar().setSizeGripEnabled(False)
+        # With a large scale, the screen may be smaller.
+        self.setMinimumSize(QSize(*SMALLEST).boundedTo(self.screen().availableSize()))
+        self.resize(*SIZE)
+        self._same_size = self.restoreGeometry(self.settings.geometry())
+
+    def begin(self, recipe: Recipe | None, session: str = "") -> None:
+        """Complete the window, start the engine, and open a recipe or the file of a session."""
+        theme.follow_system()
+        self._complete()
+        self.features.start()
+        if recipe is not None:
+            self.trusting.allow(recipe)
+            self.document.open(recipe)
+            self.show_panes()
+        elif session:
+            self.open_source(session)
+        else:
+            self.welcome.show_last(self.sessions.last())
+
+    def _complete(self) -> None:
+        self._make_parts()
+        self._make_bars()
+        self._connect()
+        self._is_complete = True
+
+    def _make_parts(self) -> None:
+        from PySide6.QtGui import QIcon
+
+        from lowerscope.app.document.following import Following
+        from lowerscope.app.kit.commands import Commands
+        from lowerscope.app.panes.export.commands import ExportCommands
+        from lowerscope.app.panes.fx.graphs import Graphs
+        from lowerscope.app.panes.inputs.commands import Dropping
+        from lowerscope.app.panes.relax.extensions import Extensions
+        from lowerscope.app.panes.schedule.commands import ScheduleCommands
+        from lowerscope.app.panes.sessions.archives import Archives
+        from lowerscope.app.panes.sessions.commands import lay_out, layout_of
+        from lowerscope.app.panes.sessions.opening import Opening
+        from lowerscope.app.panes.sessions.sessions import Sessions
+        from lowerscope.app.panes.sessions.source_watch import SourceWatch
+        from lowerscope.app.panes.sessions.trust import Trusting
+        from lowerscope.app.panes.steps.commands import PipelineEditing
+        from lowerscope.app.panes.tuning.commands import TuneCommands
+        from lowerscope.app.shell.code_commands import CodeCommands
+        from lowerscope.app.shell.features import Features
+        from lowerscope.app.shell.help_commands import Help
+        from lowerscope.app.shell.panes_commands import PaneCommands
+        from lowerscope.app.shell.sandbox_commands import SandboxCommands
+
+        self.setWindowIcon(QIcon(str(ICONS / "lowerscope.png")))
+        self.features = Features(self)
+        self.document = self.features.document
+        self.sandbox = SandboxCommands(self)
+        self.trusting = Trusting(
+            self.document,
+            self.features.processes,
+            self.features.runs,
+            self.settings,
+            self,
+        )
+        looks = partial(layout_of, self), partial(lay_out, self)
+        self.sessions = Sessions(self.document, self.settings, self.trusting, *looks)
+        self.sandbox.watch(self.sessions)
+        self.opening = Opening(self.document, self.trusting, self)
+        self.archives = Archives(self.document, self)
+        self.source_watch = SourceWatch(self.document, self.features.runs, self.settings)
+        self.source_watch.saved.connect(self.trusting.take_saved)
+        self.dropping = Dropping(self)
+        self.extensions = Extensions(self.document, self.features.queries, self.trusting, self)
+        self.pipeline = PipelineEditing(self.document, self.features.stepping, self.trusting, self)
+        self.schedules = ScheduleCommands(self)
+        self.tune = TuneCommands(self)
+        Following(self.document, self)
+        self.graphs = Graphs(self)
+        self.code_commands = CodeCommands(self)
+        self.pane_commands = PaneCommands(self)
+        self.exports = ExportCommands(self)
+        self.help = Help(self)
+        self.commands = Commands(self)
+
+    def _make_bars(self) -> None:
+        from lowerscope.app.kit.banner import Banner
+        from lowerscope.app.kit.pane import tell_roles
+        from lowerscope.app.kit.pill import show_focus
+        from lowerscope.app.panes.common.help_key import set_page
+        from lowerscope.app.panes.remote.commands import TargetCommands
+        from lowerscope.app.shell.menus import add_commands, fill_menus
+        from lowerscope.app.shell.preferences import take_up
+        from lowerscope.app.shell.status_bar import StatusBar
+        from lowerscope.app.shell.tool_bar import ToolBar
+
+        take_up(self)
+        show_focus()
+        tell_roles()
+        self.targets = TargetCommands(self)
+        add_commands(self.commands, self)
+        fill_menus(self.menuBar(), self.commands)
+        self.tool_bar = ToolBar(self.document, self.features.runs, self.features.faults)
+        self.tool_bar.pipeline.set_menu(self.pipeline.menu(self.tool_bar))
+        self.tool_bar.hide()
+        self.banner = Banner()
+        self._column.insertWidget(0, self.tool_bar)
+        self._column.insertWidget(1, self.banner)
+        self.status = StatusBar(
+            self.document,
+            self.features.processes,
+            self.features.tuning,
+            self.features.at_work,
+            self.sandbox.sandboxing,
+        )
+        self.setStatusBar(self.status)
+        for part in (self.tool_bar, self.banner, self.status, self.menuBar()):
+            set_page(part, "window")
+
+    def _connect(self) -> None:
+        self.welcome.chosen.connect(self.open_source)
+        self.welcome.chosen_again.connect(self.open_recent)
+        self.welcome.open_wanted.connect(self.choose_file)
+        self.welcome.last_wanted.connect(self.open_session)
+        self.archives.unpacked.connect(self.open_session)
+        self.tool_bar.inputs_wanted.connect(self.opening.edit_inputs)
+        self.tool_bar.target_wanted.connect(self.targets.choose_target)
+        self.tool_bar.remote_wanted.connect(self.targets.choose_remote)
+        self.tool_bar.here_wanted.connect(self.targets.leave_remote)
+        document = self.document
+        document.on(("snapshot",), self._show_snapshot)
+        document.on(("notice",), self._show_notice)
+        self.tool_bar.cancel_wanted.connect(self.features.cancel)
+        self.status.cancel.clicked.connect(self.features.cancel)
+        self.sessions.changed.connect(self._show_title)
+        self.trusting.declined.connect(self._show_what_is_open)
+
+    @property
+    def panes(self) -> Panes:
+        """The panes; created on first use, since the welcome page needs none."""
+        if self._panes is None:
+            from lowerscope.app.panes.sessions.commands import LayoutWatch
+            from lowerscope.app.shell.panes import Panes
+
+            self._panes = Panes(self.features)
+            self._panes.problems.retry_wanted.connect(self.document.reload)
+            self.opening.watch(self._panes)
+            self.extensions.watch(self._panes)
+            self.pipeline.fill(self._panes)
+            self.schedules.fill(self._panes)
+            self.exports.watch(self._panes)
+            self.tune.fill(self._panes)
+            self.pages.addWidget(self._panes)
+            self.pane_commands.fill(self._panes)
+            layout = self.settings.layout()
+            if not layout.isEmpty():
+                self._panes.restore(layout, same_size=self._same_size)
+            LayoutWatch(self, self._panes)
+        return self._panes
+
+    @property
+    def made_panes(self) -> Panes | None:
+        """The panes, if they have been created."""
+        return self._panes
+
+    def show_panes(self) -> None:
+        """Switch from the welcome page to the panes."""
+        self.pages.setCurrentWidget(self.panes)
+        self.tool_bar.show()
+
+    # Commands: see app/shell/menus.py. Those about sources are in app/panes/sessions/opening.py.
+
+    def open_source(self, spec: str) -> None:
+        """Open ``sample:NAME``, a file with a model, a session, or the archive of one."""
+        if self.sessions.is_file(spec):
+            self.open_session(spec)
+            return
+        if self.archives.is_file(spec):
+            self.archives.open(spec)
+            if self.document.problems:
+                self.show_panes()
+            return
+        self.opening.open_source(spec)
+        self.show_panes()
+
+    def open_session(self, path: str) -> None:
+        """Open a saved session with its layout."""
+        if self.sessions.open(path):
+            self.settings.add_recent(path, "")
+        # They also show why it cannot be opened.
+        self.show_panes()
+
+    def open_recent(self, spec: str) -> None:
+        """Reopen a recent source with its recipe."""
+        if self.sessions.is_file(spec):
+            self.open_session(spec)
+            return
+        self.opening.open_recent(spec, self.settings.recipe_of(spec))
+        self.show_panes()
+
+    def choose_file(self) -> None:
+        """Select a file in a dialog and open it."""
+        path = self.opening.choose_file()
+        if path:
+            self.open_source(path)
+
+    def set_scheme(self, scheme: str) -> None:
+        """Set the colour scheme: the system's, light or dark."""
+        theme.set_scheme(scheme)
+        self.settings.set_scheme(scheme)
+
+    def reset_layout(self) -> None:
+        """Reset all panes to their default places."""
+        self.panes.arrange()
+
+    def show_page(self, key: str) -> None:
+        """Show a page of the outcome pane."""
+        self.show_panes()
+        self.panes.show_page(key)
+
+    def show_welcome(self) -> None:
+        """Show the welcome page; the document stays open behind it."""
+        self.welcome.show_recent(self.settings.recent())
+        self.pages.setCurrentWidget(self.welcome)
+        self.tool_bar.hide()
+
+    # Signals
+
+    def _show_snapshot(self) -> None:
+        recipe, snapshot = self.document.recipe, self.document.snapshot
+        if recipe is not None and snapshot is not None:
+            self._show_title()
+            from lowerscope.core.files.sources import is_in_memory
+            from lowerscope.core.model.recipe import to_json
+
+            if not is_in_memory(recipe):
+                self.settings.add_recent(self.opening.text_of(recipe), to_json(recipe))
+
+    def _show_notice(self) -> None:
+        notice = self.document.state.notice
+        if notice is not None:
+            self.banner.show_message(notice.text, notice.role)
+
+    def _show_what_is_open(self) -> None:
+        if self.document.wanted is None:
+            self.show_welcome()
+
+    def _show_title(self) -> None:
+        from lowerscope.app.panes.sessions.commands import title
+
+        # Qt replaces a single "[*]" with the modified mark; a doubled one is literal.
+        self.setWindowTitle(title(self).replace("[*]", "[*][*]"))
+
+    # Qt overrides
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if not self._was_painted:
+            self._was_painted = True
+            QTimer.singleShot(0, self._tell_painted)
+
+    def _tell_painted(self) -> None:
+        # It may have been closed meanwhile.
+        if self.isVisible():
+            self.painted.emit()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if self.dropping.takes(event.mimeData()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        if self.dropping.take(event.mimeData()):
+            event.acceptProposedAction()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        layout = QByteArray() if self._panes is None else self._panes.state()
+        self.settings.save(self.saveGeometry(), layout)
+        if self._is_complete:
+            self.sessions.finish()
+            self.features.stop()
+            self.sandbox.sandboxing.finish()
+            self.help.close()
+        super().closeEvent(event)

@@ -1,1 +1,0 @@
-"""The panes: domain-aware views that draw records and forward commands to the document."""

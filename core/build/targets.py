@@ -1,0 +1,309 @@
+"""Parsing, checking and properties of targets."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import shlex
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import tvm
+
+from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.model.processors import MACHINE
+from lowerscope.core.model.target_records import TargetRecord
+from lowerscope.core.schedule.rules.parallel import machine_of
+
+_FLAGS = {"mcpu", "mtriple", "mattr", "num-cores", "mabi", "mfloat-abi", "opt-level"}
+"""Options of the form ``llvm -mcpu=skylake``, used by older tutorials and TVM's tags."""
+
+_ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
+"""Alternative names of architectures in triples."""
+
+_TODO = 'Write llvm, native, or JSON such as {"kind": "llvm", "mcpu": "skylake"}'
+
+NATIVE = "native"
+"""A recipe's name for this machine's own processor."""
+
+
+@lru_cache(maxsize=64)
+def make_target(text: str, threads: int) -> tvm.target.Target:
+    """Make the target that a recipe names.
+
+    Raises a `LowerscopeError` if TVM or LLVM does not know the target, or it is not a processor.
+
+    Parameters
+    ----------
+    text
+        ``"llvm"`` for any processor of this kind, ``"native"`` for this machine's own, or an
+        argument of ``tvm.target.Target``: a kind, a tag, or JSON; also ``llvm -mcpu=…``.
+    threads
+        Number of cores to compile for; 0 for all that this process may use, or as many as the
+        text says.
+    """
+    target = _made(_description(text, threads), text)
+    if target.kind.name != "llvm":
+        raise LowerscopeError(
+            f"the target {text!r} is of kind {target.kind.name}, and only processors are compiled "
+            "for",
+            where="--target",
+            todo="Choose a target of kind llvm",
+        )
+    if "cl-opt" in target.attrs:
+        raise LowerscopeError(
+            "options of LLVM's own (cl-opt) are not taken: LLVM ends the process at them",
+            where="--target",
+            todo="Leave them out",
+        )
+    _check(target, text)
+    if threads and not int(target.attrs.get("num-cores", 0)):
+        target = _made({**target.export(), "num-cores": threads}, text)
+    return target
+
+
+def _description(text: str, threads: int) -> object:
+    if text == NATIVE:
+        processor = tvm.get_global_func("target.llvm_get_system_cpu")()
+        cores = min(threads or MACHINE, MACHINE)
+        return {"kind": "llvm", "mcpu": processor, "num-cores": cores}
+    if text.startswith("llvm "):
+        return _from_flags(text)
+    return text
+
+
+def _from_flags(text: str) -> dict[str, Any]:
+    """Parse ``llvm -mcpu=skylake -num-cores=4``, which TVM itself no longer accepts."""
+    found: dict[str, Any] = {"kind": "llvm"}
+    try:
+        words = shlex.split(text)[1:]
+    except ValueError as error:
+        raise LowerscopeError(f"{text!r}: {error}", where="--target", todo=_TODO) from error
+    for word in words:
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-") or not equals or name not in _FLAGS:
+            known = ", ".join(f"-{each}=…" for each in sorted(_FLAGS))
+            raise LowerscopeError(
+                f"{word!r} is no option of a target", where="--target", todo=f"There are {known}"
+            )
+        number = value.isascii() and value.isdigit()
+        found[name] = int(value) if number else value.split(",") if name == "mattr" else value
+    return found
+
+
+def _made(description: object, text: str) -> tvm.target.Target:
+    try:
+        return tvm.target.Target(description)
+    except TVM_ERRORS as error:
+        reason = last_line(error).partition(". Target creation from")[0]
+        raise LowerscopeError(
+            f"TVM does not know the target {text!r}: {reason}", where="--target", todo=_TODO
+        ) from error
+
+
+def _check(target: tvm.target.Target, text: str) -> None:
+    """Reject names that LLVM does not know: it would use another processor, or crash."""
+    known = [str(each) for each in tvm.get_global_func("target.llvm_get_targets")()]
+    architecture = architecture_of(target)
+    if _family(architecture) not in known:
+        raise _unknown("architecture", architecture, known, text)
+    cpu = cpu_of(target)
+    # Without its processor: LLVM prints a complaint for each query about an unknown one.
+    plain = _made({"kind": "llvm", "mtriple": triple_of(target)}, text)
+    listed = [str(each) for each in tvm.get_global_func("target.llvm_get_cpu_archlist")(plain)]
+    if cpu and cpu != "generic" and listed and cpu not in listed:
+        raise _unknown(f"processor of {architecture}", cpu, listed, text)
+    wanted = [str(each) for each in target.attrs.get("mattr", ())]
+    has = features_of(target)
+    for each in wanted:
+        if each.startswith("+") and each[1:] not in has:
+            raise _unknown(f"feature of {architecture}", each[1:], [], text)
+
+
+def _unknown(kind: str, name: str, known: list[str], text: str) -> LowerscopeError:
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    return LowerscopeError(
+        f"LLVM knows no {kind} called {name}",
+        where=f"--target {text}",
+        todo=f"Did you mean {' or '.join(close)}?" if close else "See lowerscope targets",
+    )
+
+
+def _family(architecture: str) -> str:
+    """Return LLVM's name of an architecture: ``arm`` for ``armv7l``."""
+    for prefix in ("armv", "thumbv"):
+        if architecture.startswith(prefix):
+            return prefix[:-1]
+    if len(architecture) == 4 and architecture[0] == "i" and architecture.endswith("86"):
+        return "i386"
+    return architecture
+
+
+def triple_of(target: tvm.target.Target) -> str:
+    """Return a target's triple, by default that of this machine."""
+    return str(target.attrs.get("mtriple", "") or host_triple())
+
+
+def host_triple() -> str:
+    """Return this machine's triple, ``x86_64-conda-linux-gnu``."""
+    return str(tvm.get_global_func("target.llvm_get_system_triple")())
+
+
+def architecture_of(target: tvm.target.Target) -> str:
+    """Return the architecture of a target: ``x86_64``, ``aarch64``, …"""
+    return architecture_in(triple_of(target))
+
+
+def architecture_in(triple: str) -> str:
+    """Return the architecture of a triple."""
+    name = triple.partition("-")[0]
+    return _ARCHITECTURES.get(name, name)
+
+
+def cpu_of(target: tvm.target.Target) -> str:
+    """Return LLVM's name of a target's processor; empty for any."""
+    return str(target.attrs.get("mcpu", ""))
+
+
+def features_of(target: tvm.target.Target) -> frozenset[str]:
+    """Return LLVM's names of the features of a target's processor."""
+    found = tvm.get_global_func("target.llvm_get_cpu_features")(target)
+    return frozenset(str(each) for each in found)
+
+
+def target_json(triple: str, cpu: str, threads: int | None) -> str:
+    """Return a target for another machine as the text that a user would type."""
+    known: dict[str, Any] = {"kind": "llvm", "mtriple": triple, "mcpu": cpu}
+    return json.dumps({**known, "num-cores": threads} if threads else known)
+
+
+# --- Available targets, the effect of each, and whether it can run on this machine ---
+
+FEATURES = {
+    "avx": "AVX",
+    "avx2": "AVX2",
+    "fma": "FMA",
+    "avx512f": "AVX-512",
+    "avx512bw": "AVX-512 BW",
+    "avx512vnni": "AVX-512 VNNI",
+    "avxvnni": "AVX-VNNI",
+    "avx512bf16": "AVX-512 BF16",
+    "avx512fp16": "AVX-512 FP16",
+    "amx-int8": "AMX int8",
+    "amx-bf16": "AMX bf16",
+    "neon": "NEON",
+    "dotprod": "dot product",
+    "fullfp16": "FP16",
+    "bf16": "BF16",
+    "i8mm": "int8 matrices",
+    "sve": "SVE",
+    "sve2": "SVE2",
+    "sme": "SME",
+    "v": "RVV",
+}
+"""LLVM's names of the features that change how a model is computed, and their usual names."""
+
+CATALOGUE = {
+    "llvm": "any processor of this kind",
+    NATIVE: "this machine, with all that it has",
+    '{"kind": "llvm", "mcpu": "x86-64-v3"}': "x86 of the last ten years",
+    '{"kind": "llvm", "mcpu": "skylake-avx512"}': "x86 servers with AVX-512",
+    '{"kind": "llvm", "mcpu": "sapphirerapids"}': "x86 servers with VNNI, BF16 and AMX",
+    '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a72"}': "Raspberry Pi 4",
+    '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "cortex-a76"}': "Raspberry Pi 5",
+    '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "neoverse-n1"}': "ARM servers",
+    '{"kind": "llvm", "mtriple": "aarch64-linux-gnu", "mcpu": "neoverse-v1"}': (
+        "ARM servers with SVE"
+    ),
+}
+"""Targets to choose from, with their purposes; any other can be typed."""
+
+_SYSTEMS = ("linux", "darwin", "macos", "windows", "android")
+
+
+def target_records(texts: Sequence[str], threads: int) -> tuple[TargetRecord, ...]:
+    """Return the effect of each target; without any, of those of `CATALOGUE`.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such target: see `make_target`.
+    """
+    return tuple(target_record(text, threads) for text in texts or CATALOGUE)
+
+
+def target_record(text: str, threads: int) -> TargetRecord:
+    """Return the effect of a target.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such target: see `make_target`.
+    """
+    target = make_target(text, threads)
+    machine = machine_of(target)
+    has = features_of(target)
+    return TargetRecord(
+        text=text,
+        title=CATALOGUE.get(text, ""),
+        architecture=architecture_of(target),
+        cpu=cpu_of(target) or "generic",
+        vector_bits=machine.vector_bytes * 8,
+        lanes=machine.lanes("float32"),
+        registers=machine.registers,
+        threads=int(target.attrs.get("num-cores", 0)) or threads or MACHINE,
+        features=tuple(name for key, name in FEATURES.items() if key in has),
+        hindrance=hindrance(target),
+    )
+
+
+def hindrance(target: tvm.target.Target) -> str:
+    """Return the reason why this machine cannot run code for a target; empty where it can."""
+    here = make_target(NATIVE, 0)
+    return lacks(target, here, host_triple(), "this machine")
+
+
+def lacks(
+    target: tvm.target.Target, processor: tvm.target.Target, triple: str, machine: str
+) -> str:
+    """Return the reason why a machine cannot run code for a target; empty where it can.
+
+    Parameters
+    ----------
+    processor, triple
+        Processor and target triple of the machine.
+    machine
+        In words: ``this machine``.
+    """
+    needed = triple_of(target)
+    ours, theirs = architecture_in(triple), architecture_in(needed)
+    if ours != theirs:
+        return f"it is for {theirs}, and {machine} is {ours}"
+    if _system(triple) != _system(needed):
+        return f"it is for {_system(needed)}, and {machine} has {_system(triple)}"
+    missing = (features_of(target) & FEATURES.keys()) - features_of(processor)
+    named = [FEATURES[each] for each in FEATURES if each in missing]
+    return f"{machine} has no {', no '.join(named)}" if named else ""
+
+
+def check_runs_here(target: tvm.target.Target) -> None:
+    """Reject running code that is built for another machine.
+
+    Raises
+    ------
+    LowerscopeError
+        With the reason, and the way to a machine that can.
+    """
+    reason = hindrance(target)
+    if reason:
+        raise LowerscopeError(
+            f"what is built for this target cannot run here: {reason}",
+            where="run",
+            todo="Run it on such a machine, with --tracker HOST:PORT --key KEY or Target, Remote "
+            "machine…; or choose the target native",
+        )
+
+
+def _system(triple: str) -> str:
+    return next((each for each in _SYSTEMS if each in triple), "no system")

@@ -1,0 +1,367 @@
+"""The command line: it writes a recipe and prints what the window shows.
+
+Exit codes: 0 when all is well, 1 when a run, or one of several variants, differs from torch or is
+inconclusive, or a scheduled function differs from the unscheduled one, 2 on an error, and where a
+step of a schedule was left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
+
+from lowerscope.core.cli.compare import add_compare_options, compare, recipes_of
+from lowerscope.core.cli.enclosed import WITHOUT, add_sandbox_option
+from lowerscope.core.cli.export import add_export_options, export
+from lowerscope.core.cli.passes import add_passes_options, check_passes, passes, recipe_of_catalogue
+from lowerscope.core.cli.recipe_options import (
+    SOURCE_HELP,
+    OneLineParser,
+    add_recipe_options,
+    add_remote_options,
+    check_threads,
+    files_read,
+    recipe_from,
+)
+from lowerscope.core.cli.run import add_run_options, run
+from lowerscope.core.cli.schedule import add_schedule_options, schedule
+from lowerscope.core.cli.show import add_show_options, show
+from lowerscope.core.cli.tune import add_tune_options, tune
+from lowerscope.core.files import console
+from lowerscope.core.files.cache import (
+    Cleared,
+    cache_limit,
+    cache_size,
+    clear_cache,
+    set_cache_limit,
+)
+from lowerscope.core.files.console import ERROR, MATCH
+from lowerscope.core.files.paths import check_not_read, user_path
+from lowerscope.core.files.sources import samples, source_kind, source_path
+from lowerscope.core.files.user_cache import cache_folder
+from lowerscope.core.model.encoding import to_json
+from lowerscope.core.model.formatting import bytes_text
+from lowerscope.core.model.measuring import Silent
+from lowerscope.core.model.problems import LowerscopeError, Problem, last_line, problem_of_system
+from lowerscope.core.model.queries import WriteRuleQuery
+from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.remote_records import key_text, machine_text, remote_of
+from lowerscope.core.model.schedule_records import CHECK_THREAD
+from lowerscope.core.model.target_records import TargetRecord
+from lowerscope.core.sandbox import bubblewrap
+from lowerscope.core.sandbox.memory_limit import parse_bytes
+
+if TYPE_CHECKING:
+    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.export.folder import Painter
+
+COMMANDS = (
+    *("samples", "targets", "show", "run", "compare", "export", "rule", "passes", "schedule"),
+    *("tune", "course", "cache"),
+)
+
+PATIENCE = 2.0
+"""Seconds that threads and ``atexit`` functions of a user's code may take after the answer."""
+
+_OPENING = ("run", "rule", "show", "compare", "export", "passes", "schedule", "tune")
+"""Commands that open a source."""
+
+
+def recipe_of_command(arguments: Sequence[str]) -> Recipe:
+    """Return the recipe of a command of `COMMANDS`, such as ``run FILE …``.
+
+    Raises a `LowerscopeError` if it cannot be read, or opens no source.
+    """
+    options = parse(arguments)
+    if getattr(options, "source", None) is None:
+        raise LowerscopeError(
+            f"{options.command} is about no source", where=" ".join(arguments), todo="Try another"
+        )
+    return _recipe_from(options)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options of one of `COMMANDS`.
+
+    Raises a `LowerscopeError` if they cannot be read.
+    """
+    return _parser().parse_args(arguments)
+
+
+def main(arguments: Sequence[str], painter: Callable[[], Painter] | None = None) -> int:
+    """Run one of `COMMANDS` and return the exit code."""
+    options = argparse.Namespace(source="")
+    console.take_any_text()
+    try:
+        options = parse(arguments)
+        with console.own_streams():
+            options.painter = painter
+            if options.command in WITHOUT_CODE:
+                code, text = WITHOUT_CODE[options.command](options)
+                notes: tuple[str, ...] = ()
+            else:
+                code, text, notes = _answer(options)
+    except LowerscopeError as error:
+        console.say(bubblewrap.explained(error.problem, error, WITHOUT).line())
+        return ERROR
+    except KeyboardInterrupt:
+        console.say("stopped")
+        return ERROR
+    except console.Lost:
+        raise
+    except BaseException as error:
+        # Whatever a model or a compiler raises, the exit code must not mean "match".
+        is_help = "-h" in arguments or "--help" in arguments
+        if isinstance(error, SystemExit) and error.code == 0 and is_help:
+            raise
+        console.say(_problem(error, options.source).line())
+        return ERROR
+    for note in notes:
+        console.say(f"note: {note}")
+    console.put_out(text)
+    return code
+
+
+def _problem(error: BaseException, source: str) -> Problem:
+    """Return the problem of an error that nothing else has explained."""
+    problem = problem_of_system(error)
+    if problem is not None:
+        return problem if problem.where else msgspec.structs.replace(problem, where=source)
+    return Problem(what=f"{type(error).__name__}: {last_line(error)}", where=source)
+
+
+def _answer(options: argparse.Namespace) -> tuple[int, str, tuple[str, ...]]:
+    """Return the exit code of a command on a recipe, its output, and notes on the model."""
+    listing = options.command == "passes" and options.catalogue
+    recipe = recipe_of_catalogue(options) if listing else _recipe(options)
+    # Output of the user's file must not be mixed with the records.
+    with contextlib.redirect_stdout(sys.stderr):
+        from lowerscope.core.cli.showing import leaves_out, note_lines
+        from lowerscope.core.engine.pipeline import Pipeline
+        from lowerscope.core.schedule.workbench import check_recipe_schedules
+
+        pipeline, answer = Pipeline(), _ANSWERS[options.command]
+        if listing:
+            return *answer(pipeline, recipe, options), ()
+        check_passes(pipeline, recipe, options)
+        if options.command == "compare":
+            # An error in one of several variants does not keep the others from running.
+            return *answer(pipeline, recipe, options), ()
+        check_recipe_schedules(pipeline, recipe)
+        code, text = answer(pipeline, recipe, options)
+        notes = note_lines(pipeline, recipe)
+        return ERROR if leaves_out(pipeline, recipe) else code, text, notes
+
+
+def leave(code: int) -> NoReturn:
+    """Exit this process, whose command is done, with a code.
+
+    Threads and ``atexit`` functions of a user's code may take `PATIENCE` seconds to end. What a
+    check has left running would abort the process.
+    """
+    if not any(each.name == CHECK_THREAD for each in threading.enumerate()):
+        # In this thread: Qt, for one, has to end in the thread that it began in.
+        over = threading.Timer(PATIENCE, os._exit, (code,))
+        over.daemon = True
+        over.start()
+        _finish_user_code(over)
+    os._exit(code)
+
+
+def _finish_user_code(over: threading.Timer) -> None:
+    # Their output is not part of the command's answer.
+    with contextlib.suppress(OSError):
+        os.dup2(2, 1)
+    for each in threading.enumerate():
+        if not each.daemon and each not in (over, threading.main_thread()):
+            each.join()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+
+
+def _recipe(options: argparse.Namespace) -> Recipe:
+    if options.source is None:
+        raise LowerscopeError(
+            "no source is given", where=options.command, todo=f"Give {SOURCE_HELP}"
+        )
+    recipe = _recipe_from(options)
+    # Before torch and TVM are imported, which takes seconds.
+    source_kind(source_path(recipe.source.spec))
+    _check_written(options, recipe)
+    return recipe
+
+
+def _check_written(options: argparse.Namespace, recipe: Recipe) -> None:
+    """Reject output to a file that is also read."""
+    for option in ("html", "save"):
+        if given := getattr(options, option, ""):
+            check_not_read(user_path(given), f"--{option} {given}", files_read(options, recipe))
+
+
+def _recipe_from(options: argparse.Namespace) -> Recipe:
+    """Return the recipe of a command; of several variants, the first."""
+    return recipes_of(options)[0] if options.command == "compare" else recipe_from(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = OneLineParser(prog="lowerscope", description="See and steer how a model becomes code.")
+    commands = parser.add_subparsers(dest="command", required=True, parser_class=OneLineParser)
+    for name, text, add_options in (
+        ("samples", "list the bundled samples", lambda _parser: None),
+        ("targets", "list targets, and what each of them changes", _add_targets_options),
+        ("show", "print a stage", add_show_options),
+        ("run", "compile, run, and compare with torch", add_run_options),
+        ("compare", "run variants of a source, and compare them", add_compare_options),
+        ("export", "write what there is of a source as files", add_export_options),
+        ("rule", "write a lowering rule for a node, to start from", _add_rule_options),
+        ("passes", "list the passes, or print one's module", add_passes_options),
+        ("schedule", "apply a schedule to a function, and look at it", add_schedule_options),
+        ("tune", "search schedules by measuring", add_tune_options),
+        ("cache", "say how much is kept of tuning and measuring; clear it", _add_cache_options),
+        ("course", "write the example files of the course's page", _add_course_options),
+    ):
+        add_options(commands.add_parser(name, help=text))
+    for name in _OPENING:
+        add_sandbox_option(commands.choices[name])
+    return parser
+
+
+def _add_rule_options(parser: OneLineParser) -> None:
+    parser.add_argument("source", help=SOURCE_HELP)
+    parser.text("--node", "NAME", "as show --stage fx names it", required=True)
+    parser.text("--output", "FILE.py", "a new file, or one to add the rule to", required=True)
+    add_recipe_options(parser)
+
+
+def _add_cache_options(parser: OneLineParser) -> None:
+    parser.text("--limit", "BYTES", "what it may have from now on, such as 500MB")
+    parser.flag("--clear", "remove all that it has")
+
+
+def _add_course_options(parser: OneLineParser) -> None:
+    parser.text("--output", "DIR", "folder to write to", required=True)
+    parser.flag("--force", "overwrite files that are there")
+
+
+def _samples(options: argparse.Namespace) -> tuple[int, str]:
+    listed = samples()
+    width = max(len(sample.name) for sample in listed)
+    return MATCH, "\n".join(f"{each.name:<{width}}  {each.description}" for each in listed)
+
+
+def _course(options: argparse.Namespace) -> tuple[int, str]:
+    from lowerscope.core.export.session_zip import write_course
+    from lowerscope.resources import HELP
+
+    paths = write_course(Path(options.output), force=options.force)
+    page = f"The page that goes with them: {HELP / 'course.md'}"
+    return MATCH, "\n".join((*map(str, paths), page))
+
+
+def _rule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    line = pipeline.answer(WriteRuleQuery(recipe, options.node, options.output))
+    return MATCH, f"{line.file}:{line.line}"
+
+
+_TARGET_HEADINGS = ("target", "processor", "vectors", "float32", "registers", "threads", "features")
+
+
+def _add_targets_options(parser: OneLineParser) -> None:
+    parser.add_argument(
+        "targets",
+        nargs="*",
+        metavar="TARGET",
+        help="a target as --target takes it; without one, those that there are to choose from",
+    )
+    parser.number("--threads", "of TVM (default: all that there are)")
+    add_remote_options(parser)
+    parser.flag("--json", "print records as JSON")
+
+
+def _targets(options: argparse.Namespace) -> tuple[int, str]:
+    """Return the table of the targets, or their records as JSON; for a remote, its state."""
+    check_threads(options.threads)
+    remote = remote_of(options.tracker, options.key, options.remote_timeout)
+    from lowerscope.core.build.targets import target_records
+
+    if remote is not None:
+        from lowerscope.core.remote.running import remote_state
+
+        state = remote_state(remote, Silent())
+        lines = [*map(key_text, state.keys), f"{remote.key}: {machine_text(state)}"]
+        return MATCH, to_json(state) if options.json else "\n".join(lines)
+    records = target_records(options.targets, options.threads)
+    return MATCH, to_json(records) if options.json else _targets_table(records)
+
+
+def _targets_table(records: Sequence[TargetRecord]) -> str:
+    """Return a line for each target, and one with its purpose and whether it runs here."""
+    lines = console.table_lines([_TARGET_HEADINGS, *map(_target_row, records)], range(2, 6))
+    told = [lines[0]]
+    for record, line in zip(records, lines[1:], strict=True):
+        about = f"does not run here: {record.hindrance}" if record.hindrance else "runs here"
+        told += [line, "    " + "; ".join(each for each in (record.title, about) if each)]
+    return "\n".join(told)
+
+
+def _target_row(record: TargetRecord) -> tuple[str, ...]:
+    return (
+        record.text,
+        f"{record.architecture} {record.cpu}",
+        f"{record.vector_bits} bits",
+        str(record.lanes),
+        str(record.registers),
+        str(record.threads),
+        ", ".join(record.features) or "-",
+    )
+
+
+def _cache(options: argparse.Namespace) -> tuple[int, str]:
+    """Set the limit of the cache, or clear it; return its folder, size and limit."""
+    lines = [str(cache_folder())]
+    try:
+        if options.limit:
+            lines += _said(set_cache_limit(parse_bytes(options.limit)))
+        if options.clear:
+            lines += _said(clear_cache())
+    except ValueError as error:
+        raise LowerscopeError(str(error), where="--limit") from None
+    except OSError as error:
+        raise LowerscopeError(
+            f"the cache cannot be changed: {error.strerror or error}", where=str(cache_folder())
+        ) from error
+    lines.append(f"{bytes_text(cache_size())} of {bytes_text(cache_limit())}")
+    return MATCH, "\n".join(lines)
+
+
+def _said(cleared: Cleared) -> list[str]:
+    said = [f"removed {bytes_text(cleared.freed)}"] if cleared.freed else []
+    if cleared.in_use:
+        said.append(f"kept {bytes_text(cleared.in_use)}, which a tuning under way adds to")
+    return said
+
+
+WITHOUT_CODE = {"samples": _samples, "targets": _targets, "cache": _cache, "course": _course}
+"""Commands that open no source and run no user code."""
+
+_ANSWERS = {
+    "show": show,
+    "run": run,
+    "compare": compare,
+    "export": export,
+    "rule": _rule,
+    "passes": passes,
+    "schedule": schedule,
+    "tune": tune,
+}

@@ -1,0 +1,391 @@
+"""Options of a recipe on the command line, the window's too, and the recipe that they make."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn, get_args
+
+import msgspec
+
+from lowerscope.core.files.archives import is_archive, open_archive
+from lowerscope.core.files.console import say
+from lowerscope.core.files.databases import database_files
+from lowerscope.core.files.paths import user_path
+from lowerscope.core.files.pipelines_and_schedules import load_schedules
+from lowerscope.core.files.presets import PRESETS, find_pipeline, parse_step
+from lowerscope.core.files.sessions import SUFFIX, Hashes, files_of, load_session
+from lowerscope.core.files.source_files import source_files
+from lowerscope.core.files.sources import parse_input, parse_spec
+from lowerscope.core.model.dimensions import dimensions_of, parse_dimension, parse_sizes, with_sizes
+from lowerscope.core.model.encoding import with_trust
+from lowerscope.core.model.measuring import LEAST, REPEATS, Measuring, check_measuring
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import (
+    SEEDS,
+    STRATEGIES,
+    TRACERS,
+    TRANSLATORS,
+    Extension,
+    ExtensionKind,
+    Override,
+    Recipe,
+    Source,
+    applied_to_model,
+    applies_schedules,
+    ruled_in_model,
+    with_bound_params,
+    with_params_as_inputs,
+    with_tuned,
+)
+from lowerscope.core.model.remote_records import TIMEOUT, remote_of
+from lowerscope.core.model.schedule import named_apart
+from lowerscope.core.model.tolerances import Tolerances, parse_tolerances, tolerance_texts
+
+SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY], FILE.pt2, SESSION.lowerscope or SESSION.zip"
+
+SEVERAL = {
+    "lowering": "high-level",
+    "translator": "lowerscope",
+    "pipeline": "legalise",
+    "schedules": "",
+    "target": "llvm",
+}
+"""Options that may be repeated where variants are compared, with their defaults."""
+
+RULES, TUNED = "rules", "tuned"
+"""Values of ``--schedule`` for schedules written by rules, or found by tuning."""
+
+
+class _AddExtension(argparse.Action):
+    """Action that adds an extension file: all kinds are one list, in the order of the options."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,
+    ) -> None:
+        if values is None:
+            # `--rules` alone, where that is allowed.
+            namespace.by_rule = True
+            return
+        kinds: tuple[ExtensionKind, ...] = get_args(ExtensionKind)
+        kind = next(each for each in kinds if f"--{each}" == option_string)
+        added = Extension(path=str(user_path(str(values)).absolute()), kind=kind)
+        namespace.extensions = (*namespace.extensions, added)
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise LowerscopeError(message, todo=f"See {self.prog} --help")
+
+    def flag(self, name: str, text: str) -> None:
+        """Add an option without a value."""
+        self.add_argument(name, action="store_true", help=text)
+
+    def text(self, name: str, metavar: str, text: str, **more: Any) -> None:
+        """Add an option with a text, which is empty by default."""
+        self.add_argument(name, **{"default": "", "metavar": metavar, "help": text} | more)
+
+    def number(self, name: str, text: str, default: int = 0, metavar: str | None = None) -> None:
+        """Add an option with an integer."""
+        self.add_argument(name, type=int, default=default, metavar=metavar, help=text)
+
+    def many(self, name: str, metavar: str, text: str, dest: str | None = None) -> None:
+        """Add an option that is a list, and may be repeated."""
+        self.add_argument(name, dest=dest, action="append", default=[], metavar=metavar, help=text)
+
+
+def add_recipe_options(
+    parser: OneLineParser, *, several: bool = False, scheduling: bool = False
+) -> None:
+    """Add the options of a recipe, which are shared by the window's command.
+
+    Parameters
+    ----------
+    several
+        Let those of `SEVERAL` be repeated: each is then a list, or ``None`` if it is not given.
+    scheduling
+        Let ``--rules`` without a file select the rules that write schedules: ``by_rule`` is then
+        true.
+    """
+    parser.set_defaults(by_rule=False)
+    again = "; repeatable: each is a variant" if several else ""
+
+    def one(name: str, text: str, dest: str, **more: Any) -> None:
+        kept: dict[str, Any] = {"action": "append"} if several else {"default": SEVERAL[dest]}
+        parser.add_argument(name, dest=dest, help=f"{text}{again}", **kept, **more)
+
+    parser.text("--args", "JSON", "the entry's keyword arguments", default="{}")
+    parser.many(
+        "--input",
+        "NAME=1,784:float32",
+        "an input's shape and dtype, or NAME=FILE.npy (.npz, .pt, an image); repeatable",
+    )
+    parser.many(
+        "--dim",
+        "NAME=1..64",
+        "the sizes that a name in the shape of an input may stand for, as in --input x=batch,784 "
+        "(default 1..1024); repeatable",
+    )
+    parser.many(
+        "--sizes",
+        "NAME=1,7,64",
+        "the sizes of that dimension to run at, run by run (default: the one that it is traced at, "
+        "and the ends of the range); repeatable",
+    )
+    parser.number("--seed", "of weights and inputs (default 0)")
+    parser.text("--params", "FILE", "parameters: .npz, .pkl, .pt or .pth")
+    parser.flag("--trust", "open a .pt2 that can run code")
+    parser.add_argument(
+        "--tracer",
+        choices=TRACERS,
+        default="auto",
+        help="torch.fx, torch.export, or auto: fx, and export for what fx cannot trace (default)",
+    )
+    one(
+        "--importer",
+        "what translates the graph: lowerscope (default), or TVM's own from_fx or "
+        "from_exported_program, as they are",
+        "translator",
+        choices=TRANSLATORS,
+    )
+    one("--lowering", "default: high-level", "lowering", choices=STRATEGIES)
+    parser.many(
+        "--override",
+        "PATTERN=STRATEGY",
+        "another lowering for a node, a module (layer1.*) or an operator (conv2d); repeatable",
+    )
+    for kind, what in (
+        ("rules", "lowering rules of your own: @rule of lowerscope.core.rules"),
+        ("library", "functions that it registers by tvm.register_global_func"),
+        ("passes", "passes of your own: @tvm.transform.module_pass"),
+    ):
+        alone = "without a file: schedule by rule. " if scheduling and kind == "rules" else ""
+        parser.add_argument(
+            f"--{kind}",
+            action=_AddExtension,
+            dest="extensions",
+            default=(),
+            metavar="FILE.py",
+            nargs="?" if alone else None,
+            help=f"{alone}a file with {what}; repeatable, a later one wins",
+        )
+    parser.flag(
+        "--params-as-inputs", "keep parameters as arguments of main, not as constants in it"
+    )
+    parser.flag(
+        "--bind-params", "the same, and bind them by relax.transform.BindParams as the first step"
+    )
+    one(
+        "--pipeline",
+        f"the passes: {', '.join(each.name for each in PRESETS)}, or a .json file that was saved "
+        "(default legalise)",
+        "pipeline",
+        metavar="NAME",
+    )
+    parser.many(
+        "--pass",
+        "NAME[:OPTION=VALUE,…]",
+        "a pass after those of the pipeline, as `lowerscope passes --catalogue` names it; "
+        "repeatable",
+        dest="steps",
+    )
+    parser.many(
+        "--schedule",
+        f"FILE.json|{RULES}|{TUNED}",
+        "schedules that were saved, applied to the model after its passes, or where they have "
+        f"the step ApplySchedules; or {RULES}, for those that rules write; or {TUNED}, for what "
+        "lowerscope tune has found; repeatable"
+        + (": each is a variant, and none is one without schedules" if several else ""),
+        dest="schedules",
+    )
+    one("--target", "llvm, native (this processor), or a TVM target as JSON", "target")
+    parser.many(
+        "--tolerance",
+        "DTYPE=RTOL,ATOL",
+        "outputs match where |tvm - torch| <= ATOL + RTOL * |torch|, each of "
+        f"them by itself (default {'; '.join(tolerance_texts(Tolerances()).values())}); repeatable",
+        dest="tolerances",
+    )
+    parser.number("--threads", "of TVM and of torch (default: all that there are)")
+    add_remote_options(parser)
+    parser.number(
+        "--repeats",
+        "calls of each side that are timed, by turns (default: as many as a second allows, "
+        f"from {LEAST} to {REPEATS})",
+        metavar="N",
+    )
+    warm_up = Measuring().warm_up
+    parser.number(
+        "--warm-up",
+        f"calls of each side before, which do not count (default {warm_up})",
+        warm_up,
+        "N",
+    )
+    parser.flag(
+        "--torch-compile",
+        "time torch.compile of the model as well: it takes seconds to minutes to compile, and a "
+        "C++ compiler",
+    )
+
+
+def add_remote_options(parser: OneLineParser) -> None:
+    """Add the options for another machine."""
+    parser.text(
+        "--tracker",
+        "HOST:PORT",
+        "run on another machine: the address of TVM's RPC tracker; choose its --target",
+    )
+    parser.text("--key", "KEY", "with --tracker: the key of its servers")
+    parser.text(
+        "--remote-timeout",
+        "SECONDS",
+        f"that one answer of the other machine may take (default {TIMEOUT:g})",
+        type=float,
+        default=TIMEOUT,
+    )
+
+
+MOST_THREADS = 1024
+"""Most threads accepted: more than machines have, as torch and TVM start as many as requested."""
+
+
+def recipe_from(options: argparse.Namespace) -> Recipe:
+    """Return the recipe of the options of `add_recipe_options` and ``options.source``.
+
+    Raises a `LowerscopeError` if an option cannot be read.
+    """
+    if options.source.endswith(SUFFIX):
+        return _of_session(options, user_path(options.source).absolute())
+    if is_archive(options.source):
+        return _of_session(options, _unpacked(user_path(options.source).absolute()))
+    spec, entry = parse_spec(options.source)
+    check_threads(options.threads)
+    if not 0 <= options.seed < SEEDS:
+        raise LowerscopeError(
+            f"{options.seed} is not a seed",
+            where="--seed",
+            todo=f"Write a number from 0 to {SEEDS - 1}",
+        )
+    dimensions = with_sizes(map(parse_dimension, options.dim), map(parse_sizes, options.sizes))
+    declared = frozenset(each.name for each in dimensions)
+    recipe = Recipe(
+        source=Source(
+            spec=spec,
+            entry=entry,
+            args=options.args,
+            params=options.params,
+            trust=options.trust,
+        ),
+        seed=options.seed,
+        inputs=tuple(parse_input(text, declared) for text in options.input),
+        dimensions=dimensions,
+        tracer=options.tracer,
+        translator=options.translator,
+        lowering=options.lowering,
+        overrides=tuple(parse_override(text) for text in options.override),
+        extensions=options.extensions,
+        steps=(*find_pipeline(options.pipeline).steps, *map(parse_step, options.steps)),
+        tolerances=parse_tolerances(options.tolerances),
+        target=options.target,
+        threads=options.threads,
+        remote=remote_of(options.tracker, options.key, options.remote_timeout),
+        measuring=check_measuring(
+            Measuring(
+                warm_up=options.warm_up,
+                repeats=options.repeats,
+                torch_compile=options.torch_compile,
+            )
+        ),
+    )
+    dimensions_of(recipe)
+    files = [each for each in options.schedules if each not in (RULES, TUNED)]
+    loaded = [each for file in files for each in load_schedules(file)]
+    if loaded:
+        recipe = msgspec.structs.replace(recipe, schedules=named_apart(loaded))
+        if not applies_schedules(recipe):
+            recipe = applied_to_model(recipe, True)
+    if RULES in options.schedules:
+        recipe = ruled_in_model(recipe, True)
+    if TUNED in options.schedules:
+        recipe = with_tuned(recipe)
+    if options.params_as_inputs or options.bind_params:
+        recipe = with_params_as_inputs(recipe, True)
+    return with_bound_params(recipe, True) if options.bind_params else recipe
+
+
+def _unpacked(path: Path) -> Path:
+    """Return the session file of an archive, unpacked to a folder of the user's data."""
+    session, new = open_archive(path)
+    if new:
+        say(f"note: unpacked to {session.parent}")
+    return session
+
+
+def _of_session(options: argparse.Namespace, path: Path) -> Recipe:
+    """Return the recipe of a session file, which contains all choices.
+
+    Trust in a file that may run code is never taken from a file.
+    """
+    parser = OneLineParser(add_help=False)
+    add_recipe_options(parser)
+    unchanged = vars(parser.parse_args([])) | {"trust": options.trust}
+    given = [name for name, value in unchanged.items() if getattr(options, name) != value]
+    if given:
+        raise LowerscopeError(
+            "a session has its own choices, and takes no options that make others",
+            where=f"{options.source}: --{given[0].replace('_', '-')}",
+            todo="Leave the options out, or change the session in the window",
+        )
+    return with_trust(load_session(path, Hashes()).recipe, trust=options.trust)
+
+
+def check_threads(count: int) -> None:
+    """Raise if the number of threads is out of range.
+
+    Raises a `LowerscopeError` with the accepted range.
+    """
+    if not 0 <= count <= MOST_THREADS:
+        raise LowerscopeError(
+            f"{count} is not a number of threads",
+            where="--threads",
+            todo=f"Write 0 for all that the machine has, or a number from 1 to {MOST_THREADS}",
+        )
+
+
+def parse_override(text: str) -> Override:
+    """Read ``PATTERN=STRATEGY``.
+
+    Raises a `LowerscopeError` if there is no pattern, or no such strategy.
+    """
+    pattern, _, name = text.rpartition("=")
+    strategy = next((each for each in STRATEGIES if each == name.strip()), None)
+    if not pattern.strip() or strategy is None:
+        raise LowerscopeError(
+            f"it is not PATTERN=STRATEGY with a strategy of {', '.join(STRATEGIES)}",
+            where=f"--override {text}",
+            todo="Write for example --override conv1=library or --override 'layer1.*=te'",
+        )
+    return Override(pattern=pattern.strip(), strategy=strategy)
+
+
+def files_read(options: argparse.Namespace, recipe: Recipe) -> tuple[Path, ...]:
+    """Return the files that a command on a recipe reads, as far as they are known before it runs.
+
+    They include those named by options only: a session, a pipeline and files of schedules.
+    """
+    pipelines = options.pipeline or ()
+    named = (
+        options.source,
+        *files_of(recipe).values(),
+        *database_files(recipe),
+        *((pipelines,) if isinstance(pipelines, str) else pipelines),
+        *options.schedules,
+    )
+    return (*map(user_path, named), *source_files(recipe.source, recipe.inputs))

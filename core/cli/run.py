@@ -1,0 +1,317 @@
+"""The command ``run``: verdict, times, and the first node whose value differs from torch's."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from lowerscope.core.cli.recipe_options import SOURCE_HELP, OneLineParser, add_recipe_options
+from lowerscope.core.export.report import check_report, write_report
+from lowerscope.core.files.console import DIFFER, MATCH, on_terminal_line, say, table_lines
+from lowerscope.core.files.variant_names import variant_names
+from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun
+from lowerscope.core.model.encoding import to_json
+from lowerscope.core.model.formatting import duration_text, error_text, share_of_text
+from lowerscope.core.model.measuring import Progress, Silent
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.queries import AgreementQuery, GuardQuery, RunQuery
+from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.run_records import FAILING, NodeReport, NodeRun, RunRecord
+from lowerscope.core.model.variant_records import Variant
+from lowerscope.core.sandbox.memory_limit import limit_memory, parse_limit
+from lowerscope.core.sandbox.running_call import CallWriter
+
+if TYPE_CHECKING:
+    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.stages import Stages
+
+
+def add_run_options(parser: OneLineParser) -> None:
+    """Add the options of ``lowerscope run``."""
+    parser.add_argument("source", help=SOURCE_HELP)
+    parser.flag("--json", "print the record as JSON")
+    parser.flag(
+        "--per-node",
+        "a table of the FX nodes: error in the run, error alone on torch's inputs, and the times "
+        "of both sides; with --json as nodes",
+    )
+    parser.text(
+        "--inputs-set",
+        "PATH",
+        "run each sample of a folder of pictures or .npy files, or of an .npz with samples first "
+        "(and labels as y, for the accuracy): how far both sides agree over all",
+    )
+    add_nonfinite_option(parser)
+    parser.flag(
+        "--guarded",
+        "run once, each call with guarded memory, and name those that write beside their own",
+    )
+    parser.add_argument(
+        "--memory-limit",
+        type=_limit,
+        metavar="3GB",
+        help="memory that the run may have; a call that asks for more fails",
+    )
+    # Descriptor from which `supervised` reads the current call.
+    parser.add_argument("--calls", type=int, default=None, help=argparse.SUPPRESS)
+    add_report_option(parser)
+    add_recipe_options(parser)
+
+
+def add_nonfinite_option(parser: OneLineParser) -> None:
+    """Add ``--allow-nonfinite``."""
+    parser.flag(
+        "--allow-nonfinite",
+        "exit with 0 where a verdict is inconclusive: no value is finite on both sides",
+    )
+
+
+def add_report_option(parser: OneLineParser) -> None:
+    """Add ``--html``."""
+    parser.text("--html", "FILE", "write a report as well: one file, which opens without a network")
+
+
+def _limit(text: str) -> int:
+    try:
+        return parse_limit(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def run(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Return the exit code and the text to print."""
+    from lowerscope.core.cli.showing import describe_run
+
+    check_report_option(options)
+    if options.memory_limit is not None:
+        limit_memory(options.memory_limit)
+    progress = Silent() if options.calls is None else _Told(options.calls)
+    if options.guarded:
+        return _run_guarded(pipeline, recipe, options, progress)
+    if options.inputs_set:
+        return _run_set(pipeline, recipe, options)
+    record = pipeline.answer(RunQuery(recipe), progress)
+    code = DIFFER if record.verdict in failing_verdicts(options) else MATCH
+    (name,) = variant_names((recipe,))
+    variant = Variant(name=name, recipe=recipe, record=record)
+    written = write_wanted_report(options, (variant,))
+    nodes = _per_node(pipeline.stages(recipe), record) if options.per_node else ()
+    if options.json:
+        fields = {"nodes": nodes} if options.per_node else {}
+        return code, to_json(msgspec.structs.asdict(record) | fields)
+    lines = [describe_run(record)]
+    if nodes:
+        shown = (each for each in nodes if each.strategy or each.torch_ms is not None)
+        lines += table_lines([_HEADINGS, *map(_row, shown)], range(2, 6))
+    if options.per_node and not nodes:
+        lines.append("There are no FX nodes: the source is not of torch")
+    if record.first_difference:
+        lines.append(_first_difference(record, pipeline.stages(recipe)))
+    return code, "\n".join([*lines, *written])
+
+
+def _first_difference(record: RunRecord, stages: Stages) -> str:
+    """Return the first differing node, its provenance, its source line, and its error."""
+    assert stages.lowered is not None
+    assert stages.traced is not None
+    found = next(each for each in record.nodes if each.id == record.first_difference)
+    name = record.first_difference.removeprefix("fx:")
+    node, line = stages.lowered.nodes[name], stages.traced.lines.get(name)
+    place = "" if line is None else f"{PurePath(line.file).name}:{line.line}"
+    about = "; ".join(each for each in (node.rule, place) if each)
+    far = f"largest error {error_text(found.max_abs_error)} absolute"
+    made = record.first_made
+    from_above = "  alone, on torch's inputs, it matches: the error came from a node above it"
+    lines = [
+        f"First difference: {name} ({about}): {found.reason}, {far}",
+        *([f"{from_above} that could not be compared"] if found.own_status == "matches" else []),
+        f"  passes on it: {', '.join(made.passes) or 'none'}",
+        *(f"  schedule of {each}" for each in made.schedules),
+    ]
+    return "\n".join(lines)
+
+
+_HEADINGS = ("node", "how", "abs error", "alone", "TVM", "torch", "status")
+
+
+def _row(node: NodeReport) -> tuple[str, ...]:
+    status = f"{node.status}: {node.reason}" if node.reason else node.status
+    if node.own_status != node.status:
+        more = f": {node.own_reason}" if node.own_reason else ""
+        status += f"; alone {node.own_status}{more}"
+    if node.own_with:
+        status += f"; run with {', '.join(each.removeprefix('fx:') for each in node.own_with)}"
+    return (
+        node.fx.removeprefix("fx:"),
+        node.strategy,
+        error_text(node.max_abs_error),
+        error_text(node.own_abs_error),
+        duration_text(node.tvm_ms),
+        duration_text(node.torch_ms),
+        status,
+    )
+
+
+_WORST = 5
+"""Most samples that are printed."""
+
+
+def _run_set(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Run a set of inputs: agreement with the reference over all samples."""
+    if options.per_node:
+        raise LowerscopeError(
+            "the nodes are compared on one input",
+            where="--per-node",
+            todo="Leave --inputs-set out, or give one of its samples with --input",
+        )
+    with on_terminal_line() as progress:
+        record = pipeline.answer(AgreementQuery(recipe, options.inputs_set), progress)
+    for reason in record.unread:
+        say(f"note: left out: {reason}")
+    counts = {"differ": record.differing, "inconclusive": record.inconclusive}
+    code = DIFFER if any(counts[each] for each in failing_verdicts(options)) else MATCH
+    return code, to_json(record) if options.json else "\n".join(_lines(record))
+
+
+def _lines(record: AgreementRecord) -> Iterator[str]:
+    left = f" of {record.count}" if record.ran < record.count else ""
+    yield f"{record.ran}{left} samples of {record.path}"
+    side = record.reference
+    if record.compared:
+        yield (
+            f"  within the tolerance of {side}: {share_of_text(record.matching, record.compared)}; "
+            f"largest error {error_text(record.max_abs_error)} absolute, "
+            f"{error_text(record.max_rel_error)} relative"
+        )
+    if record.not_finite:
+        yield (
+            "  within the tolerance beside values that are not finite: "
+            f"{share_of_text(record.not_finite, record.matching)}"
+        )
+    if record.inconclusive:
+        yield (
+            f"  inconclusive, without a finite value on both sides: "
+            f"{share_of_text(record.inconclusive, record.ran)}"
+        )
+    if record.classed:
+        yield f"  the same class as {side}: {share_of_text(record.same_class, record.classed)}"
+    if record.labelled:
+        yield (
+            f"  as labelled: TVM {share_of_text(record.tvm_correct, record.labelled)}, "
+            f"{side} {share_of_text(record.torch_correct, record.labelled)}"
+        )
+    worst = [
+        each
+        for each in record.worst
+        if each.max_abs_error is not None or each.verdict == "inconclusive"
+    ][:_WORST]
+    if worst:
+        width = max(len(each.title) for each in worst)
+        yield "Worst:"
+        yield from (f"  {each.title:<{width}}  {_sample_text(each, side)}" for each in worst)
+
+
+def _sample_text(sample: SampleRun, reference: str) -> str:
+    parts = [error_text(sample.max_abs_error), sample.verdict]
+    if sample.tvm:
+        same = sample.tvm == sample.torch
+        parts.append(sample.tvm if same else f"TVM {sample.tvm}, {reference} {sample.torch}")
+    if sample.label:
+        parts.append(f"labelled {sample.label}")
+    return "  ".join(parts)
+
+
+class _Told(Silent):
+    """Progress that writes the current call to a file."""
+
+    def __init__(self, file: int) -> None:
+        self._calls = CallWriter(file)
+
+    def begin_calls(self, names: Sequence[str]) -> None:
+        self._calls.begin(names)
+
+    def at_call(self, index: int, inside: bool) -> None:
+        self._calls.at(index, inside)
+
+
+def _run_guarded(
+    pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace, progress: Progress
+) -> tuple[int, str]:
+    found = pipeline.answer(GuardQuery(recipe), progress)
+    code = DIFFER if found.trespasses or found.failure else MATCH
+    if options.json:
+        return code, to_json(found)
+    lines = [f"Call {each.call + 1}, {each.name}, {each.text}" for each in found.trespasses]
+    if found.failure:
+        lines.append(found.failure)
+    return code, "\n".join(lines or [f"Each of {found.calls} calls kept to its own memory"])
+
+
+def _per_node(stages: Stages, record: RunRecord) -> tuple[NodeReport, ...]:
+    """Return a report of each FX node, in graph order; none for a source without torch."""
+    lowered = stages.lowered
+    if lowered is None:
+        return ()
+    runs = {each.id: each for each in record.nodes}
+    reports = []
+    for name, node in lowered.nodes.items():
+        run = runs.get(f"fx:{name}", NodeRun(id=f"fx:{name}"))
+        called = dict.fromkeys(record.calls[index].function for index in run.calls)
+        reports.append(
+            NodeReport(
+                fx=run.id,
+                bindings=tuple(f"relax:main/{each}" for each in node.bindings),
+                functions=tuple(called),
+                strategy=node.strategy,
+                max_abs_error=run.max_abs_error,
+                max_rel_error=run.max_rel_error,
+                own_abs_error=run.own_abs_error,
+                status=run.status,
+                own_status=run.own_status,
+                reason=run.reason,
+                own_reason=run.own_reason,
+                own_with=run.own_with,
+                tvm_ms=run.milliseconds,
+                torch_ms=run.torch_ms,
+                hand_overs=tuple(
+                    found
+                    for index in run.calls
+                    if (found := record.calls[index].hand_over) is not None
+                ),
+            )
+        )
+    return tuple(reports)
+
+
+def check_report_option(options: argparse.Namespace) -> None:
+    """Check that the report can be written, before anything is run.
+
+    Raises a `LowerscopeError` if it cannot, or this kind of run has no report.
+    """
+    if options.html and getattr(options, "inputs_set", ""):
+        raise LowerscopeError(
+            "there is no report on a set of inputs",
+            where=f"--html {options.html}",
+            todo="Run one input of it, or leave the option out",
+        )
+    if options.html:
+        check_report(options.html)
+
+
+def write_wanted_report(options: argparse.Namespace, variants: Sequence[Variant]) -> list[str]:
+    """Write the report if one is requested; return a line on it.
+
+    Raises a `LowerscopeError` if it cannot be written.
+    """
+    if not options.html:
+        return []
+    return [f"Report: {write_report(options.html, variants)}"]
+
+
+def failing_verdicts(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the verdicts for which a command exits with 1."""
+    return FAILING[:1] if options.allow_nonfinite else FAILING

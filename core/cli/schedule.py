@@ -1,0 +1,315 @@
+"""The command ``lowerscope schedule``: a function after the primitives of a schedule."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from lowerscope.core.cli.recipe_options import (
+    RULES,
+    SOURCE_HELP,
+    TUNED,
+    OneLineParser,
+    add_recipe_options,
+)
+from lowerscope.core.cli.run import add_nonfinite_option
+from lowerscope.core.files.console import DIFFER, ERROR, MATCH, say, table_lines
+from lowerscope.core.files.pipelines_and_schedules import load_schedules
+from lowerscope.core.model.encoding import to_json
+from lowerscope.core.model.formatting import bytes_text, duration_text, error_text
+from lowerscope.core.model.function_metrics_records import Checked
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.queries import ByRuleQuery, CheckQuery, ScheduleQuery
+from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.schedule import Primitive, Schedule, fits
+from lowerscope.core.model.schedule_records import (
+    BufferNode,
+    ByRule,
+    LoopNode,
+    ScheduleRecord,
+    ScheduleStep,
+)
+
+if TYPE_CHECKING:
+    from lowerscope.core.engine.pipeline import Pipeline
+
+_CODES = {"same": MATCH, "differs": DIFFER, "inconclusive": DIFFER, "unknown": ERROR}
+
+_SECONDS = 300.0
+"""Time limit of a check, in seconds: no window waits for it."""
+
+
+class RuledFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """Outcome of scheduling a function by rule or by tuning, in the list of a model's functions.
+
+    Attributes
+    ----------
+    rule, steps
+        Empty and 0 if no rule fits, with the ``reason``; ``"tuned"`` for a tuning result.
+    milliseconds
+        Time to find the rule and write the steps, or to look up the tuning result.
+    """
+
+    function: str
+    rule: str
+    steps: int
+    milliseconds: float
+    reason: str = ""
+    check: Checked | None = None
+
+
+class ScheduleAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Output of ``--json``; ``check`` is present if one was requested."""
+
+    schedule: ScheduleRecord
+    check: Checked | None = None
+
+
+def add_schedule_options(parser: OneLineParser) -> None:
+    """Add the options of ``lowerscope schedule``."""
+    parser.add_argument("source", help=SOURCE_HELP)
+    parser.text(
+        "--function",
+        "NAME",
+        "a TensorIR function; with --rules or --apply tuned all of the model, where it is left out",
+    )
+    parser.text(
+        "--apply",
+        f"FILE.json|{RULES}|{TUNED}",
+        f"a schedule that was saved; or {RULES}, as --rules, for the one that a rule writes; "
+        f"or {TUNED}, for the one that lowerscope tune has found",
+    )
+    parser.flag("--show", "print the function as it is then, and nothing else")
+    parser.flag(
+        "--check",
+        "run it and the unscheduled one on the same values; exit with 1 if they differ, or have no "
+        "finite value",
+    )
+    add_nonfinite_option(parser)
+    parser.flag("--json", "print records as JSON")
+    add_recipe_options(parser, scheduling=True)
+
+
+def schedule(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Return the exit code of ``lowerscope schedule``, and the text to print.
+
+    It is 1 if the function computes something else, and 2 if a step was left out or not checked.
+
+    Raises a `LowerscopeError` if there is no such function, or the file has no schedule for it; if
+    the options conflict.
+    """
+    _check_together(options)
+    if not options.function:
+        return _all_found(pipeline, recipe, options)
+    left_out = False
+    if options.by_rule or options.apply == RULES:
+        recipe = _with_rule(pipeline, recipe, options.function)
+    elif options.apply == TUNED:
+        tuned = _by_tuning(pipeline, recipe, options.function)
+        left_out = tuned.rule != TUNED
+        if tuned.reason:
+            # The JSON output has no field for the missing history.
+            note = f"{options.function}: {tuned.reason}"
+            say(f"note: {note}")
+        recipe = _scheduled(recipe, options.function, tuned.primitives)
+    elif options.apply:
+        recipe = _with_file(pipeline, recipe, options.function, options.apply)
+    record = pipeline.answer(ScheduleQuery(recipe, options.function, None))
+    left_out = left_out or any(step.status == "failed" for step in record.steps)
+    code = ERROR if left_out else MATCH
+    checked = None
+    if options.check:
+        checked = pipeline.answer(CheckQuery(recipe, options.function, None, _SECONDS))
+        code = max(code, _code(checked, options))
+    if options.json:
+        return code, to_json(ScheduleAnswer(schedule=record, check=checked))
+    parts = [record.script.text] if options.show else list(_described(record))
+    if checked is not None:
+        parts.append(_verdict(checked))
+    return code, "\n\n".join(parts)
+
+
+def _code(checked: Checked, options: argparse.Namespace) -> int:
+    allowed = checked.verdict == "inconclusive" and options.allow_nonfinite
+    return MATCH if allowed else _CODES[checked.verdict]
+
+
+def _check_together(options: argparse.Namespace) -> None:
+    """Reject options that conflict."""
+    if options.by_rule and options.apply not in ("", RULES):
+        raise LowerscopeError(
+            "two schedules are given",
+            where=f"--rules and --apply {options.apply}",
+            todo="Leave one of them out",
+        )
+    of_all = options.by_rule or options.apply in (RULES, TUNED)
+    if not options.function and (options.show or not of_all):
+        raise LowerscopeError(
+            "it is not said of which function",
+            where="schedule",
+            todo="Give --function NAME; without it, --rules lists what rules write for all, and "
+            f"--apply {TUNED} what tuning has found",
+        )
+
+
+def _all_found(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Schedule each function by rule or from tuning, and return the list of them."""
+    stages = pipeline.stages(recipe)
+    found, code = [], MATCH
+    # Load lazily imported code before the first rule is timed.
+    _ = stages.target
+    for name in stages.functions.structures:
+        start = time.perf_counter()
+        if options.apply == TUNED:
+            ruled = _by_tuning(pipeline, recipe, name)
+            code = code if ruled.rule == TUNED else ERROR
+        else:
+            ruled = pipeline.answer(ByRuleQuery(recipe, name))
+        milliseconds = (time.perf_counter() - start) * 1000
+        checked = None
+        if options.check and ruled.primitives:
+            scheduled = _scheduled(recipe, name, ruled.primitives)
+            checked = pipeline.answer(CheckQuery(scheduled, name, None, _SECONDS))
+            code = max(code, _code(checked, options))
+        found.append(
+            RuledFunction(
+                function=name,
+                rule=ruled.rule,
+                steps=len(ruled.primitives),
+                milliseconds=milliseconds,
+                reason=ruled.reason,
+                check=checked,
+            )
+        )
+    return code, to_json(found) if options.json else "\n".join(_table(found))
+
+
+def _table(found: Sequence[RuledFunction]) -> Iterator[str]:
+    """Yield a line for each function, figures right-aligned, and a total."""
+    rows = [("function", "rule", "steps", "time", "")]
+    for each in found:
+        time, remark = duration_text(each.milliseconds), _remark(each)
+        rows.append((each.function, each.rule or "–", str(each.steps or "–"), time, remark))
+    steps, total = (sum(each.steps for each in found), sum(each.milliseconds for each in found))
+    rows.append(("", "", str(steps), duration_text(total), "in all"))
+    yield from table_lines(rows, range(2, 4))
+
+
+def _remark(found: RuledFunction) -> str:
+    return found.reason if found.check is None else _verdict(found.check)
+
+
+def _by_tuning(pipeline: Pipeline, recipe: Recipe, function: str) -> ByRule:
+    """Return the tuning result of a function, or a rule's schedule if it was not tuned.
+
+    ``run --schedule tuned`` does and reports the same.
+    """
+    from lowerscope.core.schedule.whole_model import not_tuned
+
+    stages = pipeline.stages(recipe)
+    found = stages.tuned(stages.states(function)[0].function)
+    if found is None:
+        ruled = pipeline.answer(ByRuleQuery(recipe, function))
+        note = not_tuned(function, ruled.primitives)
+        return msgspec.structs.replace(ruled, reason=note.text)
+    reason = "" if found else "nothing that was tried is faster than the function as it is"
+    return ByRule(rule=TUNED, primitives=found, reason=reason)
+
+
+def _with_rule(pipeline: Pipeline, recipe: Recipe, function: str) -> Recipe:
+    ruled = pipeline.answer(ByRuleQuery(recipe, function))
+    if not ruled.primitives:
+        raise LowerscopeError(
+            f"no rule schedules {function}: {ruled.reason}",
+            where="--rules",
+            todo="Schedule it by hand, or choose another --function",
+        )
+    return _scheduled(recipe, function, ruled.primitives)
+
+
+def _scheduled(recipe: Recipe, function: str, primitives: tuple[Primitive, ...]) -> Recipe:
+    schedule = Schedule(function=function, primitives=primitives)
+    return msgspec.structs.replace(recipe, schedules=(schedule,))
+
+
+def _with_file(pipeline: Pipeline, recipe: Recipe, function: str, file: str) -> Recipe:
+    from lowerscope.core.schedule.table import check_schedules
+
+    structures = pipeline.stages(recipe).functions.structures
+    if function not in structures:
+        # Of the two errors, report this one first.
+        pipeline.answer(ScheduleQuery(recipe, function, None))
+    where = f"--apply {file}"
+    loaded = tuple(each for each in load_schedules(file) if each.on)
+    check_schedules(loaded, structures, where)
+    if not any(fits(each, function, structures[function]) for each in loaded):
+        names = ", ".join(dict.fromkeys(each.function for each in loaded))
+        raise LowerscopeError(
+            f"it has no schedule for {function}" + (f", but for {names}" if names else ""),
+            where=where,
+            todo="Choose another file, or another --function",
+        )
+    return msgspec.structs.replace(recipe, schedules=loaded)
+
+
+def _described(record: ScheduleRecord) -> Iterator[str]:
+    """Yield the printed parts of a schedule."""
+    head = f"{record.function}  structure {record.structure}"
+    if record.twins:
+        head += f", as {', '.join(record.twins)}"
+    yield head
+    yield "\n".join(_loop_line(node) for node in record.tree)
+    yield "\n".join(_buffer_lines(record.buffers))
+    if record.steps:
+        steps = enumerate(record.steps, start=1)
+        yield "\n".join(line for number, step in steps for line in _step_lines(number, step))
+        yield record.code.rstrip("\n")
+
+
+def _loop_line(node: LoopNode) -> str:
+    words = [f"{'  ' * node.depth}{node.name}"]
+    if node.kind == "loop":
+        words.append(node.extent)
+        if node.loop_kind != "serial":
+            words.append(node.loop_kind)
+    else:
+        words.append(f"[{', '.join(f'{kind} {name}' for name, kind, _ in node.axes)}]")
+    words += [f"{key}={value}" for key, value in node.annotations]
+    return "  ".join(words)
+
+
+def _buffer_lines(buffers: tuple[BufferNode, ...]) -> Iterator[str]:
+    width = max((len(each.name) for each in buffers), default=0)
+    for each in buffers:
+        size = "" if each.size is None else f", {bytes_text(each.size)}"
+        yield f"{each.name:<{width}}  {each.role}: {each.shape} {each.dtype}, {each.scope}{size}"
+
+
+def _step_lines(number: int, step: ScheduleStep) -> Iterator[str]:
+    marks = {"done": "✓", "failed": "✕", "off": "–"}
+    off = " (off)" if step.status == "off" else ""
+    yield f"{marks[step.status]} {number}  {step.title}{off}"
+    if step.error is not None:
+        yield f"     {step.error.message}"
+    elif step.comment:
+        yield f"     {step.comment}"
+
+
+def _verdict(checked: Checked) -> str:
+    if checked.verdict == "inconclusive":
+        return f"Inconclusive: {checked.reason}"
+    if checked.verdict == "unknown":
+        return f"Not known whether it computes the same: {checked.reason}"
+    error = ""
+    if checked.max_abs_error is not None and checked.tolerance is not None:
+        error, allowed = error_text(checked.max_abs_error), error_text(checked.tolerance)
+        error = f": largest error {error} (tolerance {allowed})"
+    at = f" at {checked.at}" if checked.at else ""
+    if checked.verdict == "same":
+        more = f"; {checked.reason}" if checked.reason else ""
+        return f"Computes the same as the unscheduled function{at}{error}{more}"
+    return f"Differs from the unscheduled function{at}: {checked.reason}{error}"

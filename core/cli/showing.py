@@ -1,0 +1,215 @@
+"""Text of the stages for the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, cast
+
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.ir.relax import relax_functions
+from lowerscope.core.ir.tensorir import prim_funcs_of
+from lowerscope.core.model.dimensions import sizes_text
+from lowerscope.core.model.encoding import to_json
+from lowerscope.core.model.formatting import (
+    bytes_text,
+    claims_text,
+    duration_text,
+    error_text,
+    shape_text,
+    share_text,
+    times_text,
+    tolerance_text,
+)
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.queries import SnapshotQuery, TextQuery, TranslationQuery, ValuesQuery
+from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.run_records import NOT_THERE, Prediction, RunRecord, SizeRecord, best_of
+from lowerscope.core.model.snapshot import View
+from lowerscope.core.model.text_metrics import DEFAULT
+from lowerscope.core.schedule.whole_model import SCHEDULE_NOTE
+from lowerscope.core.views.externals import notes_of
+from lowerscope.core.views.script import function_text, module_text
+from lowerscope.core.views.snapshot import fx_nodes_of
+from lowerscope.core.views.tables import (
+    print_library,
+    print_node_map,
+    print_parameters,
+    print_table,
+    print_translation,
+    print_values,
+)
+
+
+def note_lines(pipeline: Pipeline, recipe: Recipe) -> tuple[str, ...]:
+    """Return the notes on a recipe's model, a line each."""
+    return tuple(note.line() for note in notes_of(pipeline.stages(recipe)))
+
+
+def leaves_out(pipeline: Pipeline, recipe: Recipe) -> bool:
+    """Return whether a part of the schedules was not applied to the model; notes name it."""
+    return any(note.code == SCHEDULE_NOTE for note in notes_of(pipeline.stages(recipe)))
+
+
+def show_stage(
+    pipeline: Pipeline,
+    recipe: Recipe,
+    stage: str,
+    function: str = "",
+    *,
+    node: str = "",
+    show_meta: bool = False,
+    as_json: bool = False,
+) -> str:
+    """Return a stage as text, or as records; one of `show.STAGES`.
+
+    Parameters
+    ----------
+    function
+        The one to show; empty for all of them, and for the bytecode of ``main``.
+    """
+    stages = pipeline.stages(recipe)
+    if stage in ("relax", "tensorir"):
+        module = stages.module if stage == "relax" else stages.completed
+        script = (
+            function_text(module, function)
+            if function
+            else module_text(module, show_meta=show_meta)
+        )
+        return to_json(script) if as_json else script.text.rstrip("\n")
+    if stage in ("code", "builder"):
+        text = pipeline.answer(TextQuery(recipe, "", cast(View, stage)))
+        return to_json(text) if as_json else text.text.rstrip("\n")
+    if stage in ("numpy", "te"):
+        return _loops(pipeline, recipe, cast(View, stage), function, as_json=as_json)
+    if stage in ("bytecode", "llvm", "asm"):
+        names: Sequence[str] = (function,)
+        if stage != "bytecode" and not function:
+            # Without a function, the empty text has the reason.
+            names = tuple(stages.recorded.tensorir) or names
+        found = [pipeline.answer(TextQuery(recipe, name, cast(View, stage))) for name in names]
+        return to_json(found) if as_json else "\n\n".join(each.text for each in found)
+    if stage == "fx":
+        nodes = fx_nodes_of(pipeline, recipe)
+        return to_json(nodes) if as_json else print_table(nodes)
+    if stage == "translation" and node:
+        translation = pipeline.answer(TranslationQuery(recipe, node))
+        return to_json(translation) if as_json else print_translation(translation)
+    if stage == "translation":
+        nodes = fx_nodes_of(pipeline, recipe)
+        records = pipeline.answer(SnapshotQuery(recipe, DEFAULT)).translation
+        return to_json(records) if as_json else print_node_map(records, nodes)
+    snapshot = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
+    if stage == "library":
+        return to_json(snapshot.library) if as_json else print_library(snapshot.library)
+    parameters = (*snapshot.model.parameters, *snapshot.constants)
+    return to_json(parameters) if as_json else print_parameters(parameters)
+
+
+def show_values(pipeline: Pipeline, recipe: Recipe, name: str, *, as_json: bool) -> str:
+    """Return a summary of the values of a parameter, a constant or an input, or its record."""
+    record = pipeline.answer(ValuesQuery(recipe, name))
+    return to_json(record) if as_json else print_values(record)
+
+
+def _loops(pipeline: Pipeline, recipe: Recipe, view: View, function: str, *, as_json: bool) -> str:
+    """Return functions after the passes as NumPy, or those of TensorIR as tensor expressions.
+
+    If all functions are shown, those without such a form have a line with the reason.
+    """
+    module = pipeline.stages(recipe).completed
+    shown = [function] if function else list(prim_funcs_of(module))
+    if function or as_json:
+        records = [pipeline.answer(TextQuery(recipe, name, view)) for name in shown]
+        return to_json(records) if as_json else records[0].text.rstrip("\n")
+    if view == "numpy" and shown:
+        shown += [name for name, _ in relax_functions(module)]
+    texts = []
+    for name in shown:
+        try:
+            texts.append(pipeline.answer(TextQuery(recipe, name, view)).text.rstrip("\n"))
+        except LowerscopeError as error:
+            texts.append(f"# {name}: {error.problem.what}")
+    if not texts:
+        raise LowerscopeError(
+            "the module has no TensorIR function",
+            where=view,
+            todo="Its operators are not legalised, or all of them run in a library",
+        )
+    return "\n\n\n".join(texts)
+
+
+def describe_run(record: RunRecord) -> str:
+    """Return a summary of a run in a few lines."""
+    lines = [_verdict_line(record)]
+    if record.ran_on:
+        lines.append(f"Ran on {record.ran_on}; torch here. {NOT_THERE}")
+    for output in record.outputs:
+        judged = f": {output.verdict}" if len(record.outputs) > 1 and output.verdict else ""
+        if output.not_finite and len(record.outputs) > 1:
+            judged += f" ({output.not_finite})"
+        lines.append(f"  {output.name}: {shape_text(output.shape)} {output.dtype}{judged}")
+    lines += [f"  {_size_line(each, record.reference)}" for each in record.sizes]
+    if record.times is not None:
+        lines += [times_text(record.times), claims_text(record.times)]
+    lines.append(
+        f"Built in {duration_text(record.build_ms)}, {record.functions} TensorIR functions"
+    )
+    memory = record.memory
+    if memory.storages:
+        lines.append(
+            f"Memory: at most {bytes_text(memory.peak)} at once in {len(memory.storages)} storages,"
+            f" {bytes_text(memory.tensors)} if no tensors shared them; constants"
+            f" {bytes_text(memory.constants)}"
+        )
+    if record.prediction is not None:
+        lines += _prediction_lines(record.prediction, record.reference)
+    return "\n".join(lines)
+
+
+def _prediction_lines(prediction: Prediction, reference: str) -> Iterator[str]:
+    names = [f"TVM {prediction.tvm}"]
+    if prediction.torch:
+        names.append(f"{reference} {prediction.torch}")
+    by = "" if prediction.scores != "softmax" else " (by softmax)"
+    yield f"Prediction: {', '.join(names)}{by if prediction.top else ''}"
+    sides: tuple[tuple[Literal["tvm", "torch"], str], ...] = (("tvm", "TVM"), ("torch", reference))
+    for side, title in sides:
+        best = [
+            f"{each.name} {share_text(getattr(each, side))}" for each in best_of(prediction, side)
+        ]
+        if best:
+            yield f"  {title:<5}  {', '.join(best)}"
+
+
+def _size_line(record: SizeRecord, reference: str) -> str:
+    times = f"TVM {duration_text(record.tvm_ms)}"
+    if record.torch_ms is not None:
+        times += f", {reference} {duration_text(record.torch_ms)}"
+    verdict = "ran" if record.verdict == "no-reference" else record.verdict
+    error = ""
+    if record.max_abs_error is not None:
+        error = f", largest error {error_text(record.max_abs_error)}"
+    reason = f" ({record.reason})" if record.reason and record.verdict != "no-reference" else ""
+    return f"{sizes_text(record.sizes)}: {verdict}{error}{reason}; {times}"
+
+
+def _verdict_line(record: RunRecord) -> str:
+    if record.verdict == "no-reference":
+        return f"Ran; nothing to compare with: {record.reason}"
+    if record.verdict == "not-comparable" and record.max_abs_error is None:
+        return f"Not comparable: {record.reason}"
+    if record.verdict == "inconclusive" and record.max_abs_error is None:
+        return f"Inconclusive: {record.reason}"
+    errors = (
+        f"largest error {error_text(record.max_abs_error)} absolute, "
+        f"{error_text(record.max_rel_error)} relative "
+        f"(tolerance {tolerance_text(record.atol, record.rtol, record.reference)})"
+    )
+    if record.verdict == "match":
+        at = f" at {len(record.sizes)} sizes" if len(record.sizes) > 1 else ""
+        rest = f"; {record.reason}" if record.reason else ""
+        return f"Matches {record.reference}{at}: {errors}{rest}"
+    if record.verdict in ("not-comparable", "inconclusive"):
+        word = record.verdict.replace("-", " ").capitalize()
+        return f"{word}: {record.reason}; the other outputs match {record.reference}: {errors}"
+    return f"Differs from {record.reference}: {record.reason}; {errors}"

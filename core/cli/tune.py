@@ -1,0 +1,212 @@
+"""The command ``lowerscope tune``: searches for schedules, and stores them in a database."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from lowerscope.core.cli.recipe_options import SOURCE_HELP, OneLineParser, add_recipe_options
+from lowerscope.core.files import console
+from lowerscope.core.files.console import say
+from lowerscope.core.model.encoding import to_json
+from lowerscope.core.model.formatting import UNRELIABLE, seconds_text
+from lowerscope.core.model.measuring import Silent
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.queries import TuneQuery
+from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.tuning_records import Tuned, TunedFunction, TuneOptions, TuneState
+
+if TYPE_CHECKING:
+    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.schedule.tuning.tuning import Tuning
+
+PATIENCE = 1.0
+"""Time that an interrupted process has to stop by itself, in seconds."""
+
+
+@contextlib.contextmanager
+def ended_soon(text: str, code: int) -> Iterator[None]:
+    """End this process if an interrupt in the body is not handled in time.
+
+    Python handles an interrupt between two calls, and a call of TVM may take many seconds. Child
+    processes end with it; leftover files are removed at the next start.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    source, sink = os.pipe()
+    os.set_blocking(sink, False)
+    over = threading.Event()
+
+    def watch() -> None:
+        # One byte for each signal; none if the other end is closed.
+        received = os.read(source, 1)
+        while received and received[0] != signal.SIGINT:
+            received = os.read(source, 1)
+        if received and not over.wait(PATIENCE):
+            console.say(text)
+            os._exit(code)
+
+    before = signal.set_wakeup_fd(sink)
+    watching = threading.Thread(target=watch, name="interrupts", daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        signal.set_wakeup_fd(before)
+        os.close(sink)
+        watching.join()
+        os.close(source)
+
+
+_KEPT = "stopped; what was found is kept"
+
+MOST_TRIALS = 1_000_000
+"""Most trials accepted: more than the distinct candidates of a function."""
+
+_HEADINGS = ("function", "calls", "unscheduled", "rules", "tuned", "torch", "trials", "")
+
+
+def add_tune_options(parser: OneLineParser) -> None:
+    """Add the options of ``lowerscope tune``."""
+    parser.add_argument("source", help=SOURCE_HELP)
+    trials = TuneOptions().trials
+    parser.number(
+        "--trials",
+        "candidates that are measured, of all functions together, with those that were before "
+        f"(default {trials}); 0 for what the database has",
+        trials,
+        "N",
+    )
+    parser.many(
+        "--function",
+        "NAME",
+        "a TensorIR function (default: all, by their share of the time); repeatable",
+        dest="functions",
+    )
+    parser.number("--slowest", "only those that take most of the time", metavar="N")
+    parser.flag("--fresh", "measure anew what the database has already")
+    parser.flag("--json", "print the record as JSON")
+    add_recipe_options(parser)
+
+
+def tune(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tuple[int, str]:
+    """Run ``lowerscope tune``; an interrupt ends it with the results so far.
+
+    Raises a `LowerscopeError` if there is no such function, or none that can be tuned.
+    """
+    for name, number in (("--trials", options.trials), ("--slowest", options.slowest)):
+        if not 0 <= number <= MOST_TRIALS:
+            raise LowerscopeError(
+                f"{number} is no count",
+                where=name,
+                todo=f"Write a number from 0 to {MOST_TRIALS}",
+            )
+    wanted = TuneOptions(
+        functions=tuple(options.functions),
+        slowest=options.slowest,
+        trials=options.trials,
+        seed=recipe.seed,
+        fresh=options.fresh,
+    )
+    from lowerscope.core.schedule.tuning.tuning import Tuning
+
+    tuning = pipeline.part(Tuning)
+    code, progress = console.MATCH, _Told(tuning)
+    try:
+        with ended_soon(_KEPT, console.ERROR):
+            tuned = pipeline.answer(TuneQuery(recipe, wanted), progress)
+    except KeyboardInterrupt:
+        if not tuning.state.functions:
+            raise
+        say(_KEPT)
+        code, tuned = console.ERROR, Tuned(state=tuning.state)
+    if options.json:
+        return code, to_json(tuned)
+    return code, "\n".join((*_table(tuned.state.functions), *_end(tuned)))
+
+
+class _Told(Silent):
+    """Progress that writes a line to stderr for each improvement."""
+
+    def __init__(self, tuning: Tuning) -> None:
+        self._tuning = tuning
+        self._told: dict[str, float | None] = {}
+        self._doing = ""
+
+    def report(self, text: str, fraction: float | None = None) -> None:
+        state = self._tuning.state
+        for each in state.functions:
+            if each.points and self._told.get(each.name) != each.best:
+                self._told[each.name] = each.best
+                say(_found(each, state))
+        if text != self._doing and not state.functions:
+            say(text)
+        self._doing = text
+
+
+def _found(each: TunedFunction, state: TuneState) -> str:
+    against = [
+        f"{name} {seconds_text(seconds)}"
+        for name, seconds in (("rules", each.by_rules), ("torch", each.torch))
+        if seconds is not None
+    ]
+    parts = [f"{each.name}: {seconds_text(each.best)}", *against]
+    if state.trials_total:
+        parts.append(f"{state.trials_done} of {state.trials_total} trials")
+    if state.seconds_left is not None:
+        parts.append(f"{seconds_text(round(state.seconds_left))} left")
+    return ", ".join(parts)
+
+
+def _table(functions: Sequence[TunedFunction]) -> list[str]:
+    return console.table_lines([_HEADINGS, *map(_row, functions)], range(1, len(_HEADINGS) - 1))
+
+
+def _row(each: TunedFunction) -> tuple[str, ...]:
+    words = ["from the database"] if each.from_database else []
+    words += [each.state] if each.state in ("stopped", "failed") else []
+    words += [f"{each.failed} failed"] if each.failed else []
+    words += [each.note] if each.note else []
+    words += ["unreliable times"] if each.disturbed else []
+    return (
+        each.name,
+        str(each.calls),
+        seconds_text(each.unscheduled),
+        seconds_text(each.by_rules),
+        seconds_text(each.best),
+        seconds_text(each.torch),
+        str(each.trials),
+        "; ".join(words),
+    )
+
+
+def _end(tuned: Tuned) -> Iterator[str]:
+    yield ""
+    measured = [each for each in tuned.state.functions if each.best is not None]
+    if measured:
+        yield f"One run of these: {', '.join(_sums(measured))}"
+    if any(each.disturbed for each in measured):
+        yield f"{UNRELIABLE[0].upper()}{UNRELIABLE[1:]}, with --fresh"
+    if tuned.database:
+        yield f"Kept in {tuned.database}"
+    yield "Use it with --schedule tuned, such as in: lowerscope run SOURCE --schedule tuned …"
+
+
+def _sums(functions: Sequence[TunedFunction]) -> Iterator[str]:
+    for name, field in (
+        ("unscheduled", "unscheduled"),
+        ("rules", "by_rules"),
+        ("tuned", "best"),
+        ("torch", "torch"),
+    ):
+        known = [getattr(each, field) for each in functions]
+        if None not in known:
+            total = sum(each.calls * time for each, time in zip(functions, known, strict=True))
+            yield f"{name} {seconds_text(total)}"

@@ -1,0 +1,487 @@
+"""Syntax of a source on the command line: ``sample:NAME``, ``FILE.py[:ENTRY]``, ``FILE.pt2``.
+
+A model in the memory of a Python process, which `core.sources.handed_over` reads, has a name too.
+
+Imports no torch, so that the window and the command line can parse a source before an engine runs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import keyword
+import os
+import re
+from collections.abc import Callable, Collection
+from pathlib import Path, PurePath
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from lowerscope.core.files.databases import with_database
+from lowerscope.core.files.paths import check_readable, user_path, why_unreadable
+from lowerscope.core.model.problems import LowerscopeError, listed
+from lowerscope.core.model.recipe import SEEDS, InputSpec, Recipe
+from lowerscope.resources import SAMPLES as FOLDER
+
+SAMPLES = (
+    "matmul_relu",
+    "matmul",
+    "fashion_mlp",
+    "conv_net",
+    "resnet18",
+    "depthwise_net",
+    "transformer_block",
+    "mlp_tvmscript",
+)
+"""The names of the samples, in the order in which a learner meets them."""
+
+PREFIX = "sample:"
+
+
+class Sample(NamedTuple):
+    """A bundled sample: its name and one-line description."""
+
+    name: str
+    description: str
+
+
+def sample_path(name: str) -> Path:
+    """Return the file of the sample called `name`.
+
+    Raises `LowerscopeError` if there is no such sample; the error lists the names.
+    """
+    if name not in SAMPLES:
+        raise no_sample(name)
+    return FOLDER / f"{name}.py"
+
+
+def samples() -> tuple[Sample, ...]:
+    """Return every sample with the first line of its docstring."""
+    return tuple(Sample(name, _title(sample_path(name).read_text("utf-8"))) for name in SAMPLES)
+
+
+def _title(text: str) -> str:
+    """Return the first line of a sample, which is the first of its docstring."""
+    return text.removeprefix('"""').split("\n", 1)[0].removesuffix('"""').strip()
+
+
+Kind = Literal["python", "exported"]
+
+MEMORY = "memory:"
+"""Prefix of the name of a model in memory."""
+
+ENTRY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+"""The name of a class, an instance or a function in a file."""
+
+
+def parse_spec(text: str) -> tuple[str, str]:
+    """Split ``SOURCE[:ENTRY]`` into the source and the entry, which may be empty.
+
+    A path that exists is taken whole, including colons, and so is the colon of a Windows drive.
+
+    Raises `LowerscopeError` if nothing is given, or the part behind the colon is not a name.
+    """
+    text = text.strip()
+    if not text:
+        raise LowerscopeError(
+            "no source is given", todo="Give sample:NAME, FILE.py[:ENTRY] or FILE.pt2"
+        )
+    if text.startswith(MEMORY):
+        return text, ""
+    if text.startswith(PREFIX):
+        name, _, entry = text.removeprefix(PREFIX).partition(":")
+        return PREFIX + name, _checked_entry(entry, text)
+    if os.path.exists(user_path(text)):
+        return text, ""
+    path, colon, entry = text.rpartition(":")
+    drive_only = len(path) == 1 and path.isalpha() and entry[:1] in ("/", "\\")
+    if not colon or not path or drive_only:
+        return text, ""
+    if "/" in entry or "\\" in entry or entry.lower().endswith((".py", ".pt2")):
+        # The colon belongs to a path that does not exist; opening it reports so.
+        return text, ""
+    return path, _checked_entry(entry, text)
+
+
+def _checked_entry(entry: str, text: str) -> str:
+    if entry and not ENTRY.fullmatch(entry):
+        raise LowerscopeError(
+            f"{entry!r} is not the name of a class, an instance or a function",
+            where=text,
+            todo="Write FILE.py:ENTRY, such as model.py:Net",
+        )
+    return entry
+
+
+def source_path(spec: str) -> Path:
+    """Return the absolute path of a source; it need not exist.
+
+    Raises `LowerscopeError` if the source is a sample that does not exist, or a model in memory.
+    """
+    if spec.startswith(PREFIX):
+        return sample_path(spec.removeprefix(PREFIX))
+    if spec.startswith(MEMORY):
+        raise not_in_a_file(spec)
+    return user_path(spec).absolute()
+
+
+def source_label(spec: str) -> str:
+    """Return the label of a source: a sample, a model in memory, or the name of a file."""
+    if spec.startswith(PREFIX):
+        return spec.removeprefix(PREFIX)
+    if spec.startswith(MEMORY):
+        return spec.removeprefix(MEMORY).rpartition("-")[0]
+    return PurePath(spec).name
+
+
+def is_in_memory(recipe: Recipe) -> bool:
+    """Return whether a recipe's model is in the memory of a Python process."""
+    return recipe.source.spec.startswith(MEMORY)
+
+
+def not_in_a_file(spec: str) -> LowerscopeError:
+    """Return the error for a model in memory where a file is required."""
+    return LowerscopeError(
+        f"{source_label(spec)} is in the memory of the Python process that it was made in, and in "
+        "no file",
+        where=spec,
+        todo="Call explore(model, inputs) there; to keep it, write the model as a Python file",
+    )
+
+
+def is_file(spec: str) -> bool:
+    """Return whether a source is a file: no sample, and no model in memory."""
+    return not spec.startswith((PREFIX, MEMORY))
+
+
+def source_kind(path: Path) -> Kind:
+    """Return the kind of source of a file.
+
+    Raises `LowerscopeError` if there is no such file, it cannot be opened, or it is neither Python
+    nor exported.
+    """
+    failure = why_unreadable(path)
+    if isinstance(failure, FileNotFoundError):
+        raise missing_source(path)
+    if isinstance(failure, IsADirectoryError):
+        raise folder_source(path)
+    check_readable(path, "source")
+    match path.suffix.lower():
+        case ".py":
+            return "python"
+        case ".pt2":
+            return "exported"
+        case _:
+            raise unknown_kind(path)
+
+
+MODELS = (".py", ".pt2")
+WEIGHTS = (".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".pkl", ".npz")
+"""Suffixes of files that hold parameters of a model, but no model."""
+
+_OTHERS = {
+    ".onnx": "an ONNX model",
+    ".tflite": "a TensorFlow Lite model",
+    ".pb": "a TensorFlow model",
+    ".h5": "a Keras model",
+    ".keras": "a Keras model",
+}
+_SHOWN = 4
+
+
+def missing_source(path: Path) -> LowerscopeError:
+    """Return the error for a source that does not exist, with a similar name."""
+    close = _close_to(path)
+    todo = f"Did you mean {close}?" if close else "Check the path of the source"
+    return LowerscopeError("there is no such file", where=str(path), todo=todo)
+
+
+def folder_source(path: Path) -> LowerscopeError:
+    """Return the error for a folder, with the files in it that can be opened."""
+    models = [each.name for each in _inside(path) if each.suffix.lower() in MODELS]
+    if models:
+        todo = f"Open one of its files: {listed(models, _SHOWN)}"
+    elif (path / "config.json").is_file():
+        todo = (
+            "Open a Python file that makes its model, such as by "
+            "AutoModel.from_pretrained of this folder"
+        )
+    else:
+        todo = "Open a Python file with a model, or a .pt2"
+    return LowerscopeError("this is a folder, not a file", where=str(path), todo=todo)
+
+
+def unknown_kind(path: Path) -> LowerscopeError:
+    """Return the error for a file that is neither Python nor an exported program."""
+    suffix = path.suffix.lower()
+    what = f"{suffix or 'a file without an ending'} is neither .py nor .pt2"
+    todo = "Open a Python file with a model, or a program saved by torch.export.save"
+    if suffix in WEIGHTS:
+        what = f"a {suffix} file is read for weights, and is not opened as a model"
+        todo = (
+            f"Open the model's Python file with --params {path.name}, or in the window with "
+            "Lowering → Load parameters"
+        )
+    elif suffix in _OTHERS:
+        what = f"{_OTHERS[suffix]} is not opened"
+        todo = "Open the PyTorch model, as a Python file or as .pt2 from torch.export.save"
+    elif suffix == ".ipynb":
+        what = "a notebook is not opened"
+        todo = "Call explore(model, inputs) in it: from lowerscope.core import explore"
+    return LowerscopeError(what, where=str(path), todo=todo)
+
+
+def no_sample(name: str) -> LowerscopeError:
+    """Return the error for a sample that does not exist."""
+    close = difflib.get_close_matches(name, SAMPLES, 1)
+    meant = f"Did you mean {PREFIX}{close[0]}? " if close else ""
+    return LowerscopeError(
+        f"there is no sample called {name!r}" if name else "the name of the sample is missing",
+        where=PREFIX + name,
+        todo=f"{meant}The samples are {', '.join(SAMPLES)}",
+        choices=tuple(PREFIX + sample for sample in SAMPLES),
+    )
+
+
+def _close_to(path: Path) -> str:
+    if path.name in SAMPLES:
+        return PREFIX + path.name
+    if difflib.get_close_matches(path.name, [PREFIX.removesuffix(":")], 1, 0.8):
+        return f"{PREFIX}NAME"
+    names = [each.name for each in _inside(path.parent) if each.suffix.lower() in MODELS]
+    return next(iter(difflib.get_close_matches(path.name, names, 1)), "")
+
+
+def _inside(path: Path) -> list[Path]:
+    try:
+        return sorted(path.iterdir())
+    except (OSError, ValueError):
+        # The folder does not exist either, or may not be read.
+        return []
+
+
+# --- Syntax of ``--input``, and validation of `InputSpec`. Imports no torch ---
+#
+# ========================================  =====================================================
+# ``x=1,784:float32``                       random normal values; the dtype may be left out
+# ``x=batch,784:float32``                   the same, for any size of the dimension ``batch``
+# ``x=batch``                               the same, of one dimension that ``--dim`` declares
+# ``tokens=1,7:int64[0,50)``                random integers, 0 included and 50 excluded
+# ``mask=1,7:bool``                         random truth values ``scale=():float32``
+# a scalar ``x=shoe.png``                            a ``.npy``, ``.npz``, ``.pt`` or image file
+# ``x=shoe.png@1,1,28,28:float32``          the same with the shape, or dtype, that it must have
+# ``x=shoes.npz#3``                         a sample of the array's first axis, made to fit the
+# input ``x=shoe.npy#``                           the whole array, made to fit the input ``1,784``
+# without a name: the next input in order ========================================
+# =====================================================
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+INTEGERS = ("int8", "uint8", "int16", "int32", "int64")
+DTYPES = (*FLOATS, *INTEGERS, "bool")
+
+DEFAULT_RANGE = (0, 10)
+"""Default range of random integers."""
+
+ARRAYS = (".npy", ".npz", ".pt", ".pth")
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+
+MANY_SAMPLES = "many-samples"
+"""Problem code of a file that holds many samples where one is needed."""
+
+EXTENT = re.compile(r"[^\W\d]\w*")
+"""The name of a dimension."""
+
+LARGEST = 2**63 - 1
+"""Largest extent that is accepted, regardless of memory."""
+
+FORMS = "NAME=1,784:float32, NAME=1,7:int64[0,50) or NAME=FILE"
+
+_SAMPLE = re.compile(r"(.+)#(\d*)", re.DOTALL)
+_NAMED = re.compile(r"([^\W\d]\w*)\s*=\s*(.*)", re.DOTALL)
+_LAYOUT = re.compile(
+    # A lone name is a file, unless a dimension of that name is declared.
+    r"(?P<shape>\(\s*\)|\(?\s*(?![^\W\d]\w*\s*$)(?:[-+]?\d+|[^\W\d]\w*)\s*"
+    r"(,\s*(?:[-+]?\d+|[^\W\d]\w*)\s*)*,?\s*\)?)?"
+    r"\s*(:\s*(?P<dtype>[A-Za-z]\w*)\s*(\[\s*(?P<low>-?\d+)\s*,\s*(?P<high>-?\d+)\s*\))?)?\s*"
+)
+
+
+def parse_input(text: str, dimensions: Collection[str] = ()) -> InputSpec:
+    """Parse one ``--input``: see the table at the top of this module.
+
+    Parameters
+    ----------
+    dimensions
+        The names declared by ``--dim``. A lone one is a shape if there is no file of that name.
+
+    Raises `LowerscopeError` if the text has none of these forms; the error lists the forms.
+    """
+    named = _NAMED.fullmatch(text.strip())
+    name, value = (named[1], named[2]) if named else ("", text.strip())
+    if value.strip() in dimensions and not os.path.exists(user_path(value)):
+        value = f"{value},"
+    layout = _LAYOUT.fullmatch(value)
+    file, item, fit = "", None, False
+    if not value or layout is None:
+        file, layout = _parse_file(value, text)
+        sampled = _SAMPLE.fullmatch(file)
+        if sampled is not None and not os.path.exists(user_path(file)):
+            file, item, fit = sampled[1], _whole(sampled[2]) if sampled[2] else None, True
+    shape, dtype, low, high = (
+        (layout.group("shape", "dtype", "low", "high")) if layout else [None] * 4
+    )
+    spec = InputSpec(
+        name=name,
+        shape=None if shape is None else tuple(map(_extent, re.findall(r"[-+]?\w+", shape))),
+        dtype=dtype,
+        file=file,
+        low=None if low is None else _whole(low),
+        high=None if high is None else _whole(high),
+        fit=fit,
+        item=item,
+    )
+    check_input(spec, option(text))
+    return spec
+
+
+def _extent(text: str) -> int | str:
+    return text if EXTENT.fullmatch(text) else _whole(text)
+
+
+def _whole(text: str) -> int:
+    """Return an integer; for one with very many digits, another that is too large as well."""
+    return int(text[:25])
+
+
+def option(text: str) -> str:
+    """Return the option as it was written, for error messages."""
+    return f"--input {text}"
+
+
+def _parse_file(value: str, text: str) -> tuple[str, re.Match[str] | None]:
+    """Split ``FILE[@SHAPE:DTYPE]``; a file that exists is taken whole."""
+    if value and os.path.exists(user_path(value)):
+        return value, None
+    path, at, rest = value.rpartition("@")
+    layout = _LAYOUT.fullmatch(rest) if at and path and rest else None
+    file = path if layout else value
+    if Path(file).suffix.lower().partition("#")[0] in (*ARRAYS, *IMAGES):
+        return file, layout
+    if EXTENT.fullmatch(value):
+        raise LowerscopeError(
+            f"{value} is neither a file that can be read nor a dimension that is declared",
+            where=option(text),
+            todo=f"Declare it with --dim {value}=1..64, or write {FORMS} (.npy, .npz, .pt or an "
+            "image)",
+        )
+    raise LowerscopeError(
+        "this is neither a shape nor a file that can be read" if value else "nothing is given",
+        where=option(text),
+        todo=f"Write {FORMS} (.npy, .npz, .pt or an image)",
+    )
+
+
+def check_input(spec: InputSpec, where: str) -> None:
+    """Raise a `LowerscopeError` if `spec` describes an impossible input."""
+    problem = _problem_of(spec)
+    if problem is not None:
+        what, todo = problem
+        raise LowerscopeError(what, where=where, todo=todo)
+
+
+def _problem_of(spec: InputSpec) -> tuple[str, str] | None:
+    if spec.dtype is not None and spec.dtype not in DTYPES:
+        return f"there is no dtype called {spec.dtype!r}", f"The dtypes are {', '.join(DTYPES)}"
+    given = bool(spec.file) or spec.drawing is not None
+    if spec.shape is None and not given:
+        return "the shape is missing", f"Write {FORMS}"
+    if spec.shape is not None:
+        problem = _problem_of_shape(spec.shape, given)
+        if problem is not None:
+            return problem
+    if spec.item is not None and spec.item > LARGEST:
+        return f"there is no sample {spec.item}", f"Write the number of one, up to {LARGEST}"
+    if spec.seed is not None and not 0 <= spec.seed < SEEDS:
+        return f"the seed {spec.seed} is out of range", f"Give one from 0 to {SEEDS - 1}"
+    if spec.low is None and spec.high is None:
+        return None
+    if given:
+        return "a range is for random integers, not for a file", "Leave the range out"
+    if spec.dtype not in INTEGERS:
+        return (
+            f"a range is for random integers, not for {spec.dtype or 'float32'}",
+            "Leave the range out, or give an integer dtype",
+        )
+    low, high = integer_range(spec)
+    least, most = bounds(spec.dtype)
+    if low >= high or low < least or high > most + 1:
+        return (
+            f"[{low},{high}) is not a range of {spec.dtype}",
+            f"Give one from {least} up, with the first number below the second",
+        )
+    return None
+
+
+def _problem_of_shape(shape: tuple[int | str, ...], given: bool) -> tuple[str, str] | None:
+    if any(isinstance(extent, int) and extent < 1 for extent in shape):
+        extents = ", ".join(map(str, shape))
+        return f"the extents ({extents}) must be 1 or more", f"Write {FORMS}"
+    if any(isinstance(extent, int) and extent > LARGEST for extent in shape):
+        return f"an extent is larger than {LARGEST}", f"Write {FORMS}"
+    names = [extent for extent in shape if isinstance(extent, str)]
+    for name in names:
+        if not EXTENT.fullmatch(name) or keyword.iskeyword(name):
+            return f"{name!r} cannot be the name of a dimension", "Choose another name"
+    if names and given:
+        return (
+            f"the dimension {names[0]} has any size, and a file has one",
+            "Write numbers for the shape of a file, or leave the file out",
+        )
+    return None
+
+
+def integer_range(spec: InputSpec) -> tuple[int, int]:
+    """Return the range of the random integers of `spec`, the end excluded."""
+    low = DEFAULT_RANGE[0] if spec.low is None else spec.low
+    high = max(DEFAULT_RANGE[1], low + 1) if spec.high is None else spec.high
+    return low, high
+
+
+def bounds(dtype: str) -> tuple[int, int]:
+    """Return the least and the greatest value of an integer dtype."""
+    bits = int(re.sub(r"\D", "", dtype))
+    if dtype.startswith("u"):
+        return 0, 2**bits - 1
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+
+def write_input(name: str, shape: tuple[int | str, ...], dtype: str) -> str:
+    """Return the option that describes an input: the inverse of `parse_input`."""
+    extents = ",".join(map(str, shape)) or "()"
+    return f"{name}={extents}:{dtype}"
+
+
+# --- All paths in a recipe: files of models, inputs, extensions and databases ---
+
+
+def with_absolute_paths(recipe: Recipe) -> Recipe:
+    """Return a recipe with absolute paths, which are valid from any working directory."""
+    return with_paths(recipe, lambda path: str(user_path(path).absolute()))
+
+
+def with_paths(recipe: Recipe, change: Callable[[str], str]) -> Recipe:
+    """Return a recipe with each path in it changed; samples and models in memory have none."""
+
+    def changed(path: str) -> str:
+        return change(path) if path else path
+
+    replace = msgspec.structs.replace
+    source = recipe.source
+    spec = changed(source.spec) if is_file(source.spec) else source.spec
+    return replace(
+        recipe,
+        source=replace(source, spec=spec, params=changed(source.params)),
+        inputs=tuple(replace(each, file=changed(each.file)) for each in recipe.inputs),
+        extensions=tuple(replace(each, path=changed(each.path)) for each in recipe.extensions),
+        steps=tuple(with_database(each, changed) for each in recipe.steps),
+    )

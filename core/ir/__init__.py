@@ -1,0 +1,1 @@
+"""Relax and TensorIR: their bindings, blocks and loops, with ids."""

@@ -1,0 +1,171 @@
+"""Partial modules: the state after some of the FX nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import tvm
+import tvm_ffi
+from torch import fx
+from tvm import ir, relax
+from tvm.relax.analysis import free_vars
+
+from lowerscope.core.lowering.builder import functions_of
+from lowerscope.core.lowering.types import LoweredModel
+from lowerscope.core.lowering.values import Held, Value
+
+
+def module_after(lowered: LoweredModel, graph: fx.Graph, count: int) -> tvm.IRModule:
+    """Return the partial module after the first `count` nodes.
+
+    It has the bindings of these nodes, the functions that they call, and the inputs and parameters
+    that the graph has reached. It returns the value of the last node: several values as a tuple,
+    and an empty tuple before the first.
+
+    Parameters
+    ----------
+    count
+        From 0 to the number of nodes, which gives the lowered module itself.
+    """
+    if count >= len(graph.nodes):
+        return lowered.module
+    main = lowered.module["main"]
+    bindings = _bindings(main)
+    part = next(islice(_parts(lowered, graph), count, None))
+    bindings = bindings[: part.bindings]
+    whole = _function(main, bindings, part)
+    used = functions_of(bindings)
+    functions = {
+        variable: function
+        for variable, function in lowered.module.functions_items()
+        if variable.name_hint in used
+    }
+    return tvm.IRModule(
+        {**functions, lowered.module.get_global_var("main"): whole}, attrs=lowered.module.attrs
+    )
+
+
+def leaves_of(value: Value) -> Iterator[Any]:
+    """Yield the Relax expressions in the value of a node: tensors, and tuples of them."""
+    if isinstance(value, Held):
+        yield value.value
+    elif isinstance(value, (tuple, list)):
+        for each in value:
+            yield from leaves_of(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from leaves_of(each)
+    elif isinstance(value, ir.Expr) and isinstance(value.ty, relax.TensorType | relax.TupleType):
+        yield value
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Content of ``main`` after some of the nodes.
+
+    Attributes
+    ----------
+    bindings
+        Number of its bindings, without those that name the return value.
+    returned
+        The returned expressions: the value of the latest node with tensors.
+    """
+
+    bindings: int
+    params: tuple[Any, ...]
+    returned: tuple[Any, ...]
+
+
+def changes_of_nodes(
+    lowered: LoweredModel,
+    graph: fx.Graph,
+    between: Callable[[tvm.IRModule, tvm.IRModule], tuple[str, ...]],
+) -> list[tuple[str, ...]]:
+    """Return, for each node, the functions that differ between the modules before and after it.
+
+    Parameters
+    ----------
+    between
+        Returns the functions that differ between two modules. It is called for the last node only:
+        the additions of the others are known.
+    """
+    changes: list[tuple[str, ...]] = []
+    seen: set[str] = set()
+    parts = list(_parts(lowered, graph))
+    for node, before, after in zip(graph.nodes, parts[:-1], parts[1:], strict=True):
+        main = ("main",) if _differs(before, after) else ()
+        added = [name for name in lowered.nodes[node.name].functions if name not in seen]
+        seen.update(added)
+        changes.append((*main, *dict.fromkeys(map(str, added))))
+    last = (module_after(lowered, graph, len(parts) - 2), lowered.module)
+    return [*changes[:-1], between(*last)] if changes else []
+
+
+def _differs(before: _Part, after: _Part) -> bool:
+    if (before.bindings, len(before.params)) != (after.bindings, len(after.params)):
+        return True
+    if len(before.returned) != len(after.returned):
+        return True
+    # Constants with the same values have the same text.
+    pairs = zip(before.returned, after.returned, strict=True)
+    return not all(tvm_ffi.structural_equal(one, other) for one, other in pairs)
+
+
+def _parts(lowered: LoweredModel, graph: fx.Graph) -> Iterator[_Part]:
+    """Yield the content of ``main`` before the first node, and after each of them."""
+    main = lowered.module["main"]
+    bindings = _bindings(main)
+    stand_ins = _arguments(lowered, main)
+    given = len(main.params) - len(lowered.arguments)
+    inputs, arguments = list(main.params)[:given], list(main.params)[given:]
+    returned: tuple[Any, ...] = ()
+    read: set[Any] = set()
+    come = done = 0
+
+    def part() -> _Part:
+        leaving = set(returned)
+        used = [each for each in arguments if each in read or each in leaving]
+        return _Part(done, (*inputs[:come], *used), returned)
+
+    yield part()
+    for node in graph.nodes:
+        known = lowered.nodes[node.name]
+        come += node.op == "placeholder"
+        for binding in bindings[done : done + len(known.bindings)]:
+            read.update(free_vars(binding.value))
+        done += len(known.bindings)
+        leaves = tuple(leaves_of(known.value))
+        if leaves:
+            returned = tuple(stand_ins.get(each, each) for each in leaves)
+        yield part()
+
+
+def _bindings(main: Any) -> list[Any]:
+    return [binding for block in main.body.blocks for binding in block.bindings]
+
+
+def _function(main: Any, bindings: Sequence[Any], part: _Part) -> Any:
+    builder = relax.BlockBuilder()
+    bound = {binding.var for binding in bindings}
+    leaving = {value: relax.Var("gv", value.ty) for value in part.returned if value in bound}
+    block = [*bindings, *(relax.VarBinding(var, value) for value, var in leaving.items())]
+    results = [leaving.get(value, value) for value in part.returned]
+    with builder.function("main", params=list(part.params), attrs=dict(main.attrs.items())):
+        builder._end_block()
+        if block:
+            builder._func._blocks.append(relax.DataflowBlock(block))
+        builder._begin_binding_block()
+        builder.emit_func_output(results[0] if len(results) == 1 else relax.Tuple(results))
+    return builder.get()["main"]
+
+
+def _arguments(lowered: LoweredModel, main: Any) -> Mapping[Any, Any]:
+    """Return the arguments of ``main`` that were constants, by constant."""
+    return {
+        lowered.arguments[variable.name].constant: variable
+        for variable in main.params
+        if variable.name in lowered.arguments
+    }

@@ -1,0 +1,251 @@
+"""Catalogue of exports by name: for the command line, the dialog and the menus.
+
+This module imports neither torch nor TVM, so that the window can offer the list at once.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path, PurePath
+
+import msgspec
+
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.resources import SAMPLES
+
+
+class ExportType(msgspec.Struct, frozen=True):
+    """A kind of export.
+
+    Attributes
+    ----------
+    of
+        The kind of item that may follow a colon to select one of several, ``function:dense``; empty
+        for none.
+    """
+
+    name: str
+    group: str
+    title: str
+    files: str
+    of: str = ""
+    hint: str = ""
+
+
+EXPORTS = (
+    ExportType(
+        "module",
+        "Module",
+        "Module as script, with its constants",
+        "module.py",
+        hint="Read back by tvm.script.from_source.\nConstants of more than 10 MB are beside it, in "
+        "module.npz: import it then.",
+    ),
+    ExportType("script", "Module", "Module as script, to read", "script.py"),
+    ExportType(
+        "builder", "Module", "Block builder program of the module", "builder.py, constants.npz"
+    ),
+    ExportType("fx", "Module", "Table of FX nodes", "fx.txt"),
+    ExportType("parameters", "Module", "Parameters that are arguments of main", "parameters.npz"),
+    ExportType(
+        "step",
+        "Steps",
+        "Module after each step",
+        "steps/2-FuseOps.py",
+        of="the number of a step; 0 is before the first",
+    ),
+    ExportType(
+        "patch",
+        "Steps",
+        "What each step changed, as a patch",
+        "patches/2-FuseOps.patch",
+        of="the number of a step",
+    ),
+    ExportType(
+        "function",
+        "Steps",
+        "Each function by itself",
+        "functions/dense.py",
+        of="the name of a function",
+    ),
+    ExportType(
+        "schedule",
+        "Schedules",
+        "Schedules as Python and as JSON",
+        "schedules.json, schedules/dense.py",
+        of="the name of a function",
+        hint="Those that are applied to the model, and those that are kept.",
+    ),
+    ExportType(
+        "reproduce",
+        "Programs",
+        "A program that does all of it",
+        "reproduce.py",
+        hint="Needs only torch and TVM: loads the model from its source, lowers it, applies\n"
+        "passes and schedules, builds, runs, and asserts that torch computes the same.",
+    ),
+    ExportType(
+        "library",
+        "Programs",
+        "Compiled library, with a loader",
+        "library/model.so, library/load.py",
+        hint="Needs a C compiler.",
+    ),
+    ExportType("fx-graph", "Graphs", "FX graph as a picture", "fx.svg"),
+    ExportType("relax-graph", "Graphs", "Relax graph as a picture", "relax.svg"),
+    ExportType("report", "Report", "Report on a run", "report.html", hint="Runs the model."),
+    ExportType(
+        "session",
+        "Session",
+        "The session with all that it needs",
+        "session.zip",
+        hint="The model's files and what they import from beside them, rules, inputs, and all\n"
+        "choices; opens like a model, on any machine.",
+    ),
+)
+"""All exports, in the order of the dialog."""
+
+DEFAULT = ("module", "builder", "fx", "parameters")
+"""Exports written by default, without those that a source does not have."""
+
+ALL = "all"
+"""Name that selects all exports that the source has."""
+
+PAINTED = ("svg", "pdf", "png")
+"""The formats of graphs that need a painter."""
+
+PICTURES = (*PAINTED, "dot", "graphml", "json")
+"""The formats of graphs."""
+
+GRAPHS = {"fx-graph": "fx", "relax-graph": "relax"}
+"""Exports that are pictures, with their graphs."""
+
+EXISTS = "export-exists"
+"""Problem code of existing files; they are its choices."""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """A requested export.
+
+    Attributes
+    ----------
+    which
+        The one of several: see `ExportType.of`; empty for all.
+    asked
+        Whether it was named, so that an error is reported if it is not available.
+    """
+
+    name: str
+    which: str = ""
+    asked: bool = True
+
+
+_STEM = r"(?!\.|__|conftest\b|setup\b)[\w.-]{1,200}"
+"""Pattern of file names without a meaning for programs that search a folder for files to run."""
+
+_NAMES = {
+    "module": r"module\.(py|npz)",
+    "script": r"script\.py",
+    "builder": r"builder\.py|constants\.npz",
+    "fx": r"fx\.txt",
+    "parameters": r"parameters\.npz",
+    "step": rf"steps/{{which}}-{_STEM}\.(py|npz)",
+    "patch": rf"patches/{{which}}-{_STEM}\.patch",
+    "function": rf"functions/{_STEM}\.py",
+    "schedule": rf"schedules\.json|schedules/{_STEM}\.py",
+    "reproduce": r"reproduce\.(py|npz|json)",
+    "library": r"library/(model\.so|load\.py|torch_functions\.py|arguments\.npz)",
+    "fx-graph": r"fx\.({kinds})",
+    "relax-graph": r"relax\.({kinds})",
+    "report": r"report\.html",
+    "session": r"session\.zip",
+}
+"""Patterns of the file names of an export."""
+
+_PART = re.compile(_STEM)
+
+
+def announced(
+    wanted: Sequence[Wanted], kinds: Sequence[str], registering: Sequence[Path] = ()
+) -> Callable[[str], bool]:
+    """Return a predicate of the file names that an export may write.
+
+    Parameters
+    ----------
+    registering
+        The recipe's files that register functions: a library has copies of them, and of their
+        imports from the same folder.
+    """
+    forms = [
+        _NAMES[each.name]
+        .replace("{which}", re.escape(each.which) if each.which else r"[\d.]{1,20}")
+        .replace("{kinds}", "|".join(map(re.escape, kinds)))
+        for each in wanted
+    ]
+    pattern = re.compile("|".join(forms))
+    exports = {each.name for each in wanted}
+    libraries = tuple(each.parent for each in registering) if "library" in exports else ()
+
+    def takes(name: str) -> bool:
+        path = PurePath(name).parts
+        if pattern.fullmatch(name) is not None:
+            return True
+        if "reproduce" in exports and len(path) == 1:
+            return SAMPLES.joinpath(name).is_file()  # the program of a sample needs its files
+        return (
+            path[0] == "library"
+            and all(_PART.fullmatch(each) for each in path)
+            and any(folder.joinpath(*path[1:]).is_file() for folder in libraries)
+        )
+
+    return takes
+
+
+class ExportRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Outcome of an export: ``paths``, and the exports left out, with the reasons.
+
+    ``notes`` are remarks on the files; it is ``complete`` if no export requested by name is left
+    out.
+    """
+
+    paths: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    complete: bool = True
+
+
+def parse_wanted(texts: Iterable[str]) -> tuple[Wanted, ...]:
+    """Parse ``module,function:dense`` and the like; return the default for no texts.
+
+    Raises a `LowerscopeError` if there is no export of a name.
+    """
+    names = [each.strip() for text in texts for each in text.split(",") if each.strip()]
+    if not names:
+        return tuple(Wanted(name=each, asked=False) for each in DEFAULT)
+    known = {each.name: each for each in EXPORTS}
+    found: dict[Wanted, None] = {}
+    for text in names:
+        name, colon, which = text.partition(":")
+        if name == ALL and not colon:
+            found |= dict.fromkeys(Wanted(name=each, asked=False) for each in known)
+            continue
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise LowerscopeError(
+                f"there is nothing called {name} to export",
+                where=f"--what {text}",
+                todo=f"Did you mean {near[0]}?"
+                if near
+                else f"There are {', '.join(known)} and {ALL}",
+            )
+        if colon and not (known[name].of and which):
+            of = known[name].of
+            raise LowerscopeError(
+                f"{name} is one thing" if not of else f"{name}: is followed by nothing",
+                where=f"--what {text}",
+                todo=f"Write {name}" + (f", or {name}: and {of}" if of else ""),
+            )
+        found[Wanted(name=name, which=which)] = None
+    return tuple(found)

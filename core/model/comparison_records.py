@@ -1,0 +1,320 @@
+"""Records of one tensor of a run beside torch's: figures, where it differs, and pieces of it.
+
+This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from lowerscope.core.model.recipe import InputSpec
+from lowerscope.core.model.run_records import OutputVerdict
+
+CallSide = Literal["read", "written"]
+Saved = Literal["tvm", "torch", "difference"]
+
+
+class TensorPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Place of a tensor in the last run of a recipe.
+
+    Attributes
+    ----------
+    entity
+        ``"fx:relu"`` for that node's value, ``"relax:main/lv1"`` for that binding's; or empty,
+    call
+        and the index of a call in `RunRecord.calls`.
+    item
+        Index among the tensors of the value, or among those that the call has read or written.
+    side
+        Of a call.
+    own
+        Of a node: its value alone, on torch's values at its inputs.
+    """
+
+    entity: str = ""
+    call: int | None = None
+    item: int = 0
+    side: CallSide = "written"
+    own: bool = False
+
+
+class TensorStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """Statistics of a tensor; of a complex one, of its magnitudes.
+
+    ``low``, ``high``, ``mean`` and ``deviation`` (of the whole population) are of the finite
+    values, and ``None`` where there are none.
+    """
+
+    count: int
+    low: float | None
+    high: float | None
+    mean: float | None
+    deviation: float | None
+    nans: int
+    infinities: int
+    zeros: int
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Comparison of one tensor of a run with torch's.
+
+    Attributes
+    ----------
+    items
+        Number of tensors at this place; ``place.item`` is one of them.
+    shape, dtype
+        Of ours; empty where it is not known.
+    torch_shape, torch_dtype
+        Of torch's; empty where there is none.
+    kept
+        Whether our values are kept, so that `Window` and ``.npy`` can be had. Beyond the budget,
+        the figures of `ours` alone are.
+    verdict
+        ``"match"``, ``"differ"``, ``"inconclusive"`` where no element is finite on both sides, or
+        ``"not-comparable"`` where there are none; ``None`` where a side is missing.
+    matches
+        Whether it matches; ``None`` for other verdicts.
+    reason
+        Description of the difference, values that are not finite first; or the reason why there is
+        nothing to compare, or why the values are not kept.
+    not_finite
+        ``"3 NaN, 1 infinity"``: the number of our elements that are not finite where torch's are,
+        or are so in another way, in the reference alone, and on both sides. Empty for none.
+    not_finite_at
+        Index of the first that is not the same on both sides; empty for none.
+    max_abs_error, max_abs_at, max_rel_error, max_rel_at
+        The largest ``|a - b|``, and the largest ``|a - b| / |b|`` where ``|b|`` is more than
+        ``atol``, with their indices, one number a dimension. Infinite where one side alone is not
+        finite.
+    outside, outside_share
+        How many elements are out of tolerance, and their share, 0 to 1.
+    cosine
+        Of the angle between both as vectors, of the elements that are finite on both sides;
+        ``None`` where one of them is zero.
+    edges, counts
+        Histogram of ours - torch, of finite values: one edge more than counts. Of complex values,
+        of the magnitudes of the differences.
+    rtol, atol
+        The tolerances that were used: 0 for integers and booleans, which have to be equal.
+    """
+
+    place: TensorPlace
+    items: int = 1
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    torch_shape: tuple[int, ...] = ()
+    torch_dtype: str = ""
+    kept: bool = False
+    ours: TensorStatistics | None = None
+    torch: TensorStatistics | None = None
+    verdict: OutputVerdict | None = None
+    matches: bool | None = None
+    reason: str = ""
+    not_finite: str = ""
+    not_finite_at: tuple[int, ...] = ()
+    max_abs_error: float | None = None
+    max_abs_at: tuple[int, ...] = ()
+    max_rel_error: float | None = None
+    max_rel_at: tuple[int, ...] = ()
+    outside: int = 0
+    outside_share: float = 0.0
+    cosine: float | None = None
+    edges: tuple[float, ...] = ()
+    counts: tuple[int, ...] = ()
+    rtol: float = 0.0
+    atol: float = 0.0
+
+
+class Window(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of a tensor as a matrix, for a heat map and for a table of values.
+
+    Rows are the last dimension but one, columns the last one; a tensor of rank 1 has one row, one
+    of rank 0 one element. A piece that is larger than the requested cells is reduced: each cell has
+    the values of that of its elements at which |ours - torch| is largest (without torch's, |ours|),
+    where a difference that is not finite counts as the largest.
+
+    Attributes
+    ----------
+    shape, dtype
+        Of the whole tensor.
+    leading
+        The index in each dimension before the last two.
+    row_edges, column_edges
+        The first row of each row of cells, and the end of the last; likewise of columns. A cell is
+        one element where neighbouring edges differ by 1.
+    format
+        Of the values below: ``"<f8"``, or ``"<i8"`` for integers and booleans; a number for each
+        cell, row by row. Of complex values, magnitudes.
+    ours, torch, difference
+        ``torch`` and ``difference`` (ours - torch) are empty where there is no value of torch's.
+    outside
+        A byte for each cell: 1 where any of its elements is out of tolerance.
+    rtol, atol
+        The tolerances that were used.
+    reason
+        Why there is nothing to compare; empty where there is.
+    """
+
+    place: TensorPlace
+    shape: tuple[int, ...]
+    dtype: str
+    leading: tuple[int, ...]
+    row_edges: tuple[int, ...]
+    column_edges: tuple[int, ...]
+    format: Literal["<f8", "<i8"]
+    ours: bytes
+    torch: bytes = b""
+    difference: bytes = b""
+    outside: bytes = b""
+    rtol: float = 0.0
+    atol: float = 0.0
+    reason: str = ""
+
+
+# --- Records of one call of a run: the tensors that it read and wrote, and its bytecode ---
+#
+# This module imports neither torch nor TVM.
+
+TensorKind = Literal["input", "constant", "value"]
+
+
+class StepTensor(msgspec.Struct, frozen=True, kw_only=True):
+    """A tensor that a call has read or written.
+
+    Attributes
+    ----------
+    place
+        Place of its values.
+    name
+        ``x``, ``linear0.weight``, ``lv1``; empty where that is not known.
+    kind
+        An input of ``main``, a constant, or what another call has computed; of what is written, the
+        last.
+    entity
+        Its id, for the selection: ``relax:main/lv1``, ``param:linear0.weight``; empty for none.
+    statistics, first
+        In figures, and the first few of its elements; without the latter where the values are
+        beyond the budget.
+    """
+
+    place: TensorPlace
+    name: str
+    kind: TensorKind
+    shape: tuple[int, ...]
+    dtype: str
+    entity: str = ""
+    statistics: TensorStatistics | None = None
+    first: tuple[str, ...] = ()
+
+
+class RunStep(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of a run in full.
+
+    Attributes
+    ----------
+    call
+        Its place in `RunRecord.calls`.
+    tensors
+        The tensors that it has read, then those that it has written, in the order of its arguments.
+    instructions
+        The lines of the bytecode from after the call before up to its own, which is the last.
+    first_line
+        The number of the first of them in the bytecode of ``main``; 0 where that is not known.
+    """
+
+    call: int
+    tensors: tuple[StepTensor, ...]
+    instructions: tuple[str, ...] = ()
+    first_line: int = 0
+
+
+# --- Results of the runs on a set of inputs: agreement of both sides over all of them ---
+#
+# This module imports neither torch nor TVM.
+
+
+class SampleRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The run on one sample of a set.
+
+    Attributes
+    ----------
+    title
+        ``"shoe.png"``, or ``"sample 3"``.
+    inputs
+        The settings by which it is the model's input.
+    verdict, reason, max_abs_error, max_rel_error, not_finite_count
+        As in `core.records.run.RunRecord`.
+    tvm, torch
+        The class with the highest score on each side, by name or else by number; empty where the
+        output is not a score for each of some classes.
+    label
+        The class that the set gives it; empty for none.
+    """
+
+    title: str
+    inputs: tuple[InputSpec, ...]
+    verdict: OutputVerdict
+    reason: str = ""
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+    tvm: str = ""
+    torch: str = ""
+    label: str = ""
+    not_finite_count: int = 0
+
+
+class AgreementRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs on all samples of a set, by one executable.
+
+    Attributes
+    ----------
+    path
+        The file or the folder.
+    count, ran
+        Number of samples, and of those that could be read and were run.
+    matching, compared
+        Number of outputs within the tolerance, and of those that could be compared.
+    inconclusive
+        Number of samples with an output without a finite value on both sides.
+    not_finite
+        Number of those within the tolerance with elements that are NaN or infinite.
+    same_class, classed
+        Number of samples with the same class on both sides, and of those with a class on both
+        sides.
+    labelled, tvm_correct, torch_correct
+        Number of samples with a label, and of those to which each side gives that class.
+    max_abs_error, max_rel_error
+        The largest of all; ``None`` where nothing was compared.
+    worst
+        Those with the largest errors, the worst first: another class, then out of the tolerance,
+        then inconclusive.
+    unread
+        Samples that could not be run, with the reason; the first few.
+    reference
+        The reference of the comparison: ``torch`` or ``NumPy``.
+    """
+
+    path: str
+    count: int
+    ran: int
+    matching: int
+    compared: int
+    same_class: int
+    classed: int
+    labelled: int
+    tvm_correct: int
+    torch_correct: int
+    max_abs_error: float | None
+    max_rel_error: float | None
+    worst: tuple[SampleRun, ...]
+    unread: tuple[str, ...] = ()
+    inconclusive: int = 0
+    not_finite: int = 0
+    reference: str = "torch"
+
+    @property
+    def differing(self) -> int:
+        """Number of outputs out of the tolerance."""
+        return self.compared - self.matching

@@ -1,0 +1,301 @@
+"""Named dimensions: their ranges, the sizes that a model is traced at, and those of its runs.
+
+=====================================  ========================================================
+``--dim batch=1..64``                  any size from 1 to 64
+``--dim batch=2..``, ``batch=..64``    one end of the range; the other is that of `Dimension`
+``--sizes batch=1,7,64``               the sizes of the first, second and third run
+=====================================  ========================================================
+
+Imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from lowerscope.core.files.sources import EXTENT
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import Dimension, InputSpec, Recipe
+
+Sizes = Mapping[str, int]
+"""A size for each dimension, by name."""
+
+LARGEST = 2**31 - 1
+
+ELEMENTS = 1 << 16
+"""Limit on the total elements of the inputs of a default run, unless the trace has more."""
+
+MOST_RUNS = 16
+
+_RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(\S*?)\s*\.\.\s*(\S*)\s*")
+_SIZES = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(.*)")
+
+_FORM = "Write NAME=LOW..HIGH, for example --dim batch=1..64"
+
+
+def parse_dimension(text: str) -> Dimension:
+    """Read one ``--dim``.
+
+    Raises
+    ------
+    LowerscopeError
+        If it is not a range.
+    """
+    where = f"--dim {text}"
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        raise LowerscopeError("it is not a name with a range", where=where, todo=_FORM)
+    name, low, high = match.groups()
+    standard = Dimension(name=name)
+    least = _number(low, where) if low else standard.low
+    most = standard.high if least < standard.high else least + standard.high
+    if high:
+        most = _number(high, where)
+    dimension = Dimension(name=name, low=least, high=most)
+    _check_range(dimension, where)
+    return dimension
+
+
+def parse_sizes(text: str) -> tuple[str, tuple[int, ...]]:
+    """Read one ``--sizes``: a name, and the sizes to run at.
+
+    Raises
+    ------
+    LowerscopeError
+        If they are not sizes.
+    """
+    where = f"--sizes {text}"
+    match = _SIZES.fullmatch(text)
+    parts = [part for part in match[2].split(",") if part.strip()] if match else []
+    if match is None or not parts:
+        raise LowerscopeError(
+            "it is not a name with sizes",
+            where=where,
+            todo="Write NAME=SIZE,SIZE, for example --sizes batch=1,7,64",
+        )
+    return match[1], tuple(_number(part, where) for part in parts)
+
+
+def with_sizes(
+    dimensions: Iterable[Dimension], sizes: Iterable[tuple[str, tuple[int, ...]]]
+) -> tuple[Dimension, ...]:
+    """Return `dimensions` with the sizes to run at, those of names that are not among them too.
+
+    Raises
+    ------
+    LowerscopeError
+        If a name is given twice.
+    """
+    found: dict[str, Dimension] = {}
+    for dimension in dimensions:
+        if dimension.name in found:
+            raise _twice(dimension.name, "--dim")
+        found[dimension.name] = dimension
+    for name, each in sizes:
+        dimension = found.get(name) or Dimension(name=name)
+        if dimension.sizes:
+            raise _twice(name, "--sizes")
+        found[name] = msgspec.structs.replace(dimension, sizes=each)
+    return tuple(found.values())
+
+
+def dimensions_of(recipe: Recipe) -> tuple[Dimension, ...]:
+    """Return the dimensions that the inputs of `recipe` name, in the order of their first use.
+
+    Raises
+    ------
+    LowerscopeError
+        See `check_dimensions`.
+    """
+    return check_dimensions(recipe.inputs, recipe.dimensions)
+
+
+def check_dimensions(
+    inputs: Sequence[InputSpec], dimensions: Sequence[Dimension]
+) -> tuple[Dimension, ...]:
+    """Return the dimensions that `inputs` name, in the order of their first use.
+
+    Raises
+    ------
+    LowerscopeError
+        If a range or a size to run at is wrong, or is that of a name that no input has.
+    """
+    names = dict.fromkeys(
+        extent for spec in inputs for extent in spec.shape or () if isinstance(extent, str)
+    )
+    said: dict[str, Dimension] = {}
+    for dimension in dimensions:
+        where = f"--dim {dimension.name}"
+        if dimension.name in said:
+            raise _twice(dimension.name, where)
+        if dimension.name not in names:
+            raise LowerscopeError(
+                f"no input has a dimension called {dimension.name}",
+                where=where,
+                todo=f"The inputs name {', '.join(names)}"
+                if names
+                else f"Name it in a shape, for example --input x={dimension.name},784:float32",
+            )
+        _check_range(dimension, where)
+        for size in dimension.sizes:
+            check_size(dimension, size, f"--sizes {dimension.name}")
+        said[dimension.name] = dimension
+    found = tuple(said.get(name) or Dimension(name=name) for name in names)
+    _check_runs(found)
+    return found
+
+
+def check_size(dimension: Dimension, size: int, where: str) -> None:
+    """Raise a `LowerscopeError` if `size` is outside of the range of `dimension`."""
+    if not dimension.low <= size <= dimension.high:
+        raise LowerscopeError(
+            f"{dimension.name} = {size} is outside {dimension.low}..{dimension.high}",
+            where=where,
+            todo="Give a size in the range, or widen it with --dim",
+        )
+
+
+def traced_sizes(recipe: Recipe) -> dict[str, int]:
+    """Return the size of each dimension that the model is traced at.
+
+    It is small, none that something else in the shapes has, and neither 0 nor 1, so that two
+    extents are not equal by accident.
+
+    Raises
+    ------
+    LowerscopeError
+        See `dimensions_of`.
+    """
+    taken = {
+        extent for spec in recipe.inputs for extent in spec.shape or () if isinstance(extent, int)
+    }
+    sizes: dict[str, int] = {}
+    for dimension in dimensions_of(recipe):
+        low = max(2, dimension.low)
+        # A model may take some sizes alone, such as multiples of 4: those of the runs are such.
+        wanted = [size for size in dimension.sizes if size >= 2 and size not in taken]
+        sizes[dimension.name] = min(
+            wanted or range(low, min(dimension.high, low + 500) + 1),
+            key=lambda size: (size in taken, size < 5, not _is_prime(size), abs(size - 5)),
+        )
+        taken.add(sizes[dimension.name])
+    return sizes
+
+
+def runs_of(recipe: Recipe) -> tuple[dict[str, int], ...]:
+    """Return the sizes of each run: those that the user chose, or a few by default.
+
+    By default they are those that the model is traced at, and the ends of the ranges; the upper
+    ends are lowered, all by one factor, until the inputs have no more than `ELEMENTS` together.
+
+    Raises
+    ------
+    LowerscopeError
+        See `dimensions_of`.
+    """
+    dimensions, traced = dimensions_of(recipe), traced_sizes(recipe)
+    if not dimensions:
+        return ({},)
+    if any(dimension.sizes for dimension in dimensions):
+        count = max(len(dimension.sizes) for dimension in dimensions)
+        runs = [
+            {each.name: _nth(each.sizes or (traced[each.name],), index) for each in dimensions}
+            for index in range(count)
+        ]
+    else:
+        runs = [traced, {each.name: each.low for each in dimensions}, _large(recipe, dimensions)]
+    return tuple(dict(items) for items in dict.fromkeys(tuple(run.items()) for run in runs))
+
+
+def at_sizes(shape: Sequence[int | str], sizes: Sizes) -> tuple[int, ...]:
+    """Return `shape` with numbers in place of names."""
+    return tuple(sizes[extent] if isinstance(extent, str) else extent for extent in shape)
+
+
+def sizes_text(sizes: Sizes) -> str:
+    """Return ``batch = 7, seq = 11``."""
+    return ", ".join(f"{name} = {size}" for name, size in sizes.items())
+
+
+def _large(recipe: Recipe, dimensions: Sequence[Dimension]) -> dict[str, int]:
+    traced = traced_sizes(recipe)
+    shapes = [spec.shape for spec in recipe.inputs if spec.shape is not None]
+    limit = max(ELEMENTS, _elements(shapes, traced))
+    sizes = {each.name: each.high for each in dimensions}
+    while _elements(shapes, sizes) > limit and sizes != traced:
+        sizes = {name: max(traced[name], size // 2) for name, size in sizes.items()}
+    return sizes
+
+
+def _elements(shapes: Iterable[Sequence[int | str]], sizes: Sizes) -> int:
+    total = 0
+    for shape in shapes:
+        count = 1
+        for extent in at_sizes(shape, sizes):
+            count *= extent
+        total += count
+    return total
+
+
+def _nth(sizes: Sequence[int], index: int) -> int:
+    return sizes[0] if len(sizes) == 1 else sizes[index]
+
+
+def _check_runs(dimensions: Sequence[Dimension]) -> None:
+    several = [each for each in dimensions if len(each.sizes) > 1]
+    for each in several:
+        if len(each.sizes) > MOST_RUNS:
+            raise LowerscopeError(
+                f"{len(each.sizes)} sizes are more than {MOST_RUNS}",
+                where=f"--sizes {each.name}",
+                todo="Run at fewer of them at once",
+            )
+        if len(each.sizes) != len(several[0].sizes):
+            raise LowerscopeError(
+                f"{each.name} has {len(each.sizes)} sizes to run at, and {several[0].name} has "
+                f"{len(several[0].sizes)}",
+                where="--sizes",
+                todo="Give as many of each, as run by run, or a single one for all runs",
+            )
+
+
+def _check_range(dimension: Dimension, where: str) -> None:
+    name, low, high = dimension.name, dimension.low, dimension.high
+    if not EXTENT.fullmatch(name):
+        raise LowerscopeError(f"{name!r} is not a name", where=where, todo=_FORM)
+    if low < 1 or high > LARGEST:
+        raise LowerscopeError(
+            f"{low}..{high} is not within 1..{LARGEST}", where=where, todo="Sizes start at 1"
+        )
+    if low > high:
+        raise LowerscopeError(
+            f"{low} is more than {high}", where=where, todo="Write the smaller size first"
+        )
+    if low == high:
+        raise LowerscopeError(
+            f"the range has one size, {low}",
+            where=where,
+            todo=f"Write {low} in the shape in place of {name}",
+        )
+
+
+def _number(text: str, where: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise LowerscopeError(
+            f"{text.strip()!r} is not a number", where=where, todo="Write whole numbers"
+        ) from None
+
+
+def _twice(name: str, where: str) -> LowerscopeError:
+    return LowerscopeError(
+        f"the dimension {name} is given twice", where=where, todo="Leave one of them out"
+    )
+
+
+def _is_prime(number: int) -> bool:
+    return number > 1 and all(number % factor for factor in range(2, int(number**0.5) + 1))

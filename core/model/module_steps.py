@@ -1,0 +1,266 @@
+"""Steps of timelines: of the translation, of the recipe's passes, and of the build.
+
+The lists are light; texts and differences are computed when a step is selected. Everything here is
+plain, frozen and serialisable. This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from lowerscope.core.model.formatting import error_text
+from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.recipe import Recipe
+
+Clock = Literal["translate", "passes", "schedule", "build", "run"]
+"""Kind of a timeline: FX nodes translated, the recipe's passes, the primitives of the schedule of a
+function, the passes of the build, or the calls of a run."""
+
+
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """Position in a timeline: after its first ``index`` steps; 0 is before the first.
+
+    In the timeline ``"schedule"``, ``function`` is the one whose schedule it is; otherwise empty.
+    """
+
+    clock: Clock
+    index: int
+    function: str = ""
+
+
+class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One pass that was applied, or is to be.
+
+    Attributes
+    ----------
+    number
+        Its place in the list, from 1: `Moment.index` for the module after it.
+    label
+        Its number as it is shown: ``"4"`` for the fourth that no other one has called, ``"4.17"``
+        for the seventeenth of the passes inside of that.
+    name
+        TVM's own.
+    depth
+        0 for a pass that no other one has called.
+    parent
+        Number of the pass that called it; 0 where none did.
+    step
+        Place of the recipe's step that it belongs to, from 1; 0 for one of the build's own.
+    milliseconds
+        With the passes inside of it.
+    changed
+        Names of the functions that it changed, added or removed.
+    left_out
+        The functions that it has left as they were, each with the reason: ``f: why``.
+    status
+        ``"done"``; ``"failed"``, with the ``error``; ``"skipped"`` for what comes after a pass that
+        failed; ``"off"`` for a step that is switched off.
+    """
+
+    number: int
+    name: str
+    label: str = ""
+    depth: int = 0
+    parent: int = 0
+    step: int = 0
+    milliseconds: float = 0.0
+    changed: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    status: Literal["done", "failed", "skipped", "off"] = "done"
+    error: str = ""
+
+
+class Fate(msgspec.Struct, frozen=True, kw_only=True):
+    """Effect of a pass that removed a binding (folded, fused, eliminated).
+
+    Attributes
+    ----------
+    text
+        ``"folded by FoldConstant"``, ``"fused into fused_matmul_add by FuseOps"``.
+    step
+        `PassRecord.step` of the pass.
+    gone
+        Whether it was eliminated: it is not a part of something else either.
+    """
+
+    text: str
+    step: int
+    gone: bool = True
+
+
+class TranslationRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The translation of one FX node.
+
+    Attributes
+    ----------
+    number
+        Its place in the list, from 1: `Moment.index` for the module after it.
+    node
+        Id of the FX node.
+    bindings, functions
+        Ids of the bindings that it added to ``main``, and names of the functions that it added to
+        the module.
+    changed
+        Names of the functions that differ between the module before it and after it, which returns
+        the value of the latest node: an output that returns no more than that changes nothing.
+    value
+        Its value from then on: the name of a variable, or a description.
+    rebound
+        Ids of the nodes that it writes in place: these have its value as well from then on.
+    """
+
+    number: int
+    node: str
+    bindings: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    value: str = ""
+    rebound: tuple[str, ...] = ()
+
+
+# Differences as the window and the command line show them: plain, frozen, serialisable values.
+#
+# This module imports neither torch nor TVM.
+
+Status = Literal["same", "changed", "added", "removed"]
+"""Status of a function, a binding or a line, from the old side to the new one."""
+
+STATUSES: tuple[Status, ...] = ("changed", "added", "removed", "same")
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a comparison: the module of a recipe at a step, or after all of its steps.
+
+    ``before`` stands for the input of that step. That is not always the module after the step
+    before: a pass may contain others.
+    """
+
+    recipe: Recipe
+    moment: Moment | None = None
+    before: bool = False
+
+
+class Run(msgspec.Struct, frozen=True, array_like=True):
+    """Consecutive lines with the same status.
+
+    Attributes
+    ----------
+    status
+        ``"changed"`` lines are on both sides, each one beside its counterpart.
+    old, new
+        The first line on either side, from 1; of lines that a side does not have, the one before
+        which they would stand.
+    length
+        Number of lines.
+    """
+
+    status: Status
+    old: int
+    new: int
+    length: int
+
+
+class ConstantDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """A constant that has other values on the new side: ``different`` of its ``count`` values.
+
+    ``largest`` is the largest difference of two of them; ``None`` where none is a number.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    count: int
+    different: int
+    largest: float | None
+
+    def line(self) -> str:
+        """Return it in words."""
+        apart = "" if self.largest is None else f", by {error_text(self.largest)} at most"
+        return f"values of {self.name}: {self.different:,} of {self.count:,} differ{apart}"
+
+
+class FunctionDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """The difference of one function.
+
+    Attributes
+    ----------
+    name
+        Its name in the module.
+    kind
+        ``"relax"``, ``"tensorir"``, or empty for other text.
+    status
+        Whether it stands on both sides, and is the same.
+    old, new
+        The texts; one that stands on one side alone is empty on the other, and where nothing
+        changed, ``new`` is empty as well.
+    runs
+        All lines of both texts, in order.
+    added, removed, changed
+        Numbers of lines.
+    constants
+        The constants that have other values: the lines do not show these. A function in which
+        nothing else differs is ``"changed"`` all the same, and all of its lines are the same.
+    """
+
+    name: str
+    kind: Literal["relax", "tensorir", ""]
+    status: Status
+    old: str
+    new: str
+    runs: tuple[Run, ...]
+    added: int = 0
+    removed: int = 0
+    changed: int = 0
+    constants: tuple[ConstantDifference, ...] = ()
+
+
+class DifferenceRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The difference of two modules, function by function, in the order of the new one.
+
+    ``old_label`` and ``new_label`` describe the sides; ``language`` is that of the texts.
+    """
+
+    old_label: str
+    new_label: str
+    functions: tuple[FunctionDifference, ...]
+    language: str = "tvmscript"
+
+
+class NodeDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """One binding or parameter of a Relax function in the difference of two graphs.
+
+    Attributes
+    ----------
+    id
+        Of its box in `GraphDifference.graph`.
+    old, new
+        Its ids on either side; empty where it is not there.
+    name
+        The variable, or ``old → new`` where it has another one.
+    before, after
+        What its value is on either side: ``R.add``, ``call_tir dense``.
+    """
+
+    id: str
+    status: Status
+    old: str
+    new: str
+    name: str
+    before: str
+    after: str
+
+
+class GraphDifference(msgspec.Struct, frozen=True, kw_only=True):
+    """Difference of two graphs in one drawing: equal nodes of both sides are one box.
+
+    ``nodes`` has an entry for each box, in the order of the program. The ``strategy`` of a box is
+    the status of its node, empty where nothing changed.
+    """
+
+    old_label: str
+    new_label: str
+    function: str
+    graph: GraphRecord
+    nodes: tuple[NodeDifference, ...]

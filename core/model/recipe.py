@@ -1,0 +1,520 @@
+"""The recipe: one frozen value that holds everything that the user decided, and nothing else.
+
+Everything that is shown is derived from it; undo is a list of recipes; recovery replays one.
+This module imports neither torch nor TVM, so that the window can hold a recipe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from lowerscope.core.model.measuring import Measuring
+from lowerscope.core.model.remote_records import Remote
+from lowerscope.core.model.schedule import (
+    APPLY_RULES,
+    APPLY_SCHEDULES,
+    APPLY_TUNED,
+    SCHEDULING,
+    Primitive,
+    Schedule,
+)
+from lowerscope.core.model.tolerances import Tolerances, tolerances_of_one
+
+VERSION = 3
+"""Version of the file format; 1 had one tolerance for all dtypes, and 2 no other machine."""
+
+SEEDS = 2**32
+"""Number of seeds that torch, NumPy and Python all accept."""
+
+Strategy = Literal["high-level", "te", "library"]
+TracerName = Literal["auto", "fx", "export"]
+Translator = Literal["lowerscope", "tvm-fx", "tvm-export"]
+
+ExtensionKind = Literal["rules", "library", "passes"]
+
+STRATEGIES: tuple[Strategy, ...] = ("high-level", "te", "library")
+TRACERS: tuple[TracerName, ...] = ("auto", "fx", "export")
+TRANSLATORS: tuple[Translator, ...] = ("lowerscope", "tvm-fx", "tvm-export")
+
+
+class Drawing(msgspec.Struct, frozen=True, kw_only=True):
+    """A grey picture that was drawn by hand: ``pixels`` row by row, a byte each, 0 for black."""
+
+    width: int
+    height: int
+    pixels: bytes
+
+
+class InputSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of one input of the model.
+
+    Attributes
+    ----------
+    name
+        Name of the input; empty stands for the next one in order.
+    shape
+        Extents, or ``None`` to take them from the file. A name stands for any size of a
+        `Dimension`; the same name stands for the same size.
+    dtype
+        ``"float32"``, ``"int64"``, …; ``None`` to take it from the file, or float32.
+    file
+        A ``.npy``, ``.npz``, ``.pt`` or image file with the value; empty for random values.
+    low, high
+        Range of random integers, ``low`` included and ``high`` excluded.
+    fit
+        Bring the array of a file to the shape and dtype of the input, as a picture is; otherwise
+        these are what it must have.
+    item
+        Which sample of the array's first axis is the value, and is brought to fit.
+    drawing
+        The value as a picture, from 0 to 1; in place of a file.
+    seed
+        Of the random values of this input alone; ``None`` to draw them with the recipe's, after
+        the model. Another one leaves the model's weights as they are.
+    """
+
+    name: str = ""
+    shape: tuple[int | str, ...] | None = None
+    dtype: str | None = None
+    file: str = ""
+    low: int | None = None
+    high: int | None = None
+    fit: bool = False
+    item: int | None = None
+    drawing: Drawing | None = None
+    seed: int | None = None
+
+
+class Dimension(msgspec.Struct, frozen=True, kw_only=True):
+    """The sizes that a name in the shapes of inputs may stand for.
+
+    Attributes
+    ----------
+    name
+        As it stands in `InputSpec.shape`.
+    low, high
+        The smallest and the largest size, both included.
+    sizes
+        Sizes of a run, one after the other; a single one is that of every run. Empty for the size
+        that the model is traced at and the ends of the range.
+    """
+
+    name: str
+    low: int = 1
+    high: int = 1024
+    sizes: tuple[int, ...] = ()
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """A model to open.
+
+    Attributes
+    ----------
+    spec
+        ``sample:NAME``, or the path of a ``.py`` or ``.pt2`` file.
+    entry
+        The class, instance or function in a Python file; empty for the only candidate.
+    args
+        Keyword arguments of the entry, as a JSON object.
+    params
+        An ``.npz``, a pickle of NumPy arrays or a ``.pt`` of tensors to load into the model's
+        parameters; empty for none.
+    trust
+        Whether a ``.pt2`` is opened even though it could run code.
+    """
+
+    spec: str
+    entry: str = ""
+    args: str = "{}"
+    params: str = ""
+    trust: bool = False
+
+
+class Override(msgspec.Struct, frozen=True, kw_only=True):
+    """A strategy for some nodes, instead of the recipe's default.
+
+    Attributes
+    ----------
+    pattern
+        ``fx:relu_1`` for this node alone; otherwise a name, or a pattern with ``*``, ``?`` and
+        ``[…]``, of nodes (``relu_1``), of a module and all that is under it (``layer1``,
+        ``layer1.*``), or of operators (``conv2d``). An override with the exact name of a node wins
+        over the others for that node; apart from that, a later one wins over an earlier one.
+    strategy
+        How these nodes are lowered.
+    on
+        Whether it counts.
+    """
+
+    pattern: str
+    strategy: Strategy
+    on: bool = True
+
+
+class Extension(msgspec.Struct, frozen=True, kw_only=True):
+    """A Python file of the user's own that takes part in the lowering or in the run.
+
+    Attributes
+    ----------
+    path
+        The file.
+    kind
+        ``"rules"`` for lowering rules (see `core.rules`), ``"library"`` for functions that it
+        registers with TVM by ``tvm.register_global_func``, ``"passes"`` for passes of TVM that it
+        defines. A rule file may register functions too.
+    on
+        Whether it takes part.
+    """
+
+    path: str
+    kind: ExtensionKind
+    on: bool = True
+
+
+OptionValue = bool | int | float | str | tuple[str, ...] | None
+"""The value of an option of a pass."""
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One step of the transformation: a pass.
+
+    Attributes
+    ----------
+    name
+        In `core.passes.catalogue`, or in a file of the recipe's extensions of the kind
+        ``"passes"``.
+    on
+        Whether it is applied.
+    options
+        Those that differ from the pass's own defaults, by name.
+    """
+
+    name: str
+    on: bool = True
+    options: dict[str, OptionValue] = {}
+
+    def __hash__(self) -> int:
+        # A recipe is looked up in tables, and a dict has no hash of its own.
+        return hash((self.name, self.on, frozenset(self.options.items())))
+
+
+class Recipe(msgspec.Struct, frozen=True, kw_only=True):
+    """All decisions of the user.
+
+    Attributes
+    ----------
+    source
+        The model to open.
+    seed
+        Set before the entry is called, and before inputs are drawn.
+    inputs
+        Settings of the inputs; empty to take the file's example inputs.
+    dimensions
+        The ranges of names in the shapes of `inputs`; a name that is not among them has the range
+        that a `Dimension` has by itself.
+    tracer
+        ``"fx"`` (``torch.fx.symbolic_trace``), ``"export"`` (``torch.export``), or ``"auto"``: fx,
+        and export for what fx cannot trace.
+    translator
+        Translator from the graph to a Relax module: ``"lowerscope"``, our rules; ``"tvm-fx"`` and
+        ``"tvm-export"``, TVM's own ``from_fx`` and ``from_exported_program``, which are wrong in
+        places and shown as they are.
+    lowering
+        The strategy of nodes that have no choice of their own.
+    overrides
+        The strategies of nodes that have one.
+    extensions
+        Files with rules and with library functions, in order: of two rules for the same operator
+        and strategy, and of two functions of the same name, the later one counts.
+    params_as_inputs
+        Whether the model's parameters are arguments of ``main``, and not constants in it. The
+        step ``BindParams`` makes constants of them.
+    steps
+        The passes after lowering, in order; among them ``ApplySchedules``.
+    schedules
+        Schedules of functions; names are unique among those that can apply to one function. They
+        can be shown and edited without a step that applies them to the model.
+    tolerances
+        For the comparison with torch, by dtype.
+    measuring
+        How a run is timed; the number of threads is in `threads`.
+    target
+        ``"llvm"``, or ``"native"`` for this machine's own processor, or a TVM target as JSON.
+    threads
+        Of TVM and of torch; 0 for all that the machine has.
+    remote
+        The machine that runs the executable; ``None`` for this one. Torch runs here.
+    """
+
+    source: Source
+    version: int = VERSION
+    seed: int = 0
+    inputs: tuple[InputSpec, ...] = ()
+    dimensions: tuple[Dimension, ...] = ()
+    tracer: TracerName = "auto"
+    translator: Translator = "lowerscope"
+    lowering: Strategy = "high-level"
+    overrides: tuple[Override, ...] = ()
+    extensions: tuple[Extension, ...] = ()
+    params_as_inputs: bool = False
+    steps: tuple[Step, ...] = (Step(name="LegalizeOps"),)
+    schedules: tuple[Schedule, ...] = ()
+    tolerances: Tolerances = Tolerances()
+    measuring: Measuring = Measuring()
+    target: str = "llvm"
+    threads: int = 0
+    remote: Remote | None = None
+
+
+BIND_PARAMS = "BindParams"
+"""The step that makes constants of the parameters that are arguments of ``main``."""
+
+
+def overrides_on(recipe: Recipe) -> tuple[Override, ...]:
+    """Return the overrides that are switched on, in order."""
+    return tuple(each for each in recipe.overrides if each.on)
+
+
+def binds_params(recipe: Recipe) -> bool:
+    """Return whether a step that makes constants of parameters is switched on."""
+    return any(step.name == BIND_PARAMS and step.on for step in recipe.steps)
+
+
+def applies_schedules(recipe: Recipe) -> bool:
+    """Return whether a step that applies schedules to the model is switched on."""
+    return any(step.name == APPLY_SCHEDULES and step.on for step in recipe.steps)
+
+
+def schedules_functions(recipe: Recipe) -> bool:
+    """Return whether a step that schedules functions, by hand or by rules, is switched on."""
+    return any(step.name in SCHEDULING and step.on for step in recipe.steps)
+
+
+def applies_tuned(recipe: Recipe) -> bool:
+    """Return whether a step that schedules functions as tuning has found is switched on."""
+    return any(step.name == APPLY_TUNED and step.on for step in recipe.steps)
+
+
+def with_tuned(recipe: Recipe) -> Recipe:
+    """Return `recipe` with the step that applies tuning results, in place of rules or else last."""
+    if any(step.name == APPLY_TUNED for step in recipe.steps):
+        return recipe
+    tuned = Step(name=APPLY_TUNED)
+    steps = tuple(tuned if step.name == APPLY_RULES else step for step in recipe.steps)
+    if tuned not in steps:
+        steps = (*steps, tuned)
+    return msgspec.structs.replace(recipe, steps=steps)
+
+
+def steps_before_schedules(recipe: Recipe) -> tuple[Step, ...]:
+    """Return the steps before the first one that schedules functions; all, where none does."""
+    steps = recipe.steps
+    applying = (place for place, step in enumerate(steps) if step.name in SCHEDULING and step.on)
+    return steps[: next(applying, len(steps))]
+
+
+def applied_to_model(recipe: Recipe, on: bool) -> Recipe:
+    """Return `recipe` with the step that applies schedules on, at the end if it was not there.
+
+    It comes before the one that schedules by rules: a schedule goes before a rule.
+    """
+    names = [step.name for step in recipe.steps]
+    place = names.index(APPLY_RULES) if APPLY_RULES in names else len(names)
+    return _with_step(recipe, APPLY_SCHEDULES, on, place)
+
+
+def ruled_in_model(recipe: Recipe, on: bool) -> Recipe:
+    """Return `recipe` with the step that schedules by rules on, at the end if it was not there."""
+    return _with_step(recipe, APPLY_RULES, on, len(recipe.steps))
+
+
+def _with_step(recipe: Recipe, name: str, on: bool, place: int) -> Recipe:
+    steps = recipe.steps
+    if not any(step.name == name for step in steps):
+        steps = (*steps[:place], Step(name=name), *steps[place:])
+    switched = tuple(
+        msgspec.structs.replace(step, on=on) if step.name == name else step for step in steps
+    )
+    return msgspec.structs.replace(recipe, steps=switched)
+
+
+def without_schedules(recipe: Recipe) -> Recipe:
+    """Return `recipe` with no function scheduled."""
+    return msgspec.structs.replace(recipe, schedules=())
+
+
+def with_params_as_inputs(recipe: Recipe, on: bool) -> Recipe:
+    """Return `recipe` with parameters as inputs of ``main``, or as constants.
+
+    As inputs, there is the step ``BindParams``, switched off at first.
+    """
+    recipe = msgspec.structs.replace(recipe, params_as_inputs=on)
+    if on:
+        return with_bound_params(recipe, binds_params(recipe))
+    steps = tuple(step for step in recipe.steps if step.name != BIND_PARAMS)
+    return msgspec.structs.replace(recipe, steps=steps)
+
+
+def with_bound_params(recipe: Recipe, on: bool) -> Recipe:
+    """Return `recipe` with the step ``BindParams`` switched on or off; it is the first one."""
+    steps = recipe.steps
+    if not any(step.name == BIND_PARAMS for step in steps):
+        steps = (Step(name=BIND_PARAMS), *steps)
+    changed = tuple(
+        msgspec.structs.replace(step, on=on) if step.name == BIND_PARAMS else step for step in steps
+    )
+    return msgspec.structs.replace(recipe, steps=changed)
+
+
+def to_json(recipe: Recipe) -> str:
+    """Return `recipe` as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(recipe), indent=2).decode()
+
+
+def from_json(text: str | bytes) -> Recipe:
+    """Read what `to_json` wrote.
+
+    Raises
+    ------
+    msgspec.ValidationError
+        If the text is not a recipe, with the field that is wrong.
+    """
+    written = msgspec.json.decode(text, type=_Written)
+    if written.version >= _TOLERANCES_BY_DTYPE or not written.tolerances:
+        recipe = msgspec.json.decode(text, type=Recipe)
+        return msgspec.structs.replace(recipe, version=max(VERSION, written.version))
+    fields = msgspec.json.decode(text)
+    fields |= {"version": VERSION, "tolerances": tolerances_of_one(written.tolerances)}
+    return msgspec.convert(fields, Recipe)
+
+
+_TOLERANCES_BY_DTYPE = 2
+"""The version from which there is a tolerance for each dtype."""
+
+
+class _Written(msgspec.Struct):
+    """Header that determines how a recipe's file is read."""
+
+    version: int = VERSION
+    tolerances: dict[str, Any] = {}
+
+
+# --- Parts of a recipe that are applied, and can be switched off, one by one ---
+#
+# They are passes, steps of schedules, and strategies of nodes. A child writes which of them it
+# applies into memory that outlives it (`running.running_call`), so that the one that crashed it is
+# known. This module imports neither torch nor TVM.
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a recipe.
+
+    Attributes
+    ----------
+    kind
+        Kind of the part.
+    place
+        From 0, among the recipe's steps, schedules or overrides.
+    name
+        Of the pass, the primitive, or the pattern of the nodes.
+    primitive
+        `Primitive.id` of a step of a schedule; empty otherwise.
+    function
+        The function that such a schedule was made for.
+    """
+
+    kind: Literal["step", "primitive", "override"]
+    place: int
+    name: str
+    primitive: str = ""
+    function: str = ""
+
+
+def step_text(number: int, step: Step) -> str:
+    """Return the text form of a pass; its number counts from 1."""
+    return f"step {number - 1} {step.name}"
+
+
+def override_text(overrides: Sequence[Override], override: Override) -> str:
+    """Return the text form of one of the recipe's overrides."""
+    return f"override {overrides.index(override)} {override.pattern}"
+
+
+def primitive_text(schedules: Sequence[Schedule], schedule: Schedule, primitive: Primitive) -> str:
+    """Return the text form of a step of one of the recipe's schedules."""
+    return f"primitive {schedules.index(schedule)} {primitive.id} {primitive.name}"
+
+
+def part_of(recipe: Recipe, text: str) -> Part | None:
+    """Return the part of a recipe that a text form, possibly truncated, stands for.
+
+    ``None`` where the recipe has no such part.
+    """
+    kind, _, rest = text.partition(" ")
+    number, _, written = rest.partition(" ")
+    if not number.isdecimal() or not written:
+        return None
+    place = int(number)
+    if kind == "step":
+        step = _at(recipe.steps, place)
+        part = None if step is None else Part("step", place, step.name)
+    elif kind == "override":
+        override = _at(recipe.overrides, place)
+        part = None if override is None else Part("override", place, override.pattern)
+    else:
+        identity, _, written = written.partition(" ")
+        schedule = _at(recipe.schedules, place)
+        steps = () if schedule is None else schedule.primitives
+        found = next((each for each in steps if each.id == identity), None)
+        if schedule is None or found is None:
+            return None
+        part = Part("primitive", place, found.name, found.id, schedule.function)
+    return part if part is not None and part.name.startswith(written) else None
+
+
+def without_part(recipe: Recipe, part: Part) -> Recipe:
+    """Return `recipe` with one of its parts switched off, not removed."""
+    if part.kind == "step":
+        steps = _replaced(recipe.steps, part.place, _off)
+        return msgspec.structs.replace(recipe, steps=steps)
+    if part.kind == "override":
+        overrides = _replaced(recipe.overrides, part.place, _off)
+        return msgspec.structs.replace(recipe, overrides=overrides)
+
+    def left_out(schedule: Schedule) -> Schedule:
+        primitives = tuple(
+            _off(each) if each.id == part.primitive else each for each in schedule.primitives
+        )
+        return msgspec.structs.replace(schedule, primitives=primitives)
+
+    schedules = _replaced(recipe.schedules, part.place, left_out)
+    return msgspec.structs.replace(recipe, schedules=schedules)
+
+
+_Switched = TypeVar("_Switched", Step, Primitive, Override)
+
+
+def _off(part: _Switched) -> _Switched:
+    return msgspec.structs.replace(part, on=False)
+
+
+def _replaced(values: Sequence[_T], place: int, make: Callable[[_T], _T]) -> tuple[_T, ...]:
+    return tuple(make(each) if index == place else each for index, each in enumerate(values))
+
+
+def _at(values: Sequence[_T], place: int) -> _T | None:
+    return values[place] if place < len(values) else None
+
+
+# --- The versions that results depend on ---
+
+VERSIONS = tuple(version(name) for name in ("torch", "apache-tvm", "lowerscope"))
+"""Versions of torch, TVM and Lowerscope."""

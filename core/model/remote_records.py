@@ -1,0 +1,161 @@
+"""Other machines: their trackers, and the properties that they report.
+
+A tracker of TVM's (``python -m tvm.exec.rpc_tracker``) knows servers (``python -m
+tvm.exec.rpc_server``) by a key. This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from lowerscope.core.model.problems import LowerscopeError
+
+TRACKER_PORT = 9190
+"""Default port of a tracker."""
+
+TIMEOUT = 60.0
+"""Default timeout of one answer of another machine, in seconds."""
+
+SERVER_HELP = "python -m tvm.exec.rpc_server --tracker {tracker} --key {key}"
+"""Command that starts a server; see `str.format`."""
+
+
+class Remote(msgspec.Struct, frozen=True, kw_only=True):
+    """Machines of a kind: the servers that a tracker knows by a key.
+
+    Attributes
+    ----------
+    tracker
+        ``host:port``.
+    key
+        As the servers were given it.
+    timeout
+        Seconds that one answer may take.
+    """
+
+    tracker: str
+    key: str
+    timeout: float = TIMEOUT
+
+    @property
+    def where(self) -> str:
+        """The key of results of these machines: ``host:port key``."""
+        return f"{self.tracker} {self.key}"
+
+    @property
+    def title(self) -> str:
+        """The title beside a target: ``remote: rasp4``."""
+        return f"remote: {self.key}"
+
+
+class ServerKey(msgspec.Struct, frozen=True, kw_only=True):
+    """Number of servers of a key that a tracker knows, those that are free, and waiting clients."""
+
+    key: str
+    servers: int
+    free: int
+    waiting: int
+
+
+class RemoteMachine(msgspec.Struct, frozen=True, kw_only=True):
+    """Properties of a server's machine.
+
+    Attributes
+    ----------
+    address
+        ``host:port`` of the server.
+    threads
+        Number of threads that TVM uses there; ``None`` where it does not say.
+    triple, cpu
+        As LLVM calls them; empty where the server is a runtime without a compiler.
+    target
+        A target for it, as JSON; empty where it does not say what it is.
+    """
+
+    address: str
+    threads: int | None = None
+    triple: str = ""
+    cpu: str = ""
+    target: str = ""
+
+
+class RemoteState(msgspec.Struct, frozen=True, kw_only=True):
+    """The servers of a tracker, and the machine of the requested key.
+
+    Attributes
+    ----------
+    keys
+        All of the tracker's.
+    machine
+        ``None`` where all servers of the key are busy.
+    """
+
+    tracker: str
+    keys: tuple[ServerKey, ...]
+    machine: RemoteMachine | None = None
+
+
+def remote_of(tracker: str, key: str, timeout: float = TIMEOUT) -> Remote | None:
+    """Return the remote of a tracker and a key; ``None`` for neither.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is one without the other, or the tracker is not ``host:port``.
+    """
+    tracker, key = tracker.strip(), key.strip()
+    if not tracker and not key:
+        return None
+    if not tracker or not key:
+        raise LowerscopeError(
+            "a key needs a tracker" if key else "a tracker needs the key of its servers",
+            where="--key" if key else "--tracker",
+            todo="Give both: --tracker HOST:PORT --key KEY",
+        )
+    host, port = tracker_address(tracker)
+    if not 0 < timeout < float("inf"):
+        raise LowerscopeError(
+            f"{timeout:g} is not a number of seconds",
+            where="--remote-timeout",
+            todo=f"Write how long one answer may take, such as {TIMEOUT:g}",
+        )
+    return Remote(tracker=f"{host}:{port}", key=key, timeout=timeout)
+
+
+def tracker_address(text: str) -> tuple[str, int]:
+    """Return host and port of ``host:port``; the port may be left out.
+
+    Raises
+    ------
+    LowerscopeError
+        If the text has another form.
+    """
+    host, colon, port = text.strip().rpartition(":")
+    if not colon:
+        host, port = port, str(TRACKER_PORT)
+    number = int(port[:9]) if port.isascii() and port.isdigit() else 0
+    if not host or any(each.isspace() for each in host) or not 0 < number < 2**16:
+        raise LowerscopeError(
+            f"{text!r} is not the address of a tracker",
+            where="--tracker",
+            todo=f"Write HOST:PORT, such as 192.168.1.5:{TRACKER_PORT}",
+        )
+    return host, number
+
+
+def key_text(known: ServerKey) -> str:
+    """Return a key of a tracker in words: ``rasp4: 2 servers, 1 free``."""
+    servers = "1 server" if known.servers == 1 else f"{known.servers} servers"
+    waiting = f", {known.waiting} waiting for one" if known.waiting else ""
+    return f"{known.key}: {servers}, {known.free} free{waiting}"
+
+
+def machine_text(state: RemoteState) -> str:
+    """Return the known properties of the machine of a key in words."""
+    machine = state.machine
+    if machine is None:
+        return "all of its servers are at work for others"
+    threads = "" if machine.threads is None else f", {machine.threads} threads"
+    if not machine.target:
+        return f"{machine.address}{threads}; it does not say what processor it has"
+    return f"{machine.address}, {machine.triple} {machine.cpu}{threads}; target {machine.target}"

@@ -1,0 +1,501 @@
+"""Results of a run: verdict, errors and times, over all, by output, and by node.
+
+This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from lowerscope.core.model.time_records import RunTimes
+
+# The memory plan of a run of ``main``: tensors that share a storage, and the times of its use.
+#
+# This module imports neither torch nor TVM.
+
+
+class StoredTensor(msgspec.Struct, frozen=True, kw_only=True):
+    """A tensor that a run allocates.
+
+    Attributes
+    ----------
+    name
+        Name of its variable in the module that goes into the bytecode.
+    shape, dtype, size
+        Its extents, and its bytes.
+    written, last
+        Indices in `RunRecord.calls` of the call before which it is allocated, and of the last one
+        that reads or writes it; ``last`` is that of the last call of all for what is returned.
+    returned
+        Whether it is an output, or a part of one.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    size: int
+    written: int
+    last: int
+    returned: bool = False
+
+
+class Storage(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of memory, and the tensors that are in it one after the other.
+
+    Attributes
+    ----------
+    size
+        In bytes.
+    begin, end
+        Indices in `RunRecord.calls` of the first and the last call during which it is in use.
+    tensors
+        In the order in which they are allocated.
+    """
+
+    size: int
+    begin: int
+    end: int
+    tensors: tuple[StoredTensor, ...]
+
+
+class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a run of ``main`` allocates, in bytes; the model's constants and inputs apart.
+
+    Attributes
+    ----------
+    storages
+        In the order in which they are allocated.
+    live
+        For each call of `RunRecord.calls`, the bytes of the storages in use while it runs.
+    constants
+        Bytes of the constants in the module, each counted once.
+    reason
+        Why nothing is known; empty where it is.
+    """
+
+    storages: tuple[Storage, ...] = ()
+    live: tuple[int, ...] = ()
+    constants: int = 0
+    reason: str = ""
+
+    @property
+    def peak(self) -> int:
+        """Maximum number of bytes in use at once."""
+        return max(self.live, default=0)
+
+    @property
+    def tensors(self) -> int:
+        """Total size of all tensors, as if none shared its storage with another."""
+        return sum(each.size for storage in self.storages for each in storage.tensors)
+
+
+OutputVerdict = Literal["match", "differ", "inconclusive", "not-comparable", "no-reference"]
+"""The verdict on outputs: see `RunRecord`."""
+
+NodeStatus = Literal["matches", "differs", "inconclusive", "not comparable", "no reference"]
+"""The verdict on a node; random values, and nodes without a value, are not comparable."""
+
+STATUS_OF: Mapping[OutputVerdict, NodeStatus] = {
+    "match": "matches",
+    "differ": "differs",
+    "inconclusive": "inconclusive",
+    "not-comparable": "not comparable",
+    "no-reference": "no reference",
+}
+"""The status of a node by the verdict on its value."""
+
+VERDICT_OF: Mapping[NodeStatus, OutputVerdict] = {
+    status: verdict for verdict, status in STATUS_OF.items()
+}
+
+COMPARED: tuple[NodeStatus, ...] = ("matches", "differs", "inconclusive")
+"""The statuses of nodes whose values were compared with the reference's."""
+
+FAILING: tuple[OutputVerdict, ...] = ("differ", "inconclusive")
+"""Failing verdicts, the worse first."""
+
+KEEP = 1_000_000_000
+"""Default limit on the cached values of a run, in bytes."""
+
+NOT_THERE = "Values and times of single nodes are there for runs on this machine only."
+"""Message on values of a run on another machine."""
+
+RunPart = Literal["all", "verdict", "times"]
+"""Part of a run that is recomputed."""
+
+
+class OutputRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One output of the model: its shape, its dtype and how far it is from torch's.
+
+    ``verdict`` as in `RunRecord`, for this output alone, with its ``reason``. ``matches`` is
+    ``None`` where nothing was compared: no reference, random numbers or no elements
+    (``not-comparable``), or no finite value on both sides. ``not_finite`` says how many of its
+    elements are not finite on either side, such as ``"3 NaN, 1 infinity on both sides"``, and
+    ``not_finite_count`` is their number.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    verdict: OutputVerdict
+    reason: str = ""
+    matches: bool | None = None
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+    not_finite: str = ""
+    not_finite_count: int = 0
+
+
+class ClassScore(msgspec.Struct, frozen=True, kw_only=True):
+    """Score of a class on each side, from 0 to 1; ``torch`` is ``None`` without a torch side."""
+
+    name: str
+    tvm: float
+    torch: float | None = None
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+    """The class that each side predicts, by name; ``torch`` is empty without a torch side.
+
+    Attributes
+    ----------
+    scores
+        What the scores of ``top`` are: ``"softmax"`` of the output; ``"output"``, where that is
+        probabilities already; empty where it is not finite, and there are none.
+    top
+        The classes that are among the five best of one side or the other, torch's best first.
+    """
+
+    torch: str
+    tvm: str
+    scores: Literal["softmax", "output", ""] = ""
+    top: tuple[ClassScore, ...] = ()
+
+
+TOP = 5
+"""Number of classes of each side in a prediction."""
+
+
+def best_of(prediction: Prediction, side: Literal["tvm", "torch"]) -> tuple[ClassScore, ...]:
+    """Return the best classes of one side, its best first; none where it has no scores."""
+    given = [each for each in prediction.top if getattr(each, side) is not None]
+    return tuple(sorted(given, key=lambda each: -float(getattr(each, side))))[:TOP]
+
+
+class SizeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome at one size of each named dimension, as in `RunRecord`; ``sizes`` by name."""
+
+    sizes: dict[str, int]
+    verdict: OutputVerdict
+    reason: str
+    max_abs_error: float | None
+    max_rel_error: float | None
+    torch_ms: float | None
+    tvm_ms: float
+    times: RunTimes | None = None
+    not_finite_count: int = 0
+
+
+Hand = Literal["in place", "copied", "unseen"]
+"""Use of the memory of a tensor of TVM's by torch: in place, copied, or never touched."""
+
+
+class HandOver(msgspec.Struct, frozen=True, kw_only=True):
+    """Transfer of the tensors of a call of a library function, by DLPack.
+
+    ``inputs`` and ``results`` have what was observed of each tensor; ``copied_bytes`` is the size
+    of those that were copied.
+    """
+
+    inputs: tuple[Hand, ...]
+    results: tuple[Hand, ...]
+    copied_bytes: int = 0
+
+
+class CallRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of the virtual machine in a run of ``main``.
+
+    Attributes
+    ----------
+    function
+        Name of the called function.
+    milliseconds
+        The median over a few runs that were watched, which takes some microseconds a call.
+    nodes
+        Ids of the FX nodes that it computes, or has a share in: several, where a pass fused them.
+    bindings
+        Ids of the bindings before the passes that it computes.
+    entity
+        Id of the called function, ``tir:dense`` or ``ext:env.relu``; empty for the virtual
+        machine's own.
+    line
+        The line of its instruction in the bytecode of ``main``, from 1; 0 where that is not known.
+    own
+        Number of calls that the virtual machine made just before it for itself: for memory, shapes
+        and checks. Those after the last call are not counted.
+    hand_over
+        Of a function outside of the module; ``None`` for others, and where it was not observed.
+    """
+
+    function: str
+    milliseconds: float
+    nodes: tuple[str, ...] = ()
+    bindings: tuple[str, ...] = ()
+    entity: str = ""
+    line: int = 0
+    own: int = 0
+    hand_over: HandOver | None = None
+
+
+class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
+    """Results of a run for one FX node, ``fx:relu``, or binding, ``relax:main/lv1``.
+
+    Attributes
+    ----------
+    status
+        The verdict on its value.
+    milliseconds
+        Of all its calls; of a call that computes other nodes as well, all of the time. ``None``
+        where there is no call.
+    max_abs_error, max_rel_error
+        Of its value against torch's at the same node; ``None`` where they were not compared.
+    matches
+        Whether the value is within the tolerances; ``None`` where it was not compared.
+    reason
+        Description of the difference, or reason why there is nothing to compare.
+    calls
+        Indices of its calls in `RunRecord.calls`.
+    shared_with
+        Ids of the other nodes that these calls compute.
+    not_finite
+        Elements that are not finite where torch's value is, ``"3 NaN, 1 infinity"``; empty for
+        nothing.
+    own_status, own_abs_error, own_matches, own_reason
+        Of an FX node alone, on torch's values at its inputs, as above: it tells an error that
+        starts here from one that came from above. ``None`` where it has no such inputs, with the
+        reason.
+    own_with
+        Ids of other nodes that had to be run with it: they are fused, or have no value to compare.
+    torch_ms
+        The node in torch; ``None`` for what calls nothing, and for bindings.
+    strategy
+        Strategy of a node's lowering; empty for nodes that make no code, and for bindings.
+    """
+
+    id: str
+    status: NodeStatus = "no reference"
+    milliseconds: float | None = None
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+    matches: bool | None = None
+    reason: str = ""
+    calls: tuple[int, ...] = ()
+    shared_with: tuple[str, ...] = ()
+    not_finite: str = ""
+    own_status: NodeStatus = "no reference"
+    own_abs_error: float | None = None
+    own_matches: bool | None = None
+    own_reason: str = ""
+    own_with: tuple[str, ...] = ()
+    torch_ms: float | None = None
+    strategy: str = ""
+
+
+class Making(msgspec.Struct, frozen=True, kw_only=True):
+    """Provenance of an FX node's code; see `core.making`.
+
+    Attributes
+    ----------
+    rule
+        The rule that lowered it.
+    passes
+        Names of the recipe's steps that changed its computation, in order.
+    schedules
+        Of each function that it has a part in and that is scheduled: ``dense: split k into 4 × 32,
+        vectorize …``.
+    """
+
+    rule: str = ""
+    passes: tuple[str, ...] = ()
+    schedules: tuple[str, ...] = ()
+
+
+class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Results of a run for one FX node; see `core.command_line.run`.
+
+    Attributes
+    ----------
+    fx
+        Its id.
+    bindings, functions
+        Ids of its bindings before the passes, and names of the functions that the run calls for it
+        after them.
+    strategy
+        Strategy of its lowering; empty for nodes that make no code.
+    max_abs_error, max_rel_error, status, reason
+        Of its value in the run, on what the run itself has computed, with the difference or the
+        reason why there is nothing to compare.
+    own_abs_error, own_status, own_reason
+        Of the node alone, on torch's values at its inputs, in the same words.
+    own_with
+        Ids of other nodes that had to be run with it: they are fused, or have no value to compare.
+    tvm_ms
+        Of its calls; of a call that computes other nodes too, all of it.
+    torch_ms
+        The node in torch, median; ``None`` for nodes that call nothing.
+    hand_overs
+        Of its calls of library functions.
+    """
+
+    fx: str
+    bindings: tuple[str, ...]
+    functions: tuple[str, ...]
+    strategy: str
+    max_abs_error: float | None
+    max_rel_error: float | None
+    own_abs_error: float | None
+    status: NodeStatus
+    own_status: NodeStatus
+    reason: str
+    own_reason: str
+    own_with: tuple[str, ...]
+    tvm_ms: float | None
+    torch_ms: float | None
+    hand_overs: tuple[HandOver, ...] = ()
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a run, times in milliseconds.
+
+    ``verdict`` is ``match``, ``differ``, ``inconclusive`` (none differs, but an output has no value
+    that is finite on both sides, or none has elements), ``not-comparable`` (what can be compared
+    matches, and some outputs depend on random numbers) or ``no-reference``. Errors are the largest
+    over all outputs that are compared; they are ``None`` where none is. ``not_finite_count`` is the
+    number of elements of the outputs that are not finite on either side. ``tracer`` is the one that
+    was taken, ``"fx"`` or ``"export"``; empty for a source without torch. ``key`` is that of the
+    `Snapshot` of the module that was run. ``reference`` is the reference of the comparison:
+    ``torch``, or ``NumPy`` for a function ``reference`` of the file; ``torch_ms`` is its time. Both
+    times are medians, and ``times`` has their spread, and ``torch.compile`` where that was wanted.
+
+    ``quick`` says that times are of one call, for a quick answer; for a slow model there are no
+    ``nodes`` and ``calls`` then.
+
+    With named dimensions, ``sizes`` has an outcome for each size that the one build was run at.
+    Verdict and errors are then the worst of them, with the outputs of the one with that verdict
+    that has the most elements that are not finite; times are those of the first.
+
+    ``nodes`` has the results of each FX node and of each binding before the passes, and ``calls``
+    the calls of the virtual machine in their order, both from runs of their own, which were watched
+    after the others were measured; with named dimensions, at the first size. ``first_difference``
+    is the id of the first node, in the order of the graph, whose value differs; empty for none, and
+    unless the outputs differ or are inconclusive; ``first_made`` is the provenance of its code.
+    ``memory`` has the allocations of a run of ``main``.
+
+    ``ran_on`` is the other machine that ran it, ``rasp4, 192.168.1.7:9090``; empty for this one.
+    There are no ``nodes`` and ``calls`` then: values of single calls stay on that machine.
+    """
+
+    verdict: OutputVerdict
+    reason: str
+    max_abs_error: float | None
+    max_rel_error: float | None
+    rtol: float
+    atol: float
+    torch_ms: float | None
+    tvm_ms: float
+    build_ms: float
+    functions: int
+    outputs: tuple[OutputRecord, ...]
+    prediction: Prediction | None = None
+    quick: bool = False
+    tracer: str = ""
+    key: str = ""
+    reference: str = "torch"
+    sizes: tuple[SizeRecord, ...] = ()
+    nodes: tuple[NodeRun, ...] = ()
+    calls: tuple[CallRun, ...] = ()
+    first_difference: str = ""
+    first_made: Making = Making()
+    memory: MemoryRecord = MemoryRecord()
+    kept_bytes: int = 0
+    kept_budget: int = 0
+    kept_calls: int = 0
+    times: RunTimes | None = None
+    ran_on: str = ""
+    not_finite_count: int = 0
+
+
+def first_difference(nodes: Sequence[NodeRun]) -> str:
+    """Return the id of the first FX node whose value differs; empty for none."""
+    differing = (each.id for each in nodes if each.id.startswith("fx:") and each.matches is False)
+    return next(differing, "")
+
+
+def with_times(record: RunRecord, times: Sequence[RunTimes]) -> RunRecord:
+    """Return a record with other times: one for each size that it was run at, or one in all."""
+    return msgspec.structs.replace(
+        record,
+        quick=False,
+        **time_fields(times[0], record.reference),
+        sizes=tuple(
+            msgspec.structs.replace(each, **time_fields(found, record.reference))
+            for each, found in zip(record.sizes, times, strict=False)
+        ),
+    )
+
+
+def time_fields(times: RunTimes, reference: str) -> dict[str, Any]:
+    """Return the fields of a record, or of one size, that are about times."""
+    medians = {each.side: each.milliseconds for each in times.sides}
+    return {"times": times, "tvm_ms": medians["TVM"], "torch_ms": medians.get(reference)}
+
+
+# --- Results of a guarded run. This module imports neither torch nor TVM ---
+
+
+class Trespass(msgspec.Struct, frozen=True, kw_only=True):
+    """An out-of-bounds write of a call.
+
+    Attributes
+    ----------
+    call
+        Its index in `RunRecord.calls`.
+    name
+        Its function, with the FX nodes that it computes.
+    text
+        Description: ``wrote 32 bytes behind its output (4, 10) float32``.
+    nodes
+        Ids of the FX nodes that it computes.
+    """
+
+    call: int
+    name: str
+    text: str
+    nodes: tuple[str, ...] = ()
+
+
+class GuardedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a guarded run.
+
+    Attributes
+    ----------
+    calls
+        Number of calls with guarded memory.
+    trespasses
+        Those that changed memory that is not their own, in order.
+    until
+        The calls up to the first of these: see `Problem.calls`.
+    milliseconds
+        Duration of the run.
+    failure
+        Reason why the run failed; empty where it did not.
+    """
+
+    calls: int
+    trespasses: tuple[Trespass, ...] = ()
+    until: tuple[str, ...] = ()
+    milliseconds: float = 0.0
+    failure: str = ""

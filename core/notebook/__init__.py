@@ -1,1 +1,0 @@
-"""Exploration of models built in Python or in a notebook, inline or in a window."""

@@ -1,1 +1,0 @@
-"""Records of each stage: plain, frozen values. Nothing here imports torch or TVM."""

@@ -1,0 +1,473 @@
+"""Comparison of each FX node with torch's value, in a run and in isolation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import tvm
+from tvm import ir, relax
+
+from lowerscope.core.build.threads import one_torch_thread
+from lowerscope.core.ir.relax import relax_functions
+from lowerscope.core.lowering.types import LoweredModel, NodeLowering
+from lowerscope.core.lowering.values import Held, held_from, is_tensor
+from lowerscope.core.model.measuring import Progress
+from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.model.run_records import (
+    COMPARED,
+    STATUS_OF,
+    VERDICT_OF,
+    NodeStatus,
+    OutputVerdict,
+)
+from lowerscope.core.model.tolerances import Tolerances
+from lowerscope.core.run.calls import BUILTIN, CallsOf, Owners, Source
+from lowerscope.core.run.compare.verdicts import Difference, difference, verdict_over
+from lowerscope.core.run.execution import to_torch, to_tvm
+from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
+from lowerscope.core.tracing.tracing import TracedModel
+
+
+@dataclass(frozen=True)
+class Found:
+    """Distance of a node's value from torch's, over its tensors.
+
+    ``together`` has the names of other nodes that had to be run with it.
+    """
+
+    status: NodeStatus
+    reason: str = ""
+    max_abs: float | None = None
+    max_rel: float | None = None
+    not_finite: str = ""
+    together: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> OutputVerdict | None:
+        """The verdict on the value; ``None`` if it was not compared."""
+        return VERDICT_OF[self.status] if self.status in COMPARED else None
+
+    @property
+    def matches(self) -> bool | None:
+        """Return whether it matches; ``None`` if it was not compared or is inconclusive."""
+        return {"matches": True, "differs": False}.get(self.status)
+
+
+class NotCompared(Exception):
+    """A value cannot be compared; ``found`` says why."""
+
+    def __init__(self, reason: str, status: NodeStatus = "not comparable") -> None:
+        super().__init__(reason)
+        self.found = Found(status, reason)
+
+
+def fields_of(found: Found | None, own: Found | None) -> dict[str, Any]:
+    """Return the fields of a `NodeRun` that are about its value."""
+    found = found or Found("no reference")
+    own = own or Found("no reference")
+    return {
+        "status": found.status,
+        "matches": found.matches,
+        "reason": found.reason,
+        "max_abs_error": found.max_abs,
+        "max_rel_error": found.max_rel,
+        "not_finite": found.not_finite,
+        "own_status": own.status,
+        "own_abs_error": own.max_abs,
+        "own_matches": own.matches,
+        "own_reason": own.reason,
+        "own_with": tuple(f"fx:{each}" for each in own.together),
+    }
+
+
+@dataclass(frozen=True)
+class Part:
+    """A compared tensor of a node's value."""
+
+    node: str
+    path: tuple[Any, ...]
+    type: Any
+    source: Source
+
+
+_GIVEN = {
+    "placeholder": "an input: it is given",
+    "get_attr": "a part of the model: it is given",
+    "output": "compared as the output of the model",
+}
+"""Reasons for not comparing a node, by opcode."""
+
+
+class NodeParts:
+    """The compared tensors of nodes, and their sources.
+
+    Attributes
+    ----------
+    of
+        The tensors of a node's value, by node in graph order.
+    reasons
+        Why a node has none, by node.
+    random
+        By node, why its value in a run is not compared: it depends on random numbers. In isolation,
+        on torch's inputs, it may be compared,
+    draws
+        unless it draws them itself.
+    """
+
+    def __init__(self, lowered: LoweredModel, traced: TracedModel, owners: Owners) -> None:
+        self.of: dict[str, tuple[Part, ...]] = {}
+        self.reasons: dict[str, Found] = {}
+        self._by_call: dict[int, list[Part]] = {}
+        nodes = traced.graph_module.graph.nodes
+        self.random = _random_nodes(lowered, traced)
+        self.draws = frozenset(name for name, each in lowered.nodes.items() if each.random)
+        for node in nodes:
+            try:
+                if node.op in _GIVEN:
+                    raise NotCompared(_GIVEN[node.op], "no reference")
+                self.of[node.name] = tuple(_parts(lowered.nodes[node.name], owners))
+            except NotCompared as error:
+                self.reasons[node.name] = self.random.get(node.name, error.found)
+        for parts in self.of.values():
+            for part in parts:
+                self._by_call.setdefault(part.source[0], []).append(part)
+
+    def given_by(self, call: int) -> Sequence[Part]:
+        """Return the parts given by all tensors of a call."""
+        return self._by_call.get(call, ())
+
+    def at(self, source: Source) -> Sequence[Part]:
+        """Return the parts given by one tensor of a call."""
+        return [each for each in self.given_by(source[0]) if each.source == source]
+
+
+def torch_tensor(value: Any, part: Part) -> torch.Tensor:
+    """Return torch's tensor of a node's value.
+
+    Raises `NotCompared` if there is none.
+    """
+    for step in part.path:
+        value = value[step]
+    if isinstance(value, (tuple, list, dict)):
+        # TVM's importers give one tensor for some operators that give several.
+        raise NotCompared("it stands for one tensor, where torch has several", "no reference")
+    return held_from(value if isinstance(value, torch.Tensor) else torch.tensor(value))
+
+
+def has_type(actual: torch.Tensor, kind: Any) -> bool:
+    """Return whether a tensor has the dtype and the known extents of a Relax type."""
+    if str(actual.dtype).removeprefix("torch.") != str(kind.dtype) or actual.ndim != kind.ndim:
+        return False
+    extents = getattr(kind.shape, "values", ())
+    return all(
+        not hasattr(extent, "value") or int(extent.value) == size
+        for extent, size in zip(extents, actual.shape, strict=False)
+    )
+
+
+def _parts(node: NodeLowering, owners: Owners) -> Iterator[Part]:
+    """Yield the tensors of a node's value, with the calls that compute them."""
+    is_empty = True
+    for path, value, member in _tensors(node.value, ()):
+        is_empty = False
+        binding = owners.binding_of(value)
+        if binding is None:
+            raise NotCompared("it is computed while translating, or given", "no reference")
+        source = owners.source_of(binding, member or 0)
+        if isinstance(source, str):
+            raise NotCompared(source)
+        kind = value.ty if member is None else value.ty.fields[member]
+        yield Part(node.node, path, kind, source)
+    if is_empty:
+        raise NotCompared("its value is no tensor", "no reference")
+
+
+def _random_nodes(lowered: LoweredModel, traced: TracedModel) -> Mapping[str, Found]:
+    """Return findings for the nodes that depend on random numbers, by node."""
+    random: dict[str, str] = {}
+    for node in traced.graph_module.graph.nodes:
+        sources = (random[each.name] for each in node.all_input_nodes if each.name in random)
+        source = node.name if lowered.nodes[node.name].random else next(sources, "")
+        if source:
+            random[node.name] = source
+            for changed in traced.mutations.get(node.name, ()):
+                random[changed] = source
+    return {
+        name: Found("not comparable", f"depends on {source}, which draws random numbers")
+        for name, source in random.items()
+    }
+
+
+def _tensors(
+    value: Any, path: tuple[Any, ...]
+) -> Iterator[tuple[tuple[Any, ...], Any, int | None]]:
+    """Yield path, Relax value, and tuple index if any, of a node's tensors."""
+    if isinstance(value, (tuple, list)):
+        for index, each in enumerate(value):
+            yield from _tensors(each, (*path, index))
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield from _tensors(each, (*path, key))
+    elif isinstance(value, Held):
+        yield path, value.value, None
+    elif is_tensor(value):
+        yield path, value, None
+    elif isinstance(value, ir.Expr) and isinstance(value.ty, relax.TupleType):
+        for index in range(len(value.ty.fields)):
+            yield (*path, index), value, index
+
+
+@dataclass(frozen=True)
+class RunAlone:
+    """Isolated run of a node: its tensors in order, and the names of others that had to run."""
+
+    values: tuple[torch.Tensor, ...]
+    together: tuple[str, ...]
+
+
+class NodesAlone:
+    """The calls of a run, which can be repeated for one node with torch's values.
+
+    That finds the nodes in which an error starts. The kernels are those of the run. The calls that
+    compute a node's value are repeated, back to reads of another node's value, which is replaced by
+    torch's.
+
+    Attributes
+    ----------
+    reads
+        By node, the nodes whose values are read to run it; nodes that cannot be run alone are
+        absent.
+    reasons
+        Why a node cannot be run alone, by node.
+    """
+
+    def __init__(
+        self,
+        calls: CallsOf,
+        parts: NodeParts,
+        arguments: Sequence[Any],
+        functions: Mapping[str, Any],
+        nodes_of: Sequence[Sequence[str]],
+        progress: Progress,
+    ) -> None:
+        self._calls, self._parts, self._functions = calls, parts, functions
+        self._progress = progress
+        self._nodes_of = nodes_of
+        self._shapes: dict[int, list[tuple[tuple[int, ...], str]]] = {}
+        main = dict(relax_functions(calls.before))["main"]
+        self._given = {
+            hash(variable): value for variable, value in zip(main.params, arguments, strict=True)
+        }
+        self.reads: dict[str, tuple[str, ...]] = {}
+        self.reasons: dict[str, Found] = {}
+        for name in parts.of:
+            if name in parts.draws:
+                self.reasons[name] = parts.random[name]
+                continue
+            try:
+                self.reads[name] = self._needed(name)
+            except NotCompared as error:
+                self.reasons[name] = error.found
+
+    def note(self, index: int, tensors: Sequence[Any]) -> None:
+        """Record the results of a call."""
+        # If a pass has already made the call, it returns no tensor.
+        if all(isinstance(each, tvm.runtime.Tensor) for each in tensors):
+            self._shapes[index] = [
+                (tuple(map(int, each.shape)), str(each.dtype)) for each in tensors
+            ]
+
+    def run(self, name: str, values: TorchValues) -> RunAlone:
+        """Run a node of `reads` alone, all of whose calls have been recorded.
+
+        Raises `NotCompared` if it cannot be run so, or fails.
+        """
+        made: dict[int, list[Any]] = {}
+        given = tuple(
+            to_torch(self._run(part.source[0], name, values, made)[part.source[1]])
+            for part in self._parts.of[name]
+        )
+        ran = [each.removeprefix("fx:") for index in made for each in self._nodes_of[index]]
+        return RunAlone(given, tuple(dict.fromkeys(each for each in ran if each != name)))
+
+    def _needed(self, name: str) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        seen: set[int] = set()
+        waiting = [part.source[0] for part in self._parts.of[name]]
+        while waiting:
+            index = waiting.pop()
+            if index in seen:
+                continue
+            seen.add(index)
+            if self._calls.arguments(index) is None:
+                raise self._not_called(index)
+            for source in self._calls.sources(index):
+                if source is None:
+                    continue
+                part = self._other(source, name)
+                if part is None:
+                    waiting.append(source[0])
+                else:
+                    found[part.node] = None
+        return tuple(found)
+
+    def _not_called(self, index: int) -> NotCompared:
+        callee = self._calls.calls[index].callee
+        return NotCompared(
+            f"{callee} takes sizes or memory besides tensors, or gives none, so it is not called"
+            " alone"
+        )
+
+    def _other(self, source: Source, name: str) -> Part | None:
+        """Return the part of another node's value that a call computes."""
+        parts = self._parts.at(source)
+        own = any(each.node == name for each in parts)
+        return None if own else next(iter(parts), None)
+
+    def _run(
+        self, index: int, name: str, values: TorchValues, made: dict[int, list[Any]]
+    ) -> list[Any]:
+        if index in made:
+            return made[index]
+        arguments, shapes = self._calls.arguments(index), self._shapes.get(index)
+        if arguments is None or shapes is None:
+            raise self._not_called(index)
+        read = [self._value(each, name, values, made) for each in arguments]
+        event = self._calls.calls[index].event
+        try:
+            if event == f"{BUILTIN}reshape":
+                made[index] = [to_tvm(to_torch(read[0]).reshape(shapes[0][0]))]
+            else:
+                made[index] = [tvm.runtime.empty(shape, dtype) for shape, dtype in shapes]
+                self._progress.at_call(index, True)
+                self._functions[event](*read, *made[index])
+        except (*TVM_ERRORS, LowerscopeError) as error:
+            raise NotCompared(f"it fails alone: {last_line(error)}") from error
+        return made[index]
+
+    def _value(
+        self, argument: Any, name: str, values: TorchValues, made: dict[int, list[Any]]
+    ) -> Any:
+        source = self._calls.source_of_variable(argument)
+        if source is None:
+            constant = self._calls.argument_of(argument)
+            if isinstance(constant, ir.GenericConst):
+                return constant.value
+            given = self._given.get(hash(constant))
+            if given is None:
+                raise NotCompared("no call gives one of its inputs by itself")
+            return to_tvm(given) if isinstance(given, torch.Tensor) else given
+        part = self._other(source, name)
+        if part is None:
+            return self._run(source[0], name, values, made)[source[1]]
+        value = torch_tensor(values.of(part.node), part)
+        found = tuple(value.shape), str(value.dtype).removeprefix("torch.")
+        if found != self._shapes[source[0]][source[1]]:
+            raise NotCompared(f"torch's value of {part.node} has another shape or dtype")
+        return to_tvm(value)
+
+
+class NodeComparison:
+    """Comparison of the values of nodes with torch's, call by call.
+
+    A node's value in the run is compared first, and right after it the value that the node gives in
+    isolation: torch's values are cached no longer than that.
+    """
+
+    def __init__(
+        self,
+        parts: NodeParts,
+        alone: NodesAlone,
+        traced: TracedModel,
+        inputs: Sequence[torch.Tensor],
+        seed: int,
+        tolerances: Tolerances,
+    ) -> None:
+        self.in_run: dict[str, Found] = dict(parts.reasons)
+        self.alone = dict(self.in_run)
+        self._parts, self._alone, self._tolerances = parts, alone, tolerances
+        self._left = {name: len(each) for name, each in parts.of.items()}
+        self._found: dict[str, list[Difference]] = {}
+        self._unread: dict[str, Found] = {}
+        uses = Counter(list(parts.of))
+        for reads in alone.reads.values():
+            uses.update(reads)
+        self._values = TorchValues(traced.graph_module, inputs, seed, uses)
+
+    def take(self, index: int, tensors: Sequence[torch.Tensor], stale: str = "") -> None:
+        """Compare the results of a call; once for each call."""
+        for part in self._parts.given_by(index):
+            name = part.node
+            if stale:
+                self._unread[name] = Found("not comparable", stale)
+            elif name not in self.in_run:
+                found = self._in_run(part, tensors)
+                if isinstance(found, Found):
+                    self.in_run[name] = found
+                else:
+                    self._found.setdefault(name, []).append(found)
+            self._left[name] -= 1
+            if not self._left[name]:
+                self._finish(name)
+
+    def _in_run(self, part: Part, tensors: Sequence[torch.Tensor]) -> Difference | Found:
+        """Return the difference of a tensor, or why it was not compared."""
+        if part.node in self._parts.random:
+            return self._parts.random[part.node]
+        actual = tensors[part.source[1]]
+        if not has_type(actual, part.type):
+            return Found("not comparable", "its value has another shape or dtype after the passes")
+        try:
+            return self._difference(actual, self._expected(part))
+        except NotCompared as error:
+            return error.found
+
+    def _difference(self, actual: torch.Tensor, expected: torch.Tensor) -> Difference:
+        # Steps are short: more threads would wait for each other, and take time from TVM's.
+        with one_torch_thread():
+            return difference(actual, expected, self._tolerances)
+
+    def _expected(self, part: Part) -> torch.Tensor:
+        try:
+            return torch_tensor(self._values.of(part.node), part)
+        except TORCH_ERRORS as error:
+            reason = f"torch could not run the graph so far: {last_line(error)}"
+            raise NotCompared(reason, "no reference") from error
+
+    def _finish(self, name: str) -> None:
+        """Record the finding of a node, and run it in isolation."""
+        # Leave out unread tensors, unless there are no others.
+        found = self._found.pop(name, ())
+        unread = None if found else self._unread.get(name)
+        self.in_run.setdefault(name, unread or _over_all(found))
+        try:
+            self.alone[name] = self._found_alone(name)
+        except NotCompared as error:
+            self.alone[name] = error.found
+        for each in (name, *self._alone.reads.get(name, ())):
+            self._values.used(each)
+
+    def _found_alone(self, name: str) -> Found:
+        if name in self._alone.reasons:
+            return self._alone.reasons[name]
+        parts = self._parts.of[name]
+        expected = [self._expected(part) for part in parts]
+        ran = self._alone.run(name, self._values)
+        pairs = zip(ran.values, expected, strict=True)
+        return _over_all([self._difference(*pair) for pair in pairs], ran.together)
+
+
+def _over_all(found: Sequence[Difference], together: tuple[str, ...] = ()) -> Found:
+    measured = [each for each in found if each.is_measured]
+    return Found(
+        STATUS_OF[verdict_over(found)],
+        "; ".join(each.reason for each in found if each.reason),
+        max((each.max_abs for each in measured), default=None),
+        max((each.max_rel for each in measured), default=None),
+        "; ".join(each.not_finite for each in found if each.not_finite),
+        together,
+    )

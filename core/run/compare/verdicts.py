@@ -1,0 +1,492 @@
+"""Comparison of two tensors, and the verdict over all outputs of a model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from lowerscope.core.model.formatting import error_text
+from lowerscope.core.model.run_records import FAILING, OutputRecord, OutputVerdict
+from lowerscope.core.model.tolerances import DTYPES, EXACT, Tolerance, Tolerances
+
+if TYPE_CHECKING:
+    from lowerscope.core.run.implementations import PreciseRun
+
+CHUNK = 1 << 16
+"""Number of elements processed at once, so that intermediate results fit the cache."""
+
+_FAR = float(2**62)
+"""Distance from which integers are subtracted as float64."""
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Elements of a tensor and of its reference, all in float64 and of the same shape.
+
+    Attributes
+    ----------
+    signed
+        Ours - the reference's; for complex numbers, the magnitude of that. NaN if that is
+        undefined, 0 if both are the same, where NaN equals NaN.
+    gap
+        The absolute value of `signed`; infinite where it is NaN.
+    relative
+        The gap divided by the magnitude of the reference, 0 where that is at most ``atol``;
+        infinite where the gap is.
+    """
+
+    signed: torch.Tensor
+    gap: torch.Tensor
+    relative: torch.Tensor
+    outside: torch.Tensor
+    same: torch.Tensor
+    finite: torch.Tensor
+
+
+def elements(actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) -> Elements:
+    """Return the distance of each element from its reference; see `Elements`."""
+    same = actual == expected
+    if expected.dtype.is_complex:
+        a, b = actual.to(torch.complex128), expected.to(torch.complex128)
+        signed = (a - b).abs()
+    elif expected.dtype.is_floating_point:
+        a, b = actual.double(), expected.double()
+        signed = a - b
+    else:
+        a, b = actual.double(), expected.double()
+        signed = _whole_difference(actual, expected, a - b)
+    same = same | (a.isnan() & b.isnan())
+    signed = torch.where(same, 0.0, signed)
+    gap = signed.abs().nan_to_num_(nan=torch.inf, posinf=torch.inf)
+    size = b.abs()
+    is_small = (size <= tolerance.atol) & gap.isfinite()
+    relative = torch.where(same | is_small, 0.0, gap / size)
+    relative.nan_to_num_(nan=torch.inf, posinf=torch.inf)
+    allowed = tolerance.atol + tolerance.rtol * size
+    return Elements(
+        signed=signed,
+        gap=gap,
+        relative=relative,
+        outside=~(same | (gap.isfinite() & (gap <= allowed))),
+        same=same,
+        finite=a.isfinite() & b.isfinite(),
+    )
+
+
+def _whole_difference(
+    actual: torch.Tensor, expected: torch.Tensor, far: torch.Tensor
+) -> torch.Tensor:
+    """Subtract integers or booleans, exactly where float64 would round."""
+    if actual.dtype is torch.uint64:
+        a, b = actual.view(torch.int64), expected.view(torch.int64)
+    else:
+        a, b = actual.to(torch.int64), expected.to(torch.int64)
+    # Differences that overflow are too large for their last digits to matter.
+    return torch.where(far.abs() >= _FAR, far, (a - b).double())
+
+
+@dataclass
+class NotFinite:
+    """Counts of NaN and infinite elements: ours, only in the reference, or on both sides."""
+
+    ours: tuple[int, int] = (0, 0)
+    theirs: tuple[int, int] = (0, 0)
+    both: tuple[int, int] = (0, 0)
+
+    def count(self, actual: torch.Tensor, expected: torch.Tensor, same: torch.Tensor) -> None:
+        """Count those of some elements; ``same`` as in `Elements`."""
+        # Eight-bit floats do not support isinf.
+        actual, expected = (
+            each.double() if each.is_floating_point() else each for each in (actual, expected)
+        )
+        self.ours = _added(self.ours, actual, ~same)
+        self.theirs = _added(self.theirs, expected, ~same & actual.isfinite())
+        self.both = _added(self.both, actual, same)
+
+    @property
+    def text(self) -> str:
+        """The counts in words: ``"3 NaN, 1 infinity"``; empty for none."""
+        parts = (
+            _count_text(self.ours),
+            _and_where(_count_text(self.theirs), "in the reference alone"),
+            _and_where(_count_text(self.both), "on both sides"),
+        )
+        return "; ".join(each for each in parts if each)
+
+
+def _added(so_far: tuple[int, int], values: torch.Tensor, among: torch.Tensor) -> tuple[int, int]:
+    # A complex number can have NaN in one part and infinity in the other.
+    is_nan = values.isnan()
+    nans, infinities = (is_nan & among).sum(), (values.isinf() & ~is_nan & among).sum()
+    return so_far[0] + int(nans), so_far[1] + int(infinities)
+
+
+def _count_text(count: tuple[int, int]) -> str:
+    nans, infinities = count
+    words = [f"{nans:,} NaN"] if nans else []
+    if infinities:
+        words.append(f"{infinities:,} {'infinity' if infinities == 1 else 'infinities'}")
+    return ", ".join(words)
+
+
+def _and_where(text: str, where: str) -> str:
+    return f"{text} {where}" if text else ""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Difference of a tensor from its reference.
+
+    Attributes
+    ----------
+    max_abs, max_rel
+        The largest ``|a - b|``, and the largest ``|a - b| / |b|`` where ``|b|`` is more than the
+        absolute tolerance. Infinite where one side is NaN or infinite and the other is not.
+    matches
+        Whether ``|a - b| <= atol + rtol * |b|`` for every element; integers and booleans must
+        be equal.
+    reason
+        One line on the difference, or on why the result is inconclusive, non-finite values first;
+        empty if all elements are finite and match.
+    not_finite
+        Counts of NaN and infinity, ``"3 NaN, 1 infinity"``, and those of the reference; empty for
+        none.
+    not_finite_count
+        Number of elements that are NaN or infinite on either side.
+    """
+
+    max_abs: float
+    max_rel: float
+    matches: bool
+    reason: str
+    finite: int = 0
+    not_finite: str = ""
+    not_finite_count: int = 0
+
+    @property
+    def verdict(self) -> OutputVerdict:
+        """The verdict on the tensor alone; ``"not-comparable"`` if it has no elements.
+
+        If no element is finite on both sides, nothing was compared, even if both sides are the
+        same.
+        """
+        if not self.matches:
+            return "differ"
+        if not self.finite + self.not_finite_count:
+            return "not-comparable"
+        return "match" if self.finite else "inconclusive"
+
+    @property
+    def is_measured(self) -> bool:
+        """Return whether elements were compared, so that there are errors."""
+        return self.verdict in ("match", "differ")
+
+
+def verdict_over(found: Sequence[Difference]) -> OutputVerdict:
+    """Return the worst verdict on some tensors, ignoring those without elements."""
+    verdicts = {each.verdict for each in found}
+    worst_first: tuple[OutputVerdict, ...] = (*FAILING, "match")
+    return next((each for each in worst_first if each in verdicts), "not-comparable")
+
+
+_PARTS = {
+    torch.complex128: torch.float64,
+    torch.complex64: torch.float32,
+    torch.complex32: torch.float16,
+}
+
+
+def tolerance_for(dtype: torch.dtype, tolerances: Tolerances) -> Tolerance:
+    """Return the tolerance for values of `dtype`; integers and booleans have none.
+
+    That of a float of eight bits is four units in its last place, at least that of float16.
+    """
+    if not dtype.is_floating_point and not dtype.is_complex:
+        return EXACT
+    part = _PARTS.get(dtype, dtype)
+    name = str(part).removeprefix("torch.")
+    if name in DTYPES:
+        found: Tolerance = getattr(tolerances, name)
+        return found
+    floor = 4 * torch.finfo(part).eps
+    half = tolerances.float16
+    return Tolerance(max(half.rtol, floor), max(half.atol, floor * 1e-1))
+
+
+def difference(actual: torch.Tensor, expected: torch.Tensor, tolerances: Tolerances) -> Difference:
+    """Compare a tensor with its reference, elementwise."""
+    if actual.shape != expected.shape:
+        return _incomparable(f"shape {tuple(actual.shape)} instead of {tuple(expected.shape)}")
+    if actual.dtype != expected.dtype:
+        return _incomparable(f"dtype {actual.dtype} instead of {expected.dtype}")
+    tolerance = tolerance_for(expected.dtype, tolerances)
+    largest = farthest = 0.0
+    outside, finite, not_finite = 0, 0, NotFinite()
+    ours, theirs = actual.reshape(-1), expected.reshape(-1)
+    for start in range(0, ours.numel(), CHUNK):
+        a, b = ours[start : start + CHUNK], theirs[start : start + CHUNK]
+        found = _finite_difference(a, b, tolerance) if a.dtype.is_floating_point else None
+        if found is None:
+            each = elements(a, b, tolerance)
+            not_finite.count(a, b, each.same)
+            finite += int(each.finite.sum())
+            found = float(each.gap.max()), float(each.relative.max()), int(each.outside.sum())
+        else:
+            finite += a.numel()
+        largest, farthest = max(largest, found[0]), max(farthest, found[1])
+        outside += found[2]
+    count = actual.numel()
+    said = f"{outside} of {count} elements differ" if outside else ""
+    if not count:
+        said = "has no elements to compare"
+    elif not outside and not finite:
+        said = "no element is finite on both sides, so nothing was compared"
+    return Difference(
+        max_abs=largest,
+        max_rel=farthest,
+        matches=outside == 0,
+        # Non-finite values come first: they are the cause of the rest.
+        reason="; ".join(each for each in (not_finite.text, said) if each),
+        finite=finite,
+        not_finite=not_finite.text,
+        not_finite_count=count - finite,
+    )
+
+
+def _finite_difference(
+    actual: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance
+) -> tuple[float, float, int] | None:
+    """Return the figures of `elements` in fewer steps; ``None`` unless all values are finite."""
+    # A model may return a parameter.
+    size = expected.detach().to(torch.float64, copy=True)
+    gap = actual.to(torch.float64, copy=True).sub_(size).abs_()
+    largest = float(gap.max())
+    if not math.isfinite(largest):
+        return None
+    size.abs_()
+    outside = int(torch.count_nonzero(gap > tolerance.atol + tolerance.rtol * size))
+    size.masked_fill_(size <= tolerance.atol, torch.inf)
+    return largest, float(gap.div_(size).max()), outside
+
+
+def _incomparable(reason: str) -> Difference:
+    return Difference(float("inf"), float("inf"), matches=False, reason=reason)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict over all outputs, with the tolerance of the output that needs the widest.
+
+    See `core.records.run.RunRecord`.
+    """
+
+    verdict: OutputVerdict
+    reason: str
+    max_abs: float | None
+    max_rel: float | None
+    tolerance: Tolerance
+    outputs: tuple[OutputRecord, ...]
+
+    @property
+    def not_finite_count(self) -> int:
+        """Number of elements of all outputs that are not finite on either side."""
+        return sum(each.not_finite_count for each in self.outputs)
+
+
+def judge(
+    actual: Sequence[torch.Tensor],
+    expected: Sequence[torch.Tensor] | None,
+    tolerances: Tolerances,
+    random: Sequence[Sequence[str]] = (),
+    names: Sequence[str] = (),
+    precise: Callable[[], PreciseRun | None] | None = None,
+) -> Verdict:
+    """Compare the outputs of a run with torch's.
+
+    Parameters
+    ----------
+    random
+        For each output, the names of the random operators that it depends on. The values of such
+        an output are not compared, its rank and dtype are.
+    precise
+        Runs the reference in float64; called if an output is out of tolerance. An output that is
+        as close to that as the reference itself matches it.
+    """
+    if len(names) != len(actual):
+        numbered = len(actual) > 1
+        names = [f"output[{index}]" if numbered else "output" for index in range(len(actual))]
+    if expected is None or len(actual) != len(expected):
+        if expected is None:
+            reason = "there is no torch side, and no function reference in the file"
+            judgement, error = Judged("no-reference"), None
+        else:
+            reason = f"{len(actual)} outputs instead of {len(expected)}"
+            judgement, error = Judged("differ", reason), math.inf
+        outputs = tuple(
+            _record(name, value, judgement) for name, value in zip(names, actual, strict=True)
+        )
+        return Verdict(judgement.verdict, reason, error, error, tolerances.float32, outputs)
+    sources = random or [()] * len(actual)
+    judged = [
+        _judge_output(*values, tolerances) for values in zip(actual, expected, sources, strict=True)
+    ]
+    run = precise() if precise and any(each.verdict == "differ" for each in judged) else None
+    if run is not None and len(run.outputs) == len(judged):
+        judged = [
+            _by_rounding(each, ours, theirs, exact, run.coarsest, tolerances)
+            for each, ours, theirs, exact in zip(judged, actual, expected, run.outputs, strict=True)
+        ]
+    return _over_all(names, actual, expected, judged, tolerances)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The verdict on one output, as in `core.records.run.OutputRecord`."""
+
+    verdict: OutputVerdict
+    reason: str = ""
+    found: Difference | None = None
+
+
+def _judge_output(
+    actual: torch.Tensor, expected: torch.Tensor, random: Sequence[str], tolerances: Tolerances
+) -> Judged:
+    found = difference(actual, expected, tolerances)
+    # The extents may be random as well, rank and dtype are not.
+    same_type = actual.ndim == expected.ndim and actual.dtype == expected.dtype
+    if random and same_type:
+        draws = "draws" if len(random) == 1 else "draw"
+        return Judged(
+            "not-comparable", f"depends on {', '.join(random)}, which {draws} random numbers"
+        )
+    return Judged(found.verdict, found.reason, found)
+
+
+def _by_rounding(
+    judged: Judged,
+    actual: torch.Tensor,
+    expected: torch.Tensor,
+    exact: torch.Tensor,
+    coarsest: torch.dtype,
+    tolerances: Tolerances,
+) -> Judged:
+    """Return a match if an output is about as far from the exact one as its reference.
+
+    The largest and the mean error decide. A rounding more or less in the coarsest dtype that the
+    model computes in is ignored. The exact output decides nothing if the reference is far from it,
+    as it may be if a choice depends on rounding.
+
+    It applies only to floats, to models that compute in 16 bits or in a coarser dtype than the
+    output's, and not if the user has set the tolerance.
+    """
+    found = judged.found
+    finite = found is not None and found.finite == actual.numel() > 0
+    if judged.verdict != "differ" or found is None or not finite or exact.shape != expected.shape:
+        return judged
+    if not expected.is_floating_point() or not bool(exact.isfinite().all()):
+        return judged
+    usual = Tolerances()
+    is_half = coarsest in (torch.bfloat16, torch.float16)
+    if not is_half and torch.finfo(coarsest).eps <= torch.finfo(expected.dtype).eps:
+        return judged
+    if any(
+        tolerance_for(each, tolerances) != tolerance_for(each, usual)
+        for each in (coarsest, expected.dtype)
+    ):
+        return judged
+    right = exact.double()
+    ours, theirs = (actual.double() - right).abs(), (expected.double() - right).abs()
+    size = right.abs()
+    if _mean(theirs) > tolerance_for(coarsest, tolerances).rtol * _mean(size):
+        return judged
+    # An output not computed in float32 has no room for a constant of float32.
+    unit = torch.finfo(coarsest).eps / 2 if is_half else 0.0
+    as_far = _AS_FAR if is_half else _AS_FAR_SUMMED
+    for measured in (_mean, torch.max):
+        least = unit * float(measured(size))
+        if float(measured(ours)) > as_far * max(float(measured(theirs)), least):
+            return judged
+    apart = [error_text(float(each.max())) for each in (ours, theirs)]
+    reason = (
+        f"{found.reason}, by rounding: from the model in float64, TVM is {apart[0]} "
+        f"away at most, and torch {apart[1]}"
+    )
+    return Judged("match", reason, replace(found, matches=True, reason=reason))
+
+
+_AS_FAR = 2.0
+"""Bound on the ratio of an output's distance from the exact output to its reference's."""
+
+_AS_FAR_SUMMED = 16.0
+"""The same bound for a model that computes in float32, where long sums accumulate rounding.
+
+16-bit values are summed in float32.
+"""
+
+
+def _mean(errors: torch.Tensor) -> float:
+    """Return the root mean square."""
+    return math.sqrt(float(errors.square().mean()))
+
+
+def _over_all(
+    names: Sequence[str],
+    actual: Sequence[torch.Tensor],
+    expected: Sequence[torch.Tensor],
+    judged: Sequence[Judged],
+    tolerances: Tolerances,
+) -> Verdict:
+    """Return the verdict over outputs that were judged one by one."""
+    found = [each.found for each in judged if each.found is not None]
+    is_random = len(found) < len(judged)
+    verdict = verdict_over(found)
+    if is_random and verdict == "match":
+        verdict = "not-comparable"
+    elif not is_random and verdict == "not-comparable":
+        verdict = "inconclusive"
+    told = (verdict, "not-comparable") if verdict in ("match", "inconclusive") else (verdict,)
+    reasons = [
+        f"{name}{' ' if each.verdict == 'not-comparable' else ': '}{each.reason}"
+        for name, each in zip(names, judged, strict=True)
+        if each.verdict in told and each.reason
+    ]
+    if not judged:
+        reasons = ["there are no outputs to compare"]
+    measured = [each for each in found if each.is_measured]
+    used = [
+        tolerance_for(value.dtype, tolerances)
+        for value, each in zip(expected, judged, strict=True)
+        if each.found is not None
+    ]
+    return Verdict(
+        verdict=verdict,
+        reason="; ".join(reasons),
+        max_abs=max((each.max_abs for each in measured), default=None),
+        max_rel=max((each.max_rel for each in measured), default=None),
+        tolerance=max(used, key=lambda each: each.rtol, default=tolerances.float32),
+        outputs=tuple(
+            _record(name, value, each)
+            for name, value, each in zip(names, actual, judged, strict=True)
+        ),
+    )
+
+
+def _record(name: str, value: torch.Tensor, judged: Judged) -> OutputRecord:
+    found = judged.found
+    measured = found if found and found.is_measured else None
+    return OutputRecord(
+        name=name,
+        shape=tuple(value.shape),
+        dtype=str(value.dtype).removeprefix("torch."),
+        verdict=judged.verdict,
+        reason=judged.reason,
+        matches=measured.matches if measured else None,
+        max_abs_error=measured.max_abs if measured else None,
+        max_rel_error=measured.max_rel if measured else None,
+        not_finite=found.not_finite if found else "",
+        not_finite_count=found.not_finite_count if found else 0,
+    )

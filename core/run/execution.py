@@ -1,0 +1,254 @@
+"""The run stage: an executable's outputs on given inputs, and torch's outputs."""
+
+from __future__ import annotations
+
+import copy
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import tvm
+from torch.nn.parameter import is_lazy
+from tvm import relax
+
+from lowerscope.core.model.problems import (
+    TVM_ERRORS,
+    LowerscopeError,
+    error_of,
+    is_interrupt,
+    last_line,
+)
+from lowerscope.core.sandbox.memory_limit import is_shortage, shortage
+from lowerscope.core.sources.call_spec import Calling, by_position
+from lowerscope.core.sources.pytree import leaves, path_text
+
+_MISFIT = re.compile(
+    r"ErrorContext\(fn=\w+, loc=param\[\d+\], param=(?P<name>\w+), annotation="
+    r"(?P<type>.*\))\)\s"
+)
+"""Error of the virtual machine for an argument of another shape or dtype than in ``main``."""
+
+
+def virtual_machine(executable: relax.VMExecutable) -> relax.VirtualMachine:
+    """Return a virtual machine on the CPU for an executable."""
+    # For a module without TensorIR functions TVM makes a C module without code, and would call a C
+    # compiler to link it. It runs without.
+    imported = executable.mod.imports
+    codeless = len(imported) == 1 and imported[0].kind == "c"
+    if codeless and not imported[0].inspect_source().strip(" ;\n"):
+        return relax.VirtualMachine(executable.mod, tvm.cpu())
+    return relax.VirtualMachine(executable, tvm.cpu())
+
+
+class Execution:
+    """An executable in a virtual machine, with its inputs set.
+
+    Parameters
+    ----------
+    inputs
+        Contiguous tensors on the CPU; TVM reads a copy of those that are torch's.
+    """
+
+    def __init__(
+        self,
+        executable: relax.VMExecutable,
+        entry: str,
+        inputs: Sequence[torch.Tensor | tvm.runtime.Tensor],
+    ) -> None:
+        machine = virtual_machine(executable)
+        self._function = machine[entry]
+        self._machine = machine  # the function does not keep it alive
+        self.take(inputs)
+
+    def take(self, inputs: Sequence[torch.Tensor | tvm.runtime.Tensor]) -> None:
+        """Set new inputs."""
+        self._inputs = [
+            to_tvm(value) if isinstance(value, torch.Tensor) else value for value in inputs
+        ]
+
+    def call(self) -> Any:
+        """Run once and return the result of the virtual machine.
+
+        Raises a `LowerscopeError` if the run fails, with TVM's reason.
+        """
+        try:
+            return self._function(*self._inputs)
+        except (*TVM_ERRORS, MemoryError) as error:
+            if is_shortage(error):
+                raise error_of(shortage(last_line(error), "run")) from error
+            misfit = _MISFIT.search(str(error))
+            if misfit is not None:
+                raise LowerscopeError(
+                    f"the run failed: the argument {misfit['name']} does not fit {misfit['type']}",
+                    where="run",
+                    todo="Give each argument the shape and dtype that main has for it",
+                    details=str(error),
+                ) from error
+            raise LowerscopeError(
+                f"the run failed: {last_line(error)}",
+                where="run",
+                todo="Try the other lowering; the log has TVM's whole message",
+                details=str(error),
+            ) from error
+
+    def watch(self, told: Callable[..., int] | None) -> None:
+        """Notify `told` of each call of later runs, before and after it; ``None`` to stop.
+
+        It is given the function, its name, whether it is before the call, the result, and its
+        arguments; it returns 0.
+        """
+        # An instrument cannot be removed.
+        self._machine.set_instrument(told or _says_nothing)
+
+    def outputs(self) -> tuple[torch.Tensor, ...]:
+        """Run once and return copies of the outputs, with tuples flattened."""
+        return tuple(to_torch(value) for value in _leaves(self.call()))
+
+
+def _says_nothing(*_call: object) -> int:
+    return 0
+
+
+def to_tvm(value: torch.Tensor) -> tvm.runtime.Tensor:
+    """Copy a tensor to TVM, whatever its dtype and memory layout."""
+    # from_dlpack needs 64-byte alignment, which a copy does not guarantee either.
+    result = tvm.runtime.empty(tuple(value.shape), str(value.dtype).removeprefix("torch."))
+    if value.numel():
+        torch.utils.dlpack.from_dlpack(result).copy_(value.detach())
+    return result
+
+
+def to_numpy(value: tvm.runtime.Tensor) -> np.ndarray[Any, Any]:
+    """Return a tensor of TVM as an array; bfloat16 as float32, which represents all its values."""
+    tensor = torch.utils.dlpack.from_dlpack(value)
+    return (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy()
+
+
+def to_torch(value: Any) -> torch.Tensor:
+    """Copy an output of the virtual machine to torch: a tensor, or a number."""
+    if isinstance(value, tvm.runtime.Tensor):
+        return torch.utils.dlpack.from_dlpack(value).clone()
+    return torch.tensor(value)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, tvm.runtime.Tensor | bool | int | float):
+        yield value
+        return
+    for part in value:
+        yield from _leaves(part)
+
+
+class Reference:
+    """A copy of a torch model in eval mode, with copies of its inputs.
+
+    Raises a `LowerscopeError` if the model cannot be copied.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        inputs: Sequence[torch.Tensor],
+        seed: int,
+        calling: Calling | None = None,
+        side: str = "torch",
+    ) -> None:
+        self.side = side
+        with warnings.catch_warnings():
+            # Modules of exported programs contain tree specs that warn when they are copied.
+            warnings.simplefilter("ignore", FutureWarning)
+            self._model: Callable[..., Any] = in_eval_mode(copied(model))
+        self._calling = calling or by_position([str(index) for index in range(len(inputs))])
+        self._seed = seed
+        self.take(inputs)
+
+    def compile(self) -> None:
+        """Have ``torch.compile`` compile the model on its next call."""
+        self._model = torch.compile(self._model, dynamic=False)
+
+    def take(self, inputs: Sequence[torch.Tensor]) -> None:
+        """Set new inputs, which are copied."""
+        self._pristine = tuple(value.detach().clone() for value in inputs)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Copy the inputs again, since a model may change its arguments."""
+        values = [value.clone() for value in self._pristine]
+        self._args, self._kwargs = self._calling.arguments(values)
+
+    def call(self) -> Any:
+        """Run once and return the model's result; call `refresh` before."""
+        with torch.inference_mode():
+            return self.infer()
+
+    def infer(self) -> Any:
+        """Run once; the caller sets inference mode."""
+        try:
+            return self._model(*self._args, **self._kwargs)
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            # A model may raise any type; it fails this run only.
+            raise LowerscopeError(
+                f"{self.side}'s own run of the model failed: {type(error).__name__}: "
+                f"{last_line(error)}",
+                where="run",
+                todo="Check that the model runs more than once, in eval mode"
+                if self.side == "torch"
+                else "Check the function reference of the file",
+            ) from error
+
+    def outputs(self) -> tuple[torch.Tensor, ...]:
+        """Run once; return the outputs, flattened in torch's order."""
+        return tuple(value for _, value in self.named_outputs())
+
+    def named_outputs(self) -> tuple[tuple[str, torch.Tensor], ...]:
+        """Run once; return the outputs with their paths, in torch's order.
+
+        A path is ``logits`` or ``hidden[0]``; ``output``, or ``output[0]``, if the model returns a
+        tensor or a tuple. ``None`` is left out, and a number is a tensor of rank 0.
+        """
+        self.refresh()
+        torch.manual_seed(self._seed)
+        return tuple(
+            (
+                path_text(path, "" if path and isinstance(path[0], str) else "output"),
+                leaf.clone() if isinstance(leaf, torch.Tensor) else torch.tensor(leaf),
+            )
+            for path, leaf in leaves(self.call())
+            if leaf is not None
+        )
+
+
+def copied(model: torch.nn.Module) -> torch.nn.Module:
+    """Copy a model, sharing its parameters, for which there may be no memory twice.
+
+    A model that writes into its parameters is rejected by tracing. Computed tensors, such as a
+    normed weight, lose their autograd history.
+    """
+    memo: dict[int, Any] = {
+        id(value): value.detach().clone()
+        for module in model.modules()
+        for value in vars(module).values()
+        if isinstance(value, torch.Tensor) and not value.is_leaf
+    }
+    memo |= {id(each): each for each in model.parameters() if not is_lazy(each)}
+    try:
+        return copy.deepcopy(model, memo)
+    except (RuntimeError, TypeError, ValueError, AttributeError) as error:
+        raise LowerscopeError(
+            f"the model cannot be copied for the comparison: {last_line(error)}",
+            where=type(model).__name__,
+            todo="Keep what cannot be copied out of the module, or give it a __deepcopy__",
+        ) from error
+
+
+def in_eval_mode(model: torch.nn.Module) -> torch.nn.Module:
+    try:
+        return model.eval()
+    except NotImplementedError:
+        # The module of an exported program is already fixed to the mode of its export.
+        return model

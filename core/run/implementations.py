@@ -1,0 +1,472 @@
+"""Implementations compared in a run at one size of each named dimension, and their timing."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import itertools
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+import torch
+from torch.func import functional_call
+from torch.overrides import TorchFunctionMode
+
+from lowerscope.core.build.build import check_registered
+from lowerscope.core.build.threads import ProcessorUse, threads_of_tvm
+from lowerscope.core.model.dimensions import Sizes, runs_of, sizes_text, traced_sizes
+from lowerscope.core.model.measuring import BUDGET, LEAST, MEASURING, REPEATS, Measuring, Progress
+from lowerscope.core.model.problems import LowerscopeError, is_interrupt
+from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.time_records import RunTimes, side_times
+from lowerscope.core.model.tolerances import EPSILONS
+from lowerscope.core.run.compare.verdicts import Verdict, judge
+from lowerscope.core.run.execution import Execution, Reference
+from lowerscope.core.sources.call_spec import Calling
+from lowerscope.core.sources.examples import ExampleInput
+from lowerscope.core.sources.inputs import drawn_at
+from lowerscope.core.sources.opened_model import LoadedModel
+from lowerscope.core.sources.pytree import mapped
+from lowerscope.core.stages import Stages
+from lowerscope.core.tracing.example_run import dtypes_of
+
+
+def inputs_at(sizes: Sizes, stages: Stages, recipe: Recipe) -> tuple[ExampleInput, ...]:
+    """Return the inputs at these sizes of the named dimensions."""
+    inputs = stages.loaded.inputs
+    return inputs if sizes == traced_sizes(recipe) else drawn_at(inputs, sizes, recipe.seed)
+
+
+def reference_of(
+    loaded: LoadedModel, values: tuple[torch.Tensor, ...], seed: int
+) -> tuple[str, Reference | None]:
+    """Return the reference of the outputs, and its name."""
+    if loaded.model is not None:
+        return "torch", Reference(loaded.model, values, seed, loaded.calling)
+    if loaded.reference is not None:
+        numpy = NumpyReference(loaded.reference)
+        return "NumPy", Reference(numpy, values, seed, loaded.calling, "NumPy")
+    return "torch", None
+
+
+def precise_of(
+    stages: Stages,
+    values: tuple[torch.Tensor, ...],
+    seed: int,
+    expected: Sequence[torch.Tensor] | None,
+) -> Callable[[], PreciseRun | None] | None:
+    """Return a run of the model in float64, for `judge`.
+
+    ``None`` if all floats have one dtype of more than 16 bits, and for a source without torch.
+    """
+    loaded, traced = stages.loaded, stages.traced
+    if loaded.model is None:
+        return None
+    parts = (*loaded.model.parameters(), *loaded.model.buffers(), *values, *(expected or ()))
+    dtypes = {str(each.dtype).removeprefix("torch.") for each in parts}
+    if traced is not None:
+        dtypes.update(each for info in traced.values.values() for each in dtypes_of(info))
+    floats = dtypes.intersection(EPSILONS)
+    if len(floats) < 2 and floats.isdisjoint(("float16", "bfloat16")):
+        return None
+    return partial(precise_run, loaded.model, values, seed, loaded.calling)
+
+
+def judge_run(
+    stages: Stages,
+    recipe: Recipe,
+    values: tuple[torch.Tensor, ...],
+    actual: tuple[torch.Tensor, ...],
+    named: Sequence[tuple[str, torch.Tensor]] | None,
+) -> tuple[Verdict, tuple[torch.Tensor, ...] | None]:
+    """Return the verdict on the outputs of a run, and the outputs of its reference."""
+    expected = None if named is None else tuple(value for _, value in named)
+    if expected is not None and stages.loaded.model is None:
+        expected = in_dtype_of(expected, actual)
+    random = () if stages.lowered is None else stages.lowered.random
+    names = [name for name, _ in named or ()]
+    precise = precise_of(stages, values, recipe.seed, expected)
+    return judge(actual, expected, recipe.tolerances, random, names, precise), expected
+
+
+def check_callable(stages: Stages) -> None:
+    """Raise a `LowerscopeError` unless all functions that the model calls are registered."""
+    library = () if stages.lowered is None else stages.lowered.library
+    module = stages.completed
+    with stages.running():
+        check_registered(module, library)
+
+
+def measure_by_turns(
+    stages: Sequence[Stages],
+    recipe: Recipe,
+    sizes: Sizes,
+    executions: Sequence[Execution],
+    reference: Reference | None,
+    measuring: Measuring,
+    progress: Progress,
+) -> tuple[RunTimes, ...]:
+    """Time executables of one source by turns, all beside the same reference.
+
+    Parameters
+    ----------
+    recipe
+        That of the first; of the others, source, inputs and sizes are the same.
+    """
+    others, compiled = _reference_sides(stages[0], recipe, sizes, reference, measuring, progress)
+    progress.report(f"{MEASURING} at {sizes_text(sizes)}" if sizes else MEASURING)
+    # Side effects of a function occur once a call.
+    pure = all(each.transformed.module["main"].is_pure for each in stages)
+    ours = [Side("TVM", each.call, threads_of_tvm()) for each in executions]
+    budget = BUDGET * len(ours) / len(runs_of(recipe))
+    found = measure([*ours, *others], measuring, progress.check, REPEATS if pure else 0, budget)
+    beside = found.sides[len(ours) :]
+    return tuple(
+        msgspec.structs.replace(
+            found,
+            sides=(each, *beside),
+            compile_ms=compiled.milliseconds,
+            compile_problem=compiled.problem,
+        )
+        for each in found.sides[: len(ours)]
+    )
+
+
+def measure_reference(
+    stages: Stages,
+    recipe: Recipe,
+    sizes: Sizes,
+    reference: Reference | None,
+    measuring: Measuring,
+    progress: Progress,
+) -> RunTimes:
+    """Time the reference and, if requested, ``torch.compile``, on their own."""
+    others, compiled = _reference_sides(stages, recipe, sizes, reference, measuring, progress)
+    if not others:
+        return RunTimes(sides=(), warm_up=measuring.warm_up)
+    progress.report(MEASURING)
+    found = measure(others, measuring, progress.check, REPEATS, BUDGET / len(runs_of(recipe)))
+    return msgspec.structs.replace(
+        found, compile_ms=compiled.milliseconds, compile_problem=compiled.problem
+    )
+
+
+def _reference_sides(
+    stages: Stages,
+    recipe: Recipe,
+    sizes: Sizes,
+    reference: Reference | None,
+    measuring: Measuring,
+    progress: Progress,
+) -> tuple[list[Side], CompiledTorch]:
+    """Return the references timed beside an executable, and the outcome of ``torch.compile``."""
+    loaded, threads = stages.loaded, torch.get_num_threads()
+    others = []
+    if reference is not None:
+        known = threads if reference.side == "torch" else None
+        others.append(_torch_side(reference, known))
+    compiled = CompiledTorch(None)
+    if measuring.torch_compile and loaded.model is not None and sizes == runs_of(recipe)[0]:
+        progress.report("Compiling with torch.compile")
+        values = tuple(each.value for each in inputs_at(sizes, stages, recipe))
+        compiled = compile_torch(loaded.model, values, recipe.seed, loaded.calling)
+        if compiled.reference is not None:
+            others.append(_torch_side(compiled.reference, threads))
+    return others, compiled
+
+
+def _torch_side(reference: Reference, threads: int | None) -> Side:
+    return Side(reference.side, reference.infer, threads, reference.refresh, torch.inference_mode)
+
+
+MOST_BYTES = 2 << 30
+"""Limit on the parameters of a model run in float64, in bytes."""
+
+_WIDE = {
+    torch.bfloat16: torch.float64,
+    torch.float16: torch.float64,
+    torch.float32: torch.float64,
+    torch.complex32: torch.complex128,
+    torch.complex64: torch.complex128,
+}
+
+_CASTS: Mapping[Any, torch.dtype] = {
+    torch.Tensor.float: torch.float32,
+    torch.Tensor.half: torch.float16,
+    torch.Tensor.bfloat16: torch.bfloat16,
+}
+
+
+@dataclass(frozen=True)
+class PreciseRun:
+    """The outputs in float64, and the coarsest of the dtypes that the model itself computes in."""
+
+    outputs: tuple[torch.Tensor, ...]
+    coarsest: torch.dtype
+
+
+def precise_run(
+    model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int, calling: Calling
+) -> PreciseRun | None:
+    """Run a model in float64 instead of each narrower dtype; return ``None`` if that fails."""
+    parts = dict(itertools.chain(model.named_parameters(), model.named_buffers()))
+    if sum(each.numel() for each in parts.values()) * torch.float64.itemsize > MOST_BYTES:
+        return None
+    widened = _Widened([*parts.values(), *inputs])
+    wide = _Wide(model, {name: _wide(each) for name, each in parts.items()})
+    usual = torch.get_default_dtype()
+    try:
+        reference = Reference(wide, [_wide(each) for each in inputs], seed, calling)
+        torch.set_default_dtype(torch.float64)
+        with widened:
+            outputs = reference.outputs()
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        # The model requires its own dtypes: its rounding is unknown.
+        return None
+    finally:
+        torch.set_default_dtype(usual)
+    return PreciseRun(outputs, widened.coarsest)
+
+
+def _wide(value: torch.Tensor) -> torch.Tensor:
+    return value.detach().to(_WIDE.get(value.dtype, value.dtype), copy=True)
+
+
+class _Wide(torch.nn.Module):
+    """A model with replaced parameters and buffers."""
+
+    def __init__(self, model: torch.nn.Module, parts: Mapping[str, torch.Tensor]) -> None:
+        super().__init__()
+        self._model, self._parts = model, dict(parts)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return functional_call(self._model, self._parts, args, kwargs)
+
+
+class _Widened(TorchFunctionMode):
+    """Mode that computes in float64 instead of narrower dtypes, and records the coarsest."""
+
+    def __init__(self, values: Sequence[torch.Tensor]) -> None:
+        super().__init__()
+        self.coarsest = torch.float64
+        for each in values:
+            self._note(each.dtype)
+
+    def _note(self, dtype: torch.dtype) -> None:
+        if dtype in _WIDE and torch.finfo(dtype).eps > torch.finfo(self.coarsest).eps:
+            self.coarsest = dtype
+
+    def _dtype(self, value: Any) -> Any:
+        if not isinstance(value, torch.dtype):
+            return value
+        self._note(value)
+        return _WIDE.get(value, value)
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        if torch.is_autocast_enabled("cpu"):
+            # Autocast casts float32 only, and leaves float64 unchanged.
+            self._note(torch.get_autocast_dtype("cpu"))
+        if func in _CASTS:
+            self._note(_CASTS[func])
+            return args[0].to(_WIDE.get(args[0].dtype, torch.float64))
+        kwargs = {name: mapped(each, self._dtype) for name, each in (kwargs or {}).items()}
+        return func(*(mapped(each, self._dtype) for each in args), **kwargs)
+
+
+TURN = 10
+"""Most measured calls in a turn."""
+
+TURN_SECONDS = 0.02
+"""Time limit of the calls of one turn in total, in seconds; at least one call is made."""
+
+SETTLE = 0.003
+"""Pause before each turn, in seconds.
+
+The threads of the other implementation spin for a while before they sleep, and block processors
+meanwhile.
+"""
+
+LONG = 0.05
+"""Time of a long call, in seconds; for a shorter one, each turn starts with a warm-up call.
+
+The first call finds the caches as the other implementation has left them, and its threads asleep:
+torch took twice as long for a small model.
+"""
+
+
+@dataclass(frozen=True)
+class Side:
+    """An implementation to be timed.
+
+    Attributes
+    ----------
+    threads
+        How many it may use; ``None`` if unknown.
+    before
+        Called before each call, and not timed.
+    """
+
+    name: str
+    call: Callable[[], Any]
+    threads: int | None
+    before: Callable[[], None] = lambda: None
+    within: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
+
+
+def measure(
+    sides: Sequence[Side],
+    measuring: Measuring,
+    check: Callable[[], None],
+    most: int = REPEATS,
+    budget: float = BUDGET,
+) -> RunTimes:
+    """Time the implementations by turns, so that system noise affects all of them.
+
+    Unless it is given, the number of repeats follows from the last warm-up call, and is at least
+    `LEAST`.
+
+    Parameters
+    ----------
+    most
+        Repeats at most, if they are `LEAST` or more: few for a function with side effects.
+    budget
+        Seconds that all measurements together should take.
+    """
+    once = [max(_calls(side, measuring.warm_up, check)[-1], 1e-6) for side in sides]
+    turn = max(1, min(TURN, int(TURN_SECONDS / max(once))))
+    ahead = [int(each < LONG and most >= LEAST) for each in once]
+    costs = sum(each * (1 + more / turn) for each, more in zip(once, ahead, strict=True))
+    repeats = measuring.repeats or max(LEAST, min(most, int(budget / costs)))
+    seconds: list[list[float]] = [[] for _ in sides]
+    collects = gc.isenabled()
+    gc.disable()
+    use = ProcessorUse()
+    try:
+        while (left := repeats - len(seconds[0])) > 0:
+            for side, more, found in zip(sides, ahead, seconds, strict=True):
+                time.sleep(SETTLE)
+                found += _calls(side, more + min(turn, left), check)[more:]
+    finally:
+        if collects:
+            gc.enable()
+    return RunTimes(
+        sides=tuple(
+            side_times(side.name, found, side.threads)
+            for side, found in zip(sides, seconds, strict=True)
+        ),
+        warm_up=measuring.warm_up,
+        processors=use.processors,
+        others=use.by_others(),
+    )
+
+
+def _calls(side: Side, count: int, check: Callable[[], None]) -> list[float]:
+    """Call an implementation `count` times, and return the time of each call in seconds."""
+    taken = []
+    for _ in range(count):
+        with side.within():
+            side.before()
+            start = time.perf_counter()
+            side.call()
+            taken.append(time.perf_counter() - start)
+        check()
+    return taken
+
+
+_UNHELPFUL = "Set TORCHDYNAMO_VERBOSE"
+"""Prefix of dynamo's own advice, which is the last line of its errors."""
+
+
+@dataclass(frozen=True)
+class CompiledTorch:
+    """The compiled model and its compile time, or the reason why there is none."""
+
+    reference: Reference | None
+    milliseconds: float | None = None
+    problem: str = ""
+
+
+def compile_torch(
+    model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int, calling: Calling | None
+) -> CompiledTorch:
+    """Compile a copy of the model for these inputs, and call it once."""
+    from torch._inductor import config
+
+    # Each call compiles another copy: after some of them, dynamo would silently not compile.
+    torch._dynamo.reset()
+    start = time.perf_counter()
+    # The process pool would outlive a worker that is killed.
+    with config.patch(compile_threads=1), warnings.catch_warnings():
+        # Torch's own parts use deprecated ones.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        try:
+            reference = Reference(model, inputs, seed, calling, "torch.compile")
+            reference.compile()
+            reference.call()
+        except LowerscopeError as error:
+            return CompiledTorch(None, problem=_reason(error))
+    return CompiledTorch(reference, (time.perf_counter() - start) * 1000)
+
+
+def _reason(error: LowerscopeError) -> str:
+    """Return why the model could not be compiled, in one line."""
+    cause: BaseException = error.__cause__ or error
+    # Dynamo wraps the exceptions of a backend.
+    cause = getattr(cause, "inner_exception", None) or cause
+    if type(cause).__name__ == "InvalidCxxCompiler":
+        return "it needs a C++ compiler, and there is none (g++, or what CXX names)"
+    lines = [each.strip() for each in str(cause).splitlines() if each.strip()]
+    told = [each for each in lines if not each.startswith(_UNHELPFUL)]
+    return f"{type(cause).__name__}: {told[0]}" if told else type(cause).__name__
+
+
+WIDER = torch.float64
+"""Default dtype of NumPy's computation."""
+
+
+class NumpyReference(torch.nn.Module):
+    """A function of arrays, called with tensors."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self._function = function
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        """Return the function's results as tensors."""
+        # NumPy does not have bfloat16; float32 represents all its values.
+        arrays = [(x.float() if x.dtype is torch.bfloat16 else x).numpy() for x in inputs]
+        return mapped(
+            self._function(*arrays),
+            lambda leaf: torch.from_numpy(np.array(leaf)) if _is_array(leaf) else leaf,
+        )
+
+
+def in_dtype_of(
+    expected: Sequence[torch.Tensor], actual: Sequence[torch.Tensor]
+) -> tuple[torch.Tensor, ...]:
+    """Return NumPy's results rounded to the requested dtypes."""
+    rounded = [
+        one.to(other.dtype) if one.dtype is WIDER and other.dtype.is_floating_point else one
+        for one, other in zip(expected, actual, strict=False)
+    ]
+    return (*rounded, *expected[len(rounded) :])
+
+
+def _is_array(leaf: object) -> bool:
+    return isinstance(leaf, np.ndarray | np.generic)

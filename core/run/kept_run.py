@@ -1,0 +1,708 @@
+"""Cached values of a run and of torch, loaded per tensor on demand.
+
+Torch's values are not stored: the graph is run again up to the requested node.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import numpy as np
+import torch
+import tvm
+from tvm import ir, relax
+
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.files.memo import key_of
+from lowerscope.core.ir.relax import Elements, elements_of
+from lowerscope.core.lowering.values import held_from
+from lowerscope.core.model.comparison_records import (
+    CallSide,
+    Comparison,
+    RunStep,
+    Saved,
+    StepTensor,
+    TensorKind,
+    TensorPlace,
+    TensorStatistics,
+    Window,
+)
+from lowerscope.core.model.formatting import bytes_text
+from lowerscope.core.model.measuring import Progress
+from lowerscope.core.model.problems import LowerscopeError, last_line
+from lowerscope.core.model.queries import (
+    ComparisonQuery,
+    RunStepQuery,
+    SaveRunValuesQuery,
+    WindowQuery,
+    answers,
+)
+from lowerscope.core.model.tolerances import Tolerances
+from lowerscope.core.passes.following import inverse
+from lowerscope.core.run.calls import CallsOf, Owners, Source, bytecode_of
+from lowerscope.core.run.compare.node_comparison import (
+    Found,
+    NodeParts,
+    NodesAlone,
+    NotCompared,
+    torch_tensor,
+)
+from lowerscope.core.run.compare.tensor_comparison import (
+    comparable,
+    compared,
+    signed_difference,
+    window,
+)
+from lowerscope.core.run.compare.tensor_values import (
+    as_array,
+    constants_by_name,
+    first_of,
+    save_array,
+    statistics_of,
+)
+from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
+from lowerscope.core.sandbox.memory_limit import is_shortage
+from lowerscope.core.stages import Stages
+from lowerscope.core.tracing.tracing import TracedModel
+
+
+@dataclass(frozen=True, eq=False)
+class KeptTensor:
+    """A tensor at the time that it was read or written.
+
+    Attributes
+    ----------
+    value
+        ``None`` beyond the budget.
+    statistics
+        Of a tensor beyond the budget; for others they are computed on demand.
+    source
+        The call that wrote it; ``None`` for inputs and weights.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    value: torch.Tensor | None
+    statistics: TensorStatistics | None = None
+    source: Source | None = None
+    checksum: int = 0
+
+
+@dataclass
+class KeptCall:
+    """Inputs and outputs of a call.
+
+    Attributes
+    ----------
+    is_stale
+        Whether an input differs from the value that was written: the memory was reused.
+    """
+
+    read: tuple[KeptTensor, ...] = ()
+    written: tuple[KeptTensor, ...] = ()
+    is_stale: bool = False
+
+    def on(self, side: CallSide) -> tuple[KeptTensor, ...]:
+        """Return its inputs, or its outputs."""
+        return self.read if side == "read" else self.written
+
+    @property
+    def is_kept(self) -> bool:
+        """Return whether all of it is cached."""
+        return all(each.value is not None for each in (*self.read, *self.written))
+
+
+@dataclass
+class KeptValues:
+    """Cached values of one run, filled during an instrumented run: see `node_runs.watched`.
+
+    Memory is reused by later calls, so outputs are copied at once; a tensor that several calls read
+    is stored once, and weights and inputs are not copied, as they do not change.
+
+    Attributes
+    ----------
+    given
+        Addresses of weights and inputs, which are never written.
+    """
+
+    budget: int
+    sources_of: Callable[[int], Sequence[Source | None]]
+    given: Collection[int] = ()
+    calls: dict[int, KeptCall] = field(default_factory=dict)
+    size: int = 0
+    _at: dict[int, KeptTensor] = field(default_factory=dict)
+
+    def begins(self, index: int, tensors: Sequence[Any]) -> None:
+        """Store the inputs of a call that is about to begin."""
+        sources = self.sources_of(index)
+        known = sources if len(sources) == len(tensors) else [None] * len(tensors)
+        call = KeptCall()
+        read = []
+        for tensor, source in zip(tensors, known, strict=True):
+            view = torch.utils.dlpack.from_dlpack(tensor)
+            written = self._written(source)
+            changed = written is not None and not _holds(written, view)
+            before = None if source is None else self.calls.get(source[0])
+            call.is_stale |= changed or (before is not None and before.is_stale)
+            read.append(written if written and not changed else self._kept(view, source))
+            self._at[view.data_ptr()] = read[-1]
+        call.read = tuple(read)
+        self.calls[index] = call
+
+    def took(self, index: int, tensors: Sequence[Any]) -> bool:
+        """Store the outputs of a call; return whether all of it is cached."""
+        written = []
+        for item, tensor in enumerate(tensors):
+            if not isinstance(tensor, tvm.runtime.Tensor):
+                return False
+            view = torch.utils.dlpack.from_dlpack(tensor)
+            written.append(self._kept(view, (index, item)))
+            self._at[view.data_ptr()] = written[-1]
+        self.calls.setdefault(index, KeptCall()).written = tuple(written)
+        return all(each.value is not None for each in written)
+
+    @property
+    def complete_calls(self) -> int:
+        """Number of calls that are cached in full."""
+        return sum(each.is_kept for each in self.calls.values())
+
+    def _written(self, source: Source | None) -> KeptTensor | None:
+        call = None if source is None else self.calls.get(source[0])
+        if call is None or source is None or source[1] >= len(call.written):
+            return None
+        return call.written[source[1]]
+
+    def _kept(self, view: torch.Tensor, source: Source | None) -> KeptTensor:
+        if view.data_ptr() in self.given:
+            return KeptTensor(tuple(view.shape), _name(view), view, source=source)
+        known = self._at.get(view.data_ptr())
+        if known is not None and known.value is not None and _holds(known, view):
+            # reshape makes another tensor object of the same memory.
+            value = known.value.reshape(-1).view(view.dtype).reshape(view.shape)
+            return KeptTensor(tuple(view.shape), _name(view), value, source=source)
+        return self._copied(view, source)
+
+    def _copied(self, view: torch.Tensor, source: Source | None) -> KeptTensor:
+        size = view.numel() * view.element_size()
+        shape, dtype = tuple(view.shape), _name(view)
+        value = self._copy(view, size)
+        if value is None:
+            return KeptTensor(shape, dtype, None, statistics_of(view), source, _checksum(view))
+        self.size += size
+        return KeptTensor(shape, dtype, value, source=source)
+
+    def _copy(self, view: torch.Tensor, size: int) -> torch.Tensor | None:
+        if self.size + size > self.budget:
+            return None
+        try:
+            return view.clone()
+        except (RuntimeError, MemoryError) as error:
+            if not is_shortage(error):
+                raise
+            # The worker has less memory left than the budget.
+            self.budget = self.size
+            return None
+
+
+def addresses_of(tensors: Sequence[Any]) -> frozenset[int]:
+    """Return the memory addresses of TVM tensors."""
+    return frozenset(
+        torch.utils.dlpack.from_dlpack(each).data_ptr()
+        for each in tensors
+        if isinstance(each, tvm.runtime.Tensor) and math.prod(each.shape)
+    )
+
+
+def _holds(kept: KeptTensor, view: torch.Tensor) -> bool:
+    """Return whether memory still has the value that was read or written."""
+    if kept.value is None:
+        return kept.checksum == _checksum(view)
+    one, other = kept.value.reshape(-1), view.reshape(-1)
+    if one.numel() * one.element_size() != other.numel() * other.element_size():
+        return False
+    return torch.equal(one.view(torch.uint8), other.view(torch.uint8))
+
+
+def _checksum(view: torch.Tensor) -> int:
+    return zlib.crc32(view.reshape(-1).view(torch.uint8).numpy().data)
+
+
+def _name(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+_LOOKED_AT = 3
+"""Number of tensors cached for further queries."""
+
+_NO_REFERENCE = "no node of the graph has this value, so there is nothing of torch's beside it"
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """A tensor of a run, and torch's: ``reason`` says why there is nothing to compare."""
+
+    ours: KeptTensor | None
+    theirs: torch.Tensor | None
+    items: int
+    reason: str = ""
+    found: Found | None = None
+
+
+@dataclass
+class KeptRun:
+    """Cached values of a run; for a source without torch, of its calls only."""
+
+    key: str
+    values: KeptValues
+    owners: Owners | None = None
+    parts: NodeParts | None = None
+    alone: NodesAlone | None = None
+    in_run: Mapping[str, Found] = field(default_factory=dict)
+    traced: TracedModel | None = None
+    inputs: tuple[torch.Tensor, ...] = ()
+    seed: int = 0
+    _looked_at: dict[TensorPlace, _Sides] = field(default_factory=dict)
+
+    def comparison(self, place: TensorPlace, tolerances: Tolerances) -> Comparison:
+        """Return the comparison of a tensor with torch's: see `core.comparing.tensor_comparison`.
+
+        Raises a `LowerscopeError` if there is no such place.
+        """
+        sides = self._sides(place)
+        ours, theirs = sides.ours, sides.theirs
+        if ours is None or ours.value is not None:
+            found = compared(
+                place, None if ours is None else ours.value, theirs, tolerances, sides.reason
+            )
+            return msgspec.structs.replace(found, items=sides.items)
+        known = sides.found if sides.found is not None and sides.items == 1 else None
+        return Comparison(
+            place=place,
+            items=sides.items,
+            shape=ours.shape,
+            dtype=ours.dtype,
+            torch_shape=() if theirs is None else tuple(theirs.shape),
+            torch_dtype="" if theirs is None else str(theirs.dtype).removeprefix("torch."),
+            ours=ours.statistics,
+            torch=None if theirs is None else statistics_of(theirs),
+            verdict=None if known is None else known.verdict,
+            matches=None if known is None else known.matches,
+            reason="; ".join(each for each in (known.reason if known else "", self._over) if each),
+            not_finite="" if known is None else known.not_finite,
+            max_abs_error=None if known is None else known.max_abs,
+            max_rel_error=None if known is None else known.max_rel,
+        )
+
+    def window(
+        self,
+        place: TensorPlace,
+        tolerances: Tolerances,
+        leading: Sequence[int],
+        area: tuple[int, int, int, int],
+        cells: int,
+    ) -> Window:
+        """Return a window of the tensor at a place: see `core.comparing.tensor_comparison`.
+
+        Raises a `LowerscopeError` if there is no such place, or neither its values nor torch's are
+        available.
+        """
+        sides = self._sides(place)
+        ours = None if sides.ours is None else sides.ours.value
+        reason = sides.reason
+        if sides.ours is not None and ours is None:
+            reason = self._over
+        if ours is None and sides.theirs is None:
+            raise LowerscopeError(reason or "there are no values", where=_text_of(place))
+        return window(place, ours, sides.theirs, tolerances, leading, area, cells, reason)
+
+    def array(self, place: TensorPlace, side: Saved) -> np.ndarray[Any, Any]:
+        """Return a tensor, or the difference of both, as an array.
+
+        Raises a `LowerscopeError` if there is none.
+        """
+        sides = self._sides(place)
+        ours = None if sides.ours is None else sides.ours.value
+        over = self._over if sides.ours is not None and ours is None else ""
+        if side == "torch" and sides.theirs is not None:
+            return as_array(sides.theirs)
+        if side == "tvm" and ours is not None:
+            return as_array(ours)
+        if side == "difference" and ours is not None and sides.theirs is not None:
+            if comparable(ours, sides.theirs):
+                return as_array(signed_difference(ours, sides.theirs))
+            over = "the shapes or dtypes of both sides differ"
+        raise LowerscopeError(over or sides.reason or _NO_REFERENCE, where=_text_of(place))
+
+    @property
+    def _over(self) -> str:
+        return (
+            f"its values are not kept: what was computed before has filled the"
+            f" {bytes_text(self.values.budget)} that there are for values of a run"
+        )
+
+    def _sides(self, place: TensorPlace) -> _Sides:
+        known = self._looked_at.get(place)
+        if known is None:
+            known = self._find(place)
+            for other in list(self._looked_at)[: 1 - _LOOKED_AT]:
+                del self._looked_at[other]
+            self._looked_at[place] = known
+        return known
+
+    def _find(self, place: TensorPlace) -> _Sides:
+        if place.call is not None:
+            return self._of_call(place, place.call)
+        name = place.entity.removeprefix("fx:")
+        if place.entity.startswith("relax:") and self.owners is not None:
+            source = self.owners.source_of(place.entity)
+            if isinstance(source, str):
+                return _Sides(None, None, 0, source)
+            items = len(self.values.calls[source[0]].written) - source[1]
+            return self._of_source(place, (source[0], source[1] + place.item), items)
+        if self.parts is None or not place.entity.startswith("fx:"):
+            raise _no_such_place(place)
+        if name in self.parts.reasons:
+            return self._of_torch(place, name, self.parts.reasons[name].reason)
+        parts = self.parts.of.get(name, ())
+        if not 0 <= place.item < len(parts):
+            raise _no_such_place(place)
+        part = parts[place.item]
+        if place.own:
+            return self._of_node_alone(place, name)
+        found = self.in_run.get(name)
+        reason = "" if found is None or found.verdict is not None else found.reason
+        ours = self.values.calls[part.source[0]].written[part.source[1]]
+        theirs, missing = self._theirs(name, place.item)
+        return _Sides(ours, theirs, len(parts), reason or missing, found)
+
+    def _of_call(self, place: TensorPlace, call: int) -> _Sides:
+        if call not in self.values.calls:
+            raise _no_such_place(place)
+        tensors = self.values.calls[call].on(place.side)
+        if not 0 <= place.item < len(tensors):
+            raise _no_such_place(place)
+        tensor = tensors[place.item]
+        if tensor.source is None:
+            return _Sides(tensor, None, len(tensors), "it is given: a weight, or an input")
+        return self._of_source(place, tensor.source, len(tensors), tensor)
+
+    def _of_source(
+        self, place: TensorPlace, source: Source, items: int, tensor: KeptTensor | None = None
+    ) -> _Sides:
+        """Return the output of a call, with torch's value of its node."""
+        if tensor is None:
+            written = self.values.calls[source[0]].written
+            if not 0 <= source[1] < len(written):
+                raise _no_such_place(place)
+            tensor = written[source[1]]
+        parts = () if self.parts is None else self.parts.at(source)
+        for part in parts[:1]:
+            assert self.parts is not None
+            theirs, missing = self._theirs(part.node, self.parts.of[part.node].index(part))
+            random = self.parts.random.get(part.node)
+            return _Sides(tensor, theirs, items, random.reason if random else missing)
+        return _Sides(tensor, None, items, _NO_REFERENCE)
+
+    def _of_node_alone(self, place: TensorPlace, name: str) -> _Sides:
+        assert self.parts is not None
+        assert self.alone is not None
+        items = len(self.parts.of[name])
+        reads = self.alone.reads.get(name)
+        if reads is None:
+            return self._of_torch(place, name, self.alone.reasons[name].reason)
+        try:
+            values = self._torch_values([name, *reads])
+            theirs = torch_tensor(values.of(name), self.parts.of[name][place.item])
+            ran = self.alone.run(name, values).values[place.item]
+        except NotCompared as error:
+            return self._of_torch(place, name, error.found.reason)
+        except TORCH_ERRORS as error:
+            return _Sides(None, None, items, f"torch could not run the graph: {last_line(error)}")
+        dtype = str(ran.dtype).removeprefix("torch.")
+        return _Sides(KeptTensor(tuple(ran.shape), dtype, ran), theirs, items)
+
+    def _of_torch(self, place: TensorPlace, name: str, reason: str) -> _Sides:
+        """Return torch's tensor only, for a node without a value in the run."""
+        try:
+            tensors = list(_tensors(self._torch_values([name]).of(name)))
+        except TORCH_ERRORS:
+            tensors = []
+        if not 0 <= place.item < len(tensors):
+            return _Sides(None, None, len(tensors), reason)
+        return _Sides(None, held_from(tensors[place.item]), len(tensors), reason)
+
+    def _theirs(self, name: str, item: int) -> tuple[torch.Tensor | None, str]:
+        """Return torch's tensor of a node, or why there is none."""
+        assert self.parts is not None
+        try:
+            value = self._torch_values([name]).of(name)
+            return torch_tensor(value, self.parts.of[name][item]), ""
+        except NotCompared as error:
+            return None, error.found.reason
+        except TORCH_ERRORS as error:
+            return None, f"torch could not run the graph: {last_line(error)}"
+
+    def _torch_values(self, names: Sequence[str]) -> TorchValues:
+        assert self.traced is not None
+        return TorchValues(self.traced.graph_module, self.inputs, self.seed, Counter(names))
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for each in value:
+            yield from _tensors(each)
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _tensors(each)
+
+
+def _text_of(place: TensorPlace) -> str:
+    if place.call is not None:
+        return f"tensor {place.item} that call {place.call} has {place.side}"
+    return f"tensor {place.item} of {place.entity.partition(':')[2]}"
+
+
+def _no_such_place(place: TensorPlace) -> LowerscopeError:
+    return LowerscopeError(
+        "the last run has no such value", where=_text_of(place), todo="Run the model again"
+    )
+
+
+class LastRun:
+    """The last run of a pipeline."""
+
+    def __init__(self) -> None:
+        self.kept: KeptRun | None = None
+
+    def of(self, stages: Stages) -> KeptRun:
+        """Return the last run, if it was of these stages.
+
+        Raises a `LowerscopeError` with the code ``"not-kept"`` if it was not.
+        """
+        _ = stages.loaded
+        if self.kept is None or self.kept.key != stages.run_key:
+            raise LowerscopeError(
+                "the values of this model's last run are not kept",
+                todo="Run it again to look at its values",
+                code="not-kept",
+            )
+        return self.kept
+
+
+@answers(ComparisonQuery)
+def comparison(query: ComparisonQuery, pipeline: Pipeline, job: Progress) -> Comparison:
+    """Return the statistics of a tensor of the last run and of torch's.
+
+    Raises a `LowerscopeError` as `LastRun.of`, and if there is no such tensor.
+    """
+    stages = pipeline.stages(query.recipe, job)
+    kept = pipeline.part(LastRun).of(stages)
+    with stages.running():
+        return kept.comparison(query.place, query.recipe.tolerances)
+
+
+@answers(WindowQuery)
+def answer_window(query: WindowQuery, pipeline: Pipeline, job: Progress) -> Window:
+    """Return a window of a tensor of the last run, and of torch's: see `WindowQuery`.
+
+    Raises a `LowerscopeError` as `comparison`, and if no values are cached.
+    """
+    stages = pipeline.stages(query.recipe, job)
+    kept = pipeline.part(LastRun).of(stages)
+    area = query.top, query.left, query.rows, query.columns
+    with stages.running():
+        return kept.window(query.place, query.recipe.tolerances, query.leading, area, query.cells)
+
+
+@answers(SaveRunValuesQuery)
+def save_run_values(query: SaveRunValuesQuery, pipeline: Pipeline, job: Progress) -> str:
+    """Write a tensor of the last run as ``.npy``; return the file's path.
+
+    Raises a `LowerscopeError` as `comparison`, if there are no such values, and if it cannot be
+    written.
+    """
+    stages = pipeline.stages(query.recipe, job)
+    kept = pipeline.part(LastRun).of(stages)
+    with stages.running():
+        array = kept.array(query.place, query.side)
+    return save_array(array, query.file)
+
+
+@answers(RunStepQuery)
+def step_of_run(query: RunStepQuery, pipeline: Pipeline, job: Progress) -> RunStep:
+    """Return the inputs and outputs of a call of the last run: see `RunStepQuery`.
+
+    Raises a `LowerscopeError` as `comparison`, and if there is no such call.
+    """
+    stages = pipeline.stages(query.recipe, job)
+    kept = pipeline.part(LastRun).of(stages).values.calls.get(query.call)
+    if kept is None:
+        raise LowerscopeError(
+            f"the last run has no call {query.call + 1}", where="run", todo="Run the model again"
+        )
+    return run_step(stages, kept, query.call, query.lines)
+
+
+FIRST = 8
+"""Number of first elements of a tensor that are returned."""
+
+DIGITS = 4
+"""Significant digits of the elements."""
+
+Named = tuple[str, TensorKind, str]
+"""A name, its kind, and an id; name and id may be empty."""
+
+
+_UNKNOWN: Named = ("", "value", "")
+
+
+@dataclass(frozen=True)
+class CallNames:
+    """The names of a call's inputs and outputs, in the order of its arguments."""
+
+    read: tuple[Named, ...]
+    written: tuple[Named, ...]
+
+
+def step_names(stages: Stages) -> tuple[CallNames, ...]:
+    """Return the names of the tensors of each call of ``main``.
+
+    Computed values are named by the binding before the passes, unless that has been merged into
+    another.
+    """
+    calls = CallsOf(stages.recorded, "main")
+    names = _Names(stages, calls)
+    return tuple(
+        CallNames(names.read(index), names.written(index)) for index in range(len(calls.calls))
+    )
+
+
+class _Names:
+    def __init__(self, stages: Stages, calls: CallsOf) -> None:
+        self._stages = stages
+        self._calls = calls
+
+    def read(self, index: int) -> tuple[Named, ...]:
+        """Return the tensors that a call reads, in the order of its arguments."""
+        return tuple(self._name_of(each) for each in self._reads(index))
+
+    def written(self, index: int) -> tuple[Named, ...]:
+        """Return the output tensors of a call."""
+        return tuple(self._value(index, item) for item in range(self._calls.calls[index].values))
+
+    def _reads(self, index: int) -> Iterator[Any]:
+        """Yield the expressions of a call's input tensors, in the order of its arguments."""
+        call = self._calls.calls[index]
+        value = self._calls.value_bound_to(call.variable)
+        operator = str(getattr(value.op, "name", ""))
+        if operator == "relax.reshape":
+            args = value.args[:1]
+        elif operator in ("relax.call_tir", "relax.call_dps_packed"):
+            args = value.args[1:2]
+        elif isinstance(value.op, (ir.GlobalVar, relax.ExternFunc)):
+            # A pass has already made the call: its outputs come last.
+            count = call.values if call.gives == "written" else 0
+            args = value.args[: len(value.args) - count]
+        else:
+            args = value.args[1:]
+        for argument in args:
+            yield from self._tensors_in(argument)
+
+    def _tensors_in(self, expression: Any) -> Iterator[Any]:
+        named = self._calls.value_bound_to(expression)
+        kind = getattr(expression, "ty", None)
+        if isinstance(named, (ir.Var, ir.GenericConst, relax.Tuple)):
+            yield from self._tensors_in(named)
+        elif isinstance(expression, relax.Tuple):
+            for each in expression.fields:
+                yield from self._tensors_in(each)
+        elif isinstance(kind, relax.TupleType):
+            for place in range(len(kind.fields)):
+                yield relax.TupleGetItem(expression, place)
+        elif isinstance(kind, relax.TensorType):
+            yield expression
+
+    def _name_of(self, expression: Any) -> Named:
+        if isinstance(expression, ir.GenericConst):
+            name, entity = self._constants.get(elements_of(expression.value), ("", ""))
+            return name or "a constant", "constant", entity
+        source = self._calls.source_of_variable(expression)
+        if source is not None:
+            return self._value(*source)
+        name = str(getattr(expression, "name", ""))
+        return name, "input", f"relax:main/{name}" if name else ""
+
+    def _value(self, index: int, item: int) -> Named:
+        call = self._calls.calls[index]
+        origins = self._origins.get(call.binding, ())
+        entity = origins[-1] if origins else ""
+        name = (entity or call.binding).rpartition("/")[2]
+        return f"{name}[{item}]" if call.values > 1 else name, "value", entity
+
+    @cached_property
+    def _origins(self) -> Any:
+        return inverse(self._stages.transformed.bindings_in_main)
+
+    @cached_property
+    def _constants(self) -> dict[Elements, tuple[str, str]]:
+        return {
+            elements_of(each.data): (
+                each.name,
+                f"{'param' if each.from_model else 'const'}:{each.name}",
+            )
+            for each in constants_by_name(self._stages)
+        }
+
+
+def run_step(stages: Stages, kept: KeptCall, call: int, lines: tuple[int, int]) -> RunStep:
+    """Return the full record of one call of a run of ``main``.
+
+    Parameters
+    ----------
+    lines
+        The first and the last line of the bytecode of ``main`` to include, from 1.
+    """
+    names = stages.keep(
+        "step tensors",
+        key_of("step tensors", stages.build_key, stages.lower_key),
+        lambda: step_names(stages),
+    )[call]
+    first, last = lines
+    bytecode = bytecode_of(stages.recorded.built.executable.as_text(), "main") if last else ()
+    return RunStep(
+        call=call,
+        tensors=(
+            *_described("read", call, kept.read, names.read),
+            *_described("written", call, kept.written, names.written),
+        ),
+        instructions=tuple(line.text for line in bytecode[first - 1 : last]) if last else (),
+        first_line=first if last else 0,
+    )
+
+
+def _described(
+    side: CallSide, call: int, tensors: Sequence[KeptTensor], names: Sequence[Named]
+) -> Iterator[StepTensor]:
+    # If a call has other arguments than individual tensors, they do not match the binding's.
+    known = names if len(names) == len(tensors) else [_UNKNOWN] * len(tensors)
+    for item, (tensor, (name, kind, entity)) in enumerate(zip(tensors, known, strict=True)):
+        value = tensor.value
+        yield StepTensor(
+            place=TensorPlace(call=call, item=item, side=side),
+            name=name,
+            kind=kind,
+            entity=entity,
+            shape=tensor.shape,
+            dtype=tensor.dtype,
+            statistics=tensor.statistics if value is None else statistics_of(value),
+            first=() if value is None else first_of(value, FIRST, DIGITS),
+        )

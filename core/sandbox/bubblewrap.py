@@ -1,0 +1,311 @@
+"""The sandbox of the window's child processes, where the system has one: bubblewrap, on Linux.
+
+In it the file system is read-only but for a folder of the window's sandboxes (`sandbox_folder`), a
+temporary folder of the child's own and, where the user wants that, the session's folder; there is
+no network, and no other process can be seen, or reached by a socket. This module imports neither
+torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import platform
+import re
+import shutil
+import socket
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+import msgspec
+
+from lowerscope.core.model.formatting import bytes_text
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.sandbox import running_call
+from lowerscope.core.sandbox.call_filter import NO_SOCKET, call_filter
+from lowerscope.core.sandbox.folder import SharedFolder
+from lowerscope.core.sandbox.memory_limit import task_limit
+from lowerscope.core.sandbox.supervisor import SPARE_TASKS, Options
+
+PROGRAM = "bwrap"
+
+MARK = "/dev/lowerscope-sandbox"
+"""Symbolic link that exists in the sandbox alone, and stands for its `Network`. Not an environment
+variable, which a user could set outside of a sandbox."""
+
+SHARED = "LOWERSCOPE_SHARED"
+"""Environment variable with the user's folder that may be written to, if any."""
+
+Network = Literal["none", "open"]
+
+TEMPORARY = "/dev/shm"
+"""Folder for temporary files in the sandbox: memory that it shares with nobody."""
+
+_SERVICES = ("/run", "/tmp/.X11-unix", "/tmp/.ICE-unix")
+"""Folders of sockets of the desktop's services, by which code could act outside."""
+
+_KEPT = (
+    *("/run/media", "/run/current-system", "/run/opengl-driver"),
+    *("/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf"),
+)
+"""Folders that stay visible: removable disks, programs of some systems, and name resolution."""
+
+_HIDDEN = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK")
+
+_SUPERVISOR = os.path.join(os.path.dirname(__file__), "supervisor.py")
+
+_COUNTED_APART = (5, 14)
+"""First version of Linux that counts processes in each user namespace."""
+
+_UNREACHABLE = (
+    *(errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH),
+    *(errno.EADDRNOTAVAIL, errno.ECONNREFUSED),
+)
+
+_SAID_NO_NETWORK = re.compile(r"Network is unreachable|Temporary failure in name resolution")
+_SAID_NO_SOCKET = re.compile(r"Address family not supported|received 0 items of ancdata")
+"""Messages of a missing socket; the second is that of processes that pass files by such a
+socket."""
+_SAID_READ_ONLY = re.compile(r"Read-only file system(?:: '(?P<path>[^']+)')?")
+"""Python's message for a file that cannot be written; torch does not name the file."""
+
+
+class NoSandbox(Exception):
+    """No sandbox is available, for the reason in the message."""
+
+
+def program() -> str | None:
+    """Return the path of the program that makes sandboxes; ``None`` where there is none."""
+    return shutil.which(PROGRAM) if sys.platform == "linux" else None
+
+
+def enclosed(
+    program: str,
+    command: Sequence[str],
+    writable: Sequence[Path],
+    network: Network,
+    shared: SharedFolder | None = None,
+    variables: Mapping[str, str] = MappingProxyType({}),
+    *,
+    memory: int | None = None,
+    calls_file: int | None = None,
+    kept: Sequence[int] = (),
+) -> tuple[str, ...]:
+    """Return the command that runs another one in a sandbox, and kills it on its own exit.
+
+    It starts `sandbox_supervisor`, which kills a sandbox that exceeds a limit.
+
+    Parameters
+    ----------
+    program
+        What `program` has returned.
+    command
+        The program that is run, with its arguments.
+    writable
+        Folders that may be written to, besides the temporary one.
+    network
+        The network that it has.
+    shared
+        A folder of the user's that may be written to as well, except its protected contents.
+    variables
+        Environment variables in addition to those of this process.
+    memory
+        Bytes that all its processes may hold together; ``None`` for any number.
+    calls_file
+        The descriptor of a file of `running_call`, which the program inherits, and to which the
+        reason for killing the sandbox is written. With one, the sandbox ends with the process that
+        has started it.
+    kept
+        Other descriptors that the program inherits.
+
+    Raises
+    ------
+    NoSandbox
+        If this machine has no safe one.
+    """
+    services = [each for each in _SERVICES if os.path.isdir(each)]
+    calls = call_filter()
+    if not calls:
+        raise NoSandbox(f"no filter of system calls is known for {platform.machine()}")
+    return (
+        *(sys.executable, "-I", "-S", _SUPERVISOR),
+        json.dumps(_options(calls, memory, calls_file, kept)),
+        program,
+        *("--ro-bind", "/", "/"),
+        # Before the hidden folders, so that none of them reappears with this one.
+        *_shared(shared),
+        *("--dev", "/dev"),
+        *("--symlink", network, MARK),
+        *("--proc", "/proc"),
+        *(("--size", str(max(1, memory // 2))) if memory is not None else ()),
+        *("--tmpfs", TEMPORARY),
+        *(word for each in services for word in ("--tmpfs", each)),
+        *(word for each in _KEPT for word in ("--ro-bind-try", each, each)),
+        *(word for each in writable for word in ("--bind", *2 * (os.path.realpath(each),))),
+        # Files below /proc that control the whole system belong to root.
+        *(word for each in ("/dev", "/proc", *services) for word in ("--remount-ro", each)),
+        *("--unshare-user-try", "--unshare-pid", "--unshare-ipc"),
+        *(("--unshare-net",) if network == "none" else ()),
+        *("--cap-drop", "ALL"),
+        "--die-with-parent",
+        *("--setenv", SHARED, "" if shared is None else str(shared.path)),
+        *("--setenv", "TMPDIR", TEMPORARY),
+        *(word for each in variables.items() for word in ("--setenv", *each)),
+        *(word for each in _HIDDEN for word in ("--unsetenv", each)),
+        "--",
+        *command,
+    )
+
+
+def _shared(shared: SharedFolder | None) -> Iterator[str]:
+    """Yield the options that make a folder writable, except for its protected contents."""
+    if shared is not None:
+        yield from ("--bind", str(shared.path), str(shared.path))
+        for each in shared.kept:
+            yield from ("--ro-bind-try", str(each), str(each))
+
+
+def _options(
+    calls: bytes, memory: int | None, calls_file: int | None, kept: Sequence[int]
+) -> Options:
+    limit = "" if memory is None else bytes_text(memory)
+    most = task_limit()
+    return Options(
+        filter=calls.hex(),
+        memory=memory,
+        tasks=most,
+        shared=TEMPORARY,
+        report=calls_file,
+        report_at=(running_call.MEMORY_AT, running_call.TASKS_AT),
+        said=(
+            "lowerscope: stopped: what ran in the sandbox held more than the memory that it may"
+            f" have, {limit}. Make the inputs smaller, or allow more memory",
+            "lowerscope: stopped: what ran in the sandbox had more than the processes and threads"
+            f" that there may be, {most}. Start fewer",
+        ),
+        kept=list(kept),
+        of_window=calls_file is not None,
+    )
+
+
+def is_inside() -> bool:
+    """Return whether this process is in the sandbox."""
+    return os.path.islink(MARK)
+
+
+def _has_network() -> bool:
+    return not is_inside() or os.readlink(MARK) == "open"
+
+
+def enter() -> None:
+    """Set this process up for the sandbox, if it is inside.
+
+    Processes of `multiprocessing` connect to it over the sandbox's own network, since there are no
+    sockets in the file system.
+    """
+    if is_inside():
+        from multiprocessing import connection
+
+        connection.default_family = "AF_INET"  # type: ignore[attr-defined]
+        _limit_tasks()
+
+
+def _limit_tasks() -> None:
+    """Limit processes in the kernel, long before there are enough to slow the machine.
+
+    Only in a user namespace whose processes are counted apart from the user's other ones.
+    """
+    import resource
+
+    version = tuple(int(each) for each in re.findall(r"\d+", os.uname().release)[:2])
+    with open("/proc/self/uid_map", encoding="ascii") as file:
+        is_own = file.read().split() != ["0", "0", str(2**32 - 1)]
+    if is_own and version >= _COUNTED_APART:
+        most = task_limit() + SPARE_TASKS
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+
+
+def explained(problem: Problem, error: BaseException, without: str = "") -> Problem:
+    """Return the problem of an action that the sandbox prevented, or `problem`.
+
+    `without` says how to go on without one; by default, that of the window.
+    """
+    if not is_inside():
+        return problem
+    refused = next(filter(None, map(_refused, _chain(error))), "")
+    if not refused:
+        return problem
+    way = without or "let code run without it (File, Run code in a sandbox)"
+    todo = f"If you trust the file, {way}"
+    if refused == _PROGRAMS:
+        todo += "; or do without (a DataLoader: with num_workers=0)"
+    elif refused == _NETWORK:
+        todo += "; or give it what it wants from the network as a file"
+    elif shared := os.environ.get(SHARED):
+        todo += (
+            f"; or let it write temporary files below {TEMPORARY}, or to {shared}, where what is"
+        )
+        todo += " hidden and the session's file stay as they are"
+    elif without:
+        todo += f"; or let it write temporary files below {TEMPORARY}"
+    else:
+        todo += (
+            f"; or let it write temporary files below {TEMPORARY}, or to the folder of the saved"
+        )
+        todo += " session (a setting: File, Settings)"
+    details = "\n\n".join(each for each in (problem.what, problem.details) if each)
+    return msgspec.structs.replace(
+        problem,
+        what=f"the sandbox does not let it {refused}",
+        todo=todo,
+        code="sandbox",
+        details=details,
+    )
+
+
+_NETWORK = "reach the network"
+_PROGRAMS = "connect to other programs by a socket"
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and its causes."""
+    seen: set[int] = set()
+    waiting: list[object] = [error]
+    while waiting:
+        each = waiting.pop(0)
+        if isinstance(each, BaseException) and id(each) not in seen:
+            seen.add(id(each))
+            yield each
+            # The last is how `urllib` passes on the error of a socket.
+            waiting += [each.__cause__, each.__context__, getattr(each, "reason", None)]
+
+
+def _refused(error: BaseException) -> str:
+    """Return what the sandbox prevented, in words that follow "let it"; empty for nothing."""
+    if isinstance(error, OSError):
+        if error.errno == errno.EROFS:
+            return _to_write(error.filename)
+        if error.errno == NO_SOCKET:
+            return _PROGRAMS
+        if not _has_network() and (
+            isinstance(error, socket.gaierror) or error.errno in _UNREACHABLE
+        ):
+            return _NETWORK
+    said = str(error)
+    if found := _SAID_READ_ONLY.search(said):
+        return _to_write(found["path"])
+    if _SAID_NO_SOCKET.search(said):
+        return _PROGRAMS
+    if not _has_network() and _SAID_NO_NETWORK.search(said):
+        return _NETWORK
+    return ""
+
+
+def _to_write(path: object) -> str:
+    if not path:
+        return "write other files than temporary ones"
+    return f"write to {os.path.abspath(str(path))}"

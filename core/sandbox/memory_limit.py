@@ -1,0 +1,145 @@
+"""Memory limit of a worker, and the errors where it does not suffice.
+
+This module imports neither torch nor TVM.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import TYPE_CHECKING
+
+from lowerscope.core.model.formatting import bytes_text
+from lowerscope.core.model.problems import Problem
+
+if TYPE_CHECKING or sys.platform != "win32":
+    import resource
+
+SHARE = 0.75
+"""Default share of the machine's memory that a worker may use."""
+
+LEAST = 1_000_000_000
+"""Memory that torch and TVM need to start, in bytes."""
+
+_MOST = 10**15
+
+_TEXT = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>[kmgt]?)(?P<kind>i?b)?", re.IGNORECASE)
+
+_SAID = re.compile(
+    r"bad_alloc|can't allocate memory|cannot allocate memory|unable to allocate|out of memory"
+    r"|MemoryError",
+    re.IGNORECASE,
+)
+"""Messages of the C++ library, torch, the system and NumPy for failed allocations."""
+
+
+def usual_limit() -> int:
+    """Return the default memory limit of a worker, in bytes.
+
+    Windows has no such limit.
+    """
+    if sys.platform == "win32":
+        return LEAST
+    return max(LEAST, int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * SHARE))
+
+
+def parse_bytes(text: str) -> int:
+    """Return the bytes of a text such as ``3GB``, ``800 MB``, ``4 GiB`` or ``4000000000``.
+
+    Raises
+    ------
+    ValueError
+        If it stands for none.
+    """
+    found = _TEXT.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no amount of memory, such as 3GB")
+    step = 1024 if (found["kind"] or "").lower() == "ib" else 1000
+    number = float(found["number"]) * step ** " kmgt".index(found["unit"].lower() or " ")
+    if number > _MOST:
+        raise ValueError(f"{text.strip()[:40]} is more than any machine has")
+    return int(number)
+
+
+def parse_limit(text: str) -> int:
+    """Return the bytes that a text stands for, as a limit of the worker.
+
+    Raises
+    ------
+    ValueError
+        If it stands for none, or for less than torch and TVM need to start.
+    """
+    number = parse_bytes(text)
+    if number < LEAST:
+        raise ValueError(f"torch and TVM need {bytes_text(LEAST)} at least")
+    return number
+
+
+def limit_memory(limit: int) -> None:
+    """Limit the data of this process, and of each that it starts, to `limit` bytes, if possible.
+
+    An allocation beyond that fails, in the call that makes it. Only what is written counts, and
+    not the code of libraries or files that are mapped.
+    """
+    if sys.platform == "win32":
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+def limit_in_force() -> int | None:
+    """Return the bytes of data that this process may have; ``None`` without a limit."""
+    if sys.platform == "win32":
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def taken_by_group(group: int) -> tuple[int, int]:
+    """Return the bytes that the processes of a group hold, and how many threads they have.
+
+    File-backed pages are not counted.
+    """
+    # The window, which knows limits as well, is not to wait for it.
+    import psutil
+
+    held = tasks = 0
+    for pid in psutil.pids():
+        try:
+            if os.getpgid(pid) == group:
+                process = psutil.Process(pid)
+                memory = process.memory_info()
+                held += memory.rss - getattr(memory, "shared", 0)
+                tasks += process.num_threads()
+        except (ProcessLookupError, PermissionError, psutil.Error):
+            continue  # it has ended, or is another user's
+    return held, tasks
+
+
+def task_limit() -> int:
+    """Return the limit on the processes and threads of a child, with all that it starts.
+
+    torch, TVM and OpenMP have a pool of one thread for each processor, each; torch starts up to 32
+    processes to compile, which have such a pool as well. More busy threads would starve everything
+    else.
+    """
+    return 256 + 32 * (os.cpu_count() or 1)
+
+
+def is_shortage(error: BaseException | str) -> bool:
+    """Return whether an error, or its message, is a failed allocation."""
+    return isinstance(error, MemoryError) or _SAID.search(str(error)) is not None
+
+
+def shortage(reason: str, where: str = "") -> Problem:
+    """Return the problem of a failed allocation."""
+    limit = limit_in_force()
+    bound = "" if limit is None else f" within the limit of {bytes_text(limit)}"
+    return Problem(
+        what=f"the memory does not suffice{bound}: {reason}",
+        where=where,
+        todo="Allow more memory (Run, Memory limit; or --memory-limit), or make the inputs smaller",
+        code="memory",
+    )

@@ -1,0 +1,385 @@
+"""Primitives of blocks: their place of computation, their contents, and tensor instructions."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import cache, partial
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import tvm
+from tvm import s_tir, sym, tirx
+from tvm.ir.expr import TensorLoad
+from tvm.tirx.analysis import undefined_vars
+
+from lowerscope.core.schedule.failures import REFUSED, StepFailed, step_error
+from lowerscope.core.schedule.parameters import collected, known
+from lowerscope.core.schedule.primitive import (
+    BLOCK,
+    UNIT_ITERS,
+    Arguments,
+    Call,
+    Entry,
+    Site,
+    at_loops,
+    block_at_loop,
+    field,
+    one_block,
+)
+from lowerscope.core.schedule.references import Place, below
+
+# --- inlining -----------------------------------------------------------------------------------
+
+
+def _inlines(call: Call) -> None:
+    """Reject an inlining that brings a comparison of floats into the ``not`` of a reader.
+
+    TVM makes ``b < a`` of ``not a <= b``, which is another value where one of them is NaN.
+    """
+    if negated_in(call.places, call.block):
+        raise StepFailed(_NEGATED.format(block=call.block.name_hint))
+
+
+def _inlines_back(call: Call) -> None:
+    """Reject the same for a block that is inlined into its producer."""
+    for place in call.places:
+        if place.is_block and _negates(place.stmt, call.block):
+            raise StepFailed(_NEGATED.format(block=place.name))
+
+
+_NEGATED = (
+    "{block} compares floats, and its reader negates that: TVM would turn the comparison round, "
+    "which is wrong for NaN"
+)
+
+
+def negated_in(found: Sequence[Place], block: Any) -> bool:
+    """Return whether a reader of a block in a function negates a comparison of floats in it."""
+    return any(_negates(block, each.stmt) for each in found if each.is_block)
+
+
+def _negates(block: Any, reader: Any) -> bool:
+    if not block.writes:
+        return False  # the root block
+    written = block.writes[0].source
+    if str(written.dtype) != "bool" or reader.same_as(block):
+        return False
+    if not any(region.source.same_as(written) for region in reader.reads):
+        return False
+    loads = (
+        load
+        for negation in collected(reader.body, _NEGATIONS)
+        for load in collected(negation, TensorLoad)
+    )
+    if not any(each.source.same_as(written) for each in loads):
+        return False
+    compared = collected(block.body, _COMPARISONS)
+    return any("float" in str(each.a.ty.dtype) for each in compared)
+
+
+_NEGATIONS = (tirx.Not, tirx.EQ, tirx.NE)
+"""Expressions that negate: TVM writes the latter two as ``not`` where one side is a constant."""
+
+
+_COMPARISONS = (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.EQ, tirx.NE)
+
+
+# --- moving -------------------------------------------------------------------------------------
+
+
+def _at(site: Site, *, consumers: bool) -> Iterator[Arguments]:
+    yield from block_at_loop(site)
+    block = site.block
+    if block is None:
+        return
+    others = site.neighbours(block, consumers=consumers)
+    beside = others[:1] if consumers else others[-1:]
+    loops = [loop for other in beside for loop in site.around(other)]
+    # Where there are none, TVM says why not.
+    yield from at_loops(site, block, loops[::-1] or site.around(block)[:1])
+
+
+def _moves(call: Call) -> None:
+    """Reject moving a block whose condition leaves out some values of its axes.
+
+    TVM regenerates the loops from the extents of the axes, and loses the condition: a block of
+    ``rfactor``, of an axis that the split did not divide, would then read elements that do not
+    exist.
+    """
+    block = call.block
+    place = next(each for each in call.places if each.stmt.same_as(block))
+    conditions = list(conjuncts(place.realize.predicate))
+    values = list(place.realize.iter_values)
+    analyzer = sym.Analyzer()
+    # That of a split axis says no more than where the axis ends.
+    left = [
+        each
+        for each in conditions
+        if not isinstance(each, tirx.LT)
+        or not any(analyzer.can_prove_equal(each.a, value) for value in values)
+    ]
+    if left and _leaves_out(left, call, [axis.dom.extent for axis in block.iter_vars]):
+        raise StepFailed(
+            f"{block.name_hint} is computed only where {left[0]}, which TVM would forget: split"
+            " by what divides the extent, or leave the block where it is"
+        )
+
+
+def conjuncts(condition: Any) -> Iterator[Any]:
+    """Yield the conjuncts of a condition, except those that always hold."""
+    if isinstance(condition, tirx.And):
+        yield from conjuncts(condition.a)
+        yield from conjuncts(condition.b)
+    elif known(condition) != 1:
+        yield condition
+
+
+def _leaves_out(conditions: list[Any], call: Call, axes: list[Any]) -> bool:
+    """Return whether the loops cover fewer values than the axes have, as far as that is known."""
+    loops = [call.sch.get(each) for each in call.sch.get_loops(call.values["block"])]
+    extents = {each.loop_var: known(each.extent) for each in loops}
+    ends = [known(getattr(each, "b", None)) for each in conditions]
+    sizes = [known(each) for each in axes]
+    if None in (*extents.values(), *ends, *sizes):
+        return True
+    values = Fraction(prod(each or 1 for each in extents.values()))
+    for condition, end in zip(conditions, ends, strict=True):
+        whole = prod(extents.get(each) or 1 for each in undefined_vars(condition.a))
+        values *= Fraction(end or 1, whole)
+    return prod(each or 1 for each in sizes) > values
+
+
+def _moves_back(call: Call) -> None:
+    """Reject a block that reads nothing computed: it would be computed whole at each iteration."""
+    try:
+        producers = call.sch.get_producers(call.values["block"])
+    except REFUSED as error:
+        raise StepFailed.of(step_error(error)) from error
+    if not producers:
+        raise StepFailed(f"{call.block.name_hint} reads nothing that another block computes")
+
+
+# --- tensor instructions ------------------------------------------------------------------------
+
+_NEEDS = (
+    ("avx512vnni", "x86", ("dot_16x4_vnni",)),
+    ("avx512bw", "x86", ("dot_16x4_avx512",)),
+    ("dotprod", "arm_cpu", ("dot_4x4_i8i8s32_sdot", "dot_4x4_u8u8u32_udot")),
+    ("neon", "arm_cpu", ("dot_4x4_i8i8s32_neon",)),
+)
+"""Features of a processor, and TVM's file and names of the instructions that need them."""
+
+_SUMS = {"int32", "uint32"}
+"""Dtypes in which the instructions accumulate."""
+
+_SATURATES = "dot_16x4_avx512"
+"""The instruction that adds pairs of products in 16 bits, and saturates."""
+
+
+def intrinsics(target: tvm.target.Target) -> tuple[str, ...]:
+    """Return TVM's names of the instructions that `target` has."""
+    return tuple(name for _, offered in _offered(target) for name in offered)
+
+
+def _offered(target: tvm.target.Target) -> list[tuple[str, tuple[str, ...]]]:
+    has = tvm.get_global_func("target.target_has_feature")
+    return [(file, offered) for feature, file, offered in _NEEDS if has(feature, target)]
+
+
+def register_intrinsics(target: tvm.target.Target) -> None:
+    """Register the instructions that `target` has, so that TVM finds them by their names."""
+    for file, _ in _offered(target):
+        _load(file)
+
+
+@contextlib.contextmanager
+def without_those_of_gpus() -> Iterator[None]:
+    """Prevent TVM, in the body, from registering the instructions of all targets: see `_load`."""
+    name = "tvm.s_tir.tensor_intrin"
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = types.ModuleType(name)
+    try:
+        yield
+    finally:
+        del sys.modules[name]
+
+
+@cache
+def _load(file: str) -> None:
+    """Register the instructions of one file of TVM.
+
+    Importing the package makes those of all GPUs as well, which takes half a minute. A later import
+    uses what is loaded here.
+    """
+    name = f"tvm.s_tir.tensor_intrin.{file}"
+    if name in sys.modules:
+        return
+    path = Path(s_tir.__file__).with_name("tensor_intrin") / f"{file}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+
+
+def _tensorizes(call: Call) -> None:
+    """Reject an instruction that the target does not have: its code would not run."""
+    name, offered = call.values["tensor_intrin"], _offered(call.target)
+    if not offered:
+        raise StepFailed("TVM knows no tensor instruction of this target; native may have some")
+    file = next((file for file, named in offered if name in named), None)
+    if file is None:
+        raise StepFailed(f"the target has {', '.join(intrinsics(call.target))}")
+    dtypes = _written(call.stmt("block_or_loop"))
+    if not dtypes & _SUMS:
+        # Loading them takes longer than the whole menu may.
+        raise StepFailed(
+            f"{name} adds products of 8 bits in 32 bits, "
+            f"and this computes in {', '.join(sorted(dtypes)) or 'nothing'}"
+        )
+    _load(file)
+    if name == _SATURATES and not call.forced:
+        raise StepFailed(
+            "it adds in 16 bits and cuts off what does not fit: the result can be another one",
+            unsafe=True,
+        )
+
+
+def _written(stmt: Any) -> set[str]:
+    """Return the dtypes that the blocks write which an instruction is to replace."""
+    blocks = [stmt] if isinstance(stmt, s_tir.SBlock) else []
+    blocks += [place.stmt for place in below(stmt.body) if place.is_block]
+    return {str(region.source.ty.dtype) for block in blocks for region in block.writes}
+
+
+def _tensorize(site: Site) -> Iterator[Arguments]:
+    if site.only is not None:
+        for name in intrinsics(site.target) or ("",):
+            yield {"block_or_loop": site.named[site.only], "tensor_intrin": name}
+
+
+# --- the table ----------------------------------------------------------------------------------
+
+
+def _axes(site: Site) -> Iterator[Arguments]:
+    for each in one_block(site):
+        assert site.block is not None
+        count = len(site.stmt(site.block).iter_vars)
+        order = (*range(count - 2), count - 1, count - 2) if count > 1 else tuple(range(count))
+        yield {**each, "new_order": order}
+
+
+def _blockize(site: Site) -> Iterator[Arguments]:
+    if site.loop is not None:
+        yield {"target": site.named[site.loop]}
+
+
+_WHERE = "Where a block is computed"
+
+_AT = (
+    BLOCK,
+    field("loop", "Under", "loop", "The loop that it is moved under."),
+    field(
+        "preserve_unit_loops",
+        "Keep loops of extent 1",
+        "flag",
+        "Loops of extent 1 are made as well.",
+        default=False,
+    ),
+    field(
+        "index",
+        "Place",
+        "integer",
+        "Among what stands in the loop: -1 as late as possible, -2 as early, or a number from 0.",
+        default=-1,
+        low=-2,
+    ),
+)
+
+ENTRIES = (
+    Entry(
+        name="compute_inline",
+        group=_WHERE,
+        title="inline {block} into its readers",
+        offer="inline into what reads it",
+        parameters=(BLOCK,),
+        guard=_inlines,
+        candidates=one_block,
+    ),
+    Entry(
+        name="reverse_compute_inline",
+        group=_WHERE,
+        title="inline {block} into what it reads",
+        offer="inline into what it reads",
+        parameters=(BLOCK,),
+        guard=_inlines_back,
+        candidates=one_block,
+    ),
+    Entry(
+        name="compute_at",
+        group=_WHERE,
+        title="compute {block} under {loop}",
+        offer="compute under a loop of what reads it",
+        parameters=_AT,
+        candidates=partial(_at, consumers=True),
+        guard=_moves,
+    ),
+    Entry(
+        name="reverse_compute_at",
+        group=_WHERE,
+        title="compute {block} under {loop}, after what it reads",
+        offer="compute under a loop of what it reads",
+        parameters=_AT,
+        candidates=partial(_at, consumers=False),
+        guard=_moves_back,
+    ),
+    Entry(
+        name="reorder_block_iter_var",
+        group="Blocks",
+        title="order the axes of {block} as {new_order}",
+        offer="change the order of its axes",
+        parameters=(
+            BLOCK,
+            field("new_order", "Axes", "order", "The axes of the block, in their new order."),
+        ),
+        candidates=_axes,
+    ),
+    Entry(
+        name="blockize",
+        group="Blocks",
+        title="make a block of all under {target}",
+        offer="make a block of all that is under it",
+        parameters=(field("target", "Loop", "loop", "The outermost of its loops."), UNIT_ITERS),
+        candidates=_blockize,
+    ),
+    Entry(
+        name="tensorize",
+        group="Blocks",
+        title="compute {block_or_loop} with {tensor_intrin}",
+        offer="compute with an instruction of the processor",
+        parameters=(
+            field(
+                "block_or_loop",
+                "What",
+                "loop or block",
+                "The outermost of the loops that the instruction takes the place of.",
+            ),
+            field(
+                "tensor_intrin", "Instruction", "choice", "Those that the target has.", default=""
+            ),
+            UNIT_ITERS,
+        ),
+        choices={"tensor_intrin": lambda site, _: intrinsics(site.target)},
+        candidates=_tensorize,
+        guard=_tensorizes,
+    ),
+)

@@ -1,0 +1,309 @@
+"""Loops and blocks of a schedule, and the references of primitives to them."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+from tvm import tirx
+from tvm.s_tir import SBlock, SBlockRealize, Schedule
+from tvm.s_tir.schedule import LoopRV, SBlockRV
+
+from lowerscope.core.model.schedule import At, Made, Reference
+from lowerscope.core.schedule.failures import REFUSED, StepFailed
+
+Output = Any
+"""Result of a primitive: a ``LoopRV``, an ``SBlockRV``, or an ``ExprRV`` for a number."""
+
+Outputs = Mapping[str | At, tuple[Output, ...]]
+"""Results of the primitives of a schedule, by `Primitive.id`; and the blocks before them, each with
+the loops around it, the outermost first, by an `At` that is ``first`` and names it."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A loop or a block of a function, in the order of the script.
+
+    Attributes
+    ----------
+    stmt
+        The ``For`` or the ``SBlock``.
+    realize
+        Of a block: the ``SBlockRealize`` that binds its axes.
+    parent
+        The place of the loop or block around it in the list; -1 at the top.
+    depth
+        Number of loops and blocks around it.
+    """
+
+    stmt: Any
+    realize: Any
+    parent: int
+    depth: int
+
+    @property
+    def is_block(self) -> bool:
+        """Return whether the place is a block."""
+        return self.realize is not None
+
+    @property
+    def kind(self) -> Any:
+        """The ``ForKind`` of a loop; ``None`` for a block."""
+        return None if self.is_block else self.stmt.kind
+
+    @property
+    def regions(self) -> tuple[Any, ...]:
+        """The regions of buffers that a block reads and writes."""
+        return (*self.stmt.reads, *self.stmt.writes)
+
+    @cached_property
+    def name(self) -> str:
+        """The name of the block or of the loop variable."""
+        return str(self.stmt.name_hint if self.is_block else self.stmt.loop_var.name)
+
+
+def function_of(sch: Schedule) -> tirx.PrimFunc:
+    """Return the function that a schedule works on: the only one of its module."""
+    return next(each for each in sch.mod.functions.values() if isinstance(each, tirx.PrimFunc))
+
+
+def places(func: tirx.PrimFunc) -> tuple[Place, ...]:
+    """Return the loops and blocks of `func`, in the order of its script."""
+    # Guards, rules and records each read the same function, which may have hundreds of blocks.
+    key = func.__chandle__()
+    known = _PLACES.get(key)
+    if known is None:
+        known = func, tuple(below(func.body))
+        _PLACES[key] = known
+        while len(_PLACES) > _PLACES_KEPT:
+            _PLACES.popitem(last=False)
+    return known[1]
+
+
+_PLACES: OrderedDict[int, tuple[tirx.PrimFunc, tuple[Place, ...]]] = OrderedDict()
+"""The places of the functions read last, by handle, with the function that keeps the handle."""
+
+_PLACES_KEPT = 16
+
+
+def below(body: Any) -> list[Place]:
+    """Return the loops and blocks of a statement, with itself, in the order of the script."""
+    found: list[Place] = []
+
+    def walk(stmt: Any, parent: int, depth: int) -> None:
+        if isinstance(stmt, tirx.For):
+            found.append(Place(stmt, None, parent, depth))
+            walk(stmt.body, len(found) - 1, depth + 1)
+        elif isinstance(stmt, SBlockRealize):
+            found.append(Place(stmt.block, stmt, parent, depth))
+            walk(stmt.block.body, len(found) - 1, depth + 1)
+        elif isinstance(stmt, tirx.SeqStmt):
+            for each in stmt.seq:
+                walk(each, parent, depth)
+        elif isinstance(stmt, tirx.IfThenElse):
+            walk(stmt.then_case, parent, depth)
+            if stmt.else_case is not None:
+                walk(stmt.else_case, parent, depth)
+        elif isinstance(stmt, tirx.While | tirx.AttrStmt):
+            walk(stmt.body, parent, depth)
+
+    walk(body, -1, 0)
+    return found
+
+
+def loops_around(found: Sequence[Place], index: int) -> list[int]:
+    """Return the loops between a block and the block around it, the outermost first."""
+    around = []
+    parent = found[index].parent
+    while parent >= 0 and not found[parent].is_block:
+        around.append(parent)
+        parent = found[parent].parent
+    return around[::-1]
+
+
+def outer_block(found: Sequence[Place], index: int) -> int:
+    """Return the place of the block around a loop or block."""
+    index = found[index].parent
+    while not found[index].is_block:
+        index = found[index].parent
+    return index
+
+
+def index_of(found: Sequence[Place], stmt: Any) -> int | None:
+    """Return the place of a ``For`` or ``SBlock``; ``None`` if it is not among them."""
+    return next((index for index, each in enumerate(found) if each.stmt.same_as(stmt)), None)
+
+
+def block_around(sch: Schedule, block: Any) -> str:
+    """Return the name of the block around another; empty where that is the outermost."""
+    found = places(function_of(sch))
+    index = index_of(found, block)
+    outer = outer_block(found, index) if index else 0
+    return found[outer].name if outer else ""
+
+
+def resolve(
+    sch: Schedule, reference: Reference, outputs: Outputs, absent: Mapping[str, str] | None = None
+) -> Output:
+    """Return the loop, block or number of a schedule that `reference` names.
+
+    `absent`: reasons why steps are not in `outputs`, such as ``"step 2, which made this, is off"``,
+    by their ids. Raises `StepFailed` if there is no such loop or block, or no longer.
+    """
+    if isinstance(reference, At):
+        return _first(sch, reference, outputs) if reference.first else _at(sch, reference)
+    made = outputs.get(reference.step)
+    if made is None:
+        before = "the step that made this is not among those before it"
+        raise StepFailed((absent or {}).get(reference.step, before))
+    if not 0 <= reference.output < len(made):
+        count = f"{len(made)} result" + ("" if len(made) == 1 else "s")
+        raise StepFailed(f"step {reference.step} has {count}, and not one {reference.output + 1}")
+    output = made[reference.output]
+    if isinstance(output, LoopRV | SBlockRV) and stmt_of(sch, output) is None:
+        what = "loop" if isinstance(output, LoopRV) else "block"
+        if _is_no_place(sch, output):
+            raise StepFailed(
+                f"step {reference.step} drew no loop: the block is to stay where it is, "
+                "or to be inlined"
+            )
+        raise StepFailed(
+            f"the {what} that step {reference.step} made is no more: a later step has changed it"
+        )
+    return output
+
+
+def first_outputs(sch: Schedule) -> dict[str | At, tuple[Output, ...]]:
+    """Return the blocks and loops of an unscheduled function, as `Outputs`."""
+    found = places(function_of(sch))
+    outputs: dict[str | At, tuple[Output, ...]] = {}
+    counts = Counter(each.name for each in found if each.is_block)
+    for index, occurrence in block_occurrences(found):
+        name = found[index].name
+        block = sch.get_sblock(name) if counts[name] == 1 else _inside(sch, found, index)
+        at = At(block=found[index].name, occurrence=occurrence, first=True)
+        outputs[at] = (block, *sch.get_loops(block))
+    return outputs
+
+
+def stmt_of(sch: Schedule, output: Output) -> Any | None:
+    """Return the ``For`` or ``SBlock`` of a loop or block of a schedule; ``None`` if it is gone."""
+    try:
+        stmt = sch.get(output)
+    except REFUSED:
+        return None
+    return stmt if isinstance(stmt, tirx.For | SBlock) else None
+
+
+def _is_no_place(sch: Schedule, output: Output) -> bool:
+    """Return whether an output is the substitute for a loop of ``sample_compute_location``."""
+    return any(
+        made.kind.name == "SampleComputeLocation"
+        and output.same_as(made.outputs[0])
+        and int(sch.trace.decisions[made]) < 0
+        for made in sch.trace.insts
+    )
+
+
+def references(sch: Schedule, outputs: Outputs) -> dict[Any, Reference]:
+    """Return the reference of the next primitive to each loop and block, by ``For`` and ``SBlock``.
+
+    Loops and blocks from before the first step are named as they were then, and results of steps
+    after the first step that returned them, since that holds when other steps change; the rest are
+    named by block and place.
+    """
+    func = function_of(sch)
+    named: dict[Any, Reference] = {}
+    for step, made in outputs.items():
+        for index, output in enumerate(made):
+            if isinstance(output, LoopRV | SBlockRV):
+                stmt = stmt_of(sch, output)
+                if stmt is not None:
+                    named.setdefault(stmt, _named(step, index))
+    found = places(func)
+    for index, occurrence in block_occurrences(found):
+        block = found[index]
+        named.setdefault(block.stmt, At(block=block.name, occurrence=occurrence))
+        for place, loop in enumerate(loops_around(found, index)):
+            at = At(block=block.name, occurrence=occurrence, loop=place)
+            named.setdefault(found[loop].stmt, at)
+    return named
+
+
+def _named(step: str | At, index: int) -> Reference:
+    """Return the reference to an output, by its key and place in `Outputs`."""
+    if isinstance(step, str):
+        return Made(step=step, output=index)
+    return msgspec.structs.replace(step, loop=index - 1) if index else step
+
+
+def unresolved(reference: Reference) -> str:
+    """Return a reference in words, unresolved: ``s3[1]``, ``matmul``, ``loop 2 of matmul``."""
+    if isinstance(reference, Made):
+        return f"{reference.step}[{reference.output}]"
+    return (
+        reference.block
+        if reference.loop is None
+        else f"loop {reference.loop + 1} of {reference.block}"
+    )
+
+
+def block_occurrences(found: Sequence[Place]) -> Iterator[tuple[int, int]]:
+    """Yield the blocks: place in the list, and occurrence of its name."""
+    counts: dict[str, int] = {}
+    for index, place in enumerate(found):
+        if place.is_block:
+            counts[place.name] = counts.get(place.name, 0) + 1
+            yield index, counts[place.name] - 1
+
+
+def _first(sch: Schedule, at: At, outputs: Outputs) -> Output:
+    """Return the loop or block of an `At` that is ``first``, wherever it has been moved."""
+    found = outputs.get(msgspec.structs.replace(at, loop=None), ())
+    place = 0 if at.loop is None else at.loop + 1
+    if not 0 <= place < len(found):
+        raise StepFailed(f"there was no {unresolved(at)} before the first step")
+    if stmt_of(sch, found[place]) is None:
+        raise StepFailed(f"{unresolved(at)} is no more: a step before has changed it")
+    return found[place]
+
+
+def _at(sch: Schedule, at: At) -> Output:
+    found = places(function_of(sch))
+    same = [
+        (index, occurrence)
+        for index, occurrence in block_occurrences(found)
+        if found[index].name == at.block
+    ]
+    if not 0 <= at.occurrence < len(same):
+        raise StepFailed(
+            f"there is no block {at.block}"
+            if not same
+            else f"there is no block {at.block} number {at.occurrence + 1}"
+        )
+    if len(same) == 1:
+        block = sch.get_sblock(at.block)
+    else:
+        block = _inside(sch, found, same[at.occurrence][0])
+    if at.loop is None:
+        return block
+    loops = sch.get_loops(block)
+    if not 0 <= at.loop < len(loops):
+        count = f"{len(loops)} loop" + ("" if len(loops) == 1 else "s")
+        raise StepFailed(f"around {at.block} are {count}, and not one {at.loop + 1}")
+    return loops[at.loop]
+
+
+def _inside(sch: Schedule, found: Sequence[Place], index: int) -> Output:
+    """Return a block that shares its name with others, found from the block around it."""
+    around = outer_block(found, index)
+    # The outermost block has a name of its own: TVM calls it root.
+    outer = sch.get_sblock(found[around].name) if around == 0 else _inside(sch, found, around)
+    for block in sch.get_child_blocks(outer):
+        if found[index].stmt.same_as(stmt_of(sch, block)):
+            return block
+    raise StepFailed(f"TVM does not find the block {found[index].name}")

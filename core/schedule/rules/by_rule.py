@@ -1,0 +1,95 @@
+"""The schedule of a function by the first rule that fits it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+import tvm
+from tvm import tirx
+
+from lowerscope.core.model.problems import last_line
+from lowerscope.core.model.schedule_records import RULE_SECONDS, ByRule
+from lowerscope.core.schedule.failures import REFUSED, StepFailed
+from lowerscope.core.schedule.rules.contraction import any_size, contraction
+from lowerscope.core.schedule.rules.movement import elementwise, movement
+from lowerscope.core.schedule.rules.parallel import Machine, machine_of, threads
+from lowerscope.core.schedule.rules.recorder import OutOfTime, Writing
+from lowerscope.core.schedule.rules.row_wise import matrix_times_vector, row_by_row
+from lowerscope.core.schedule.rules.windows import depthwise, pooling, window_rows
+
+
+class RuleFailed(Exception):
+    """Rules cannot schedule a function, with the reason."""
+
+
+Rule = Callable[[Writing, Machine], bool]
+"""Writes the steps for functions of some kind, and returns whether the function is one.
+
+`StepFailed` if a step is rejected.
+"""
+
+RULES: Mapping[str, Rule] = {
+    "depthwise": depthwise,
+    "matrix times vector": matrix_times_vector,
+    "contraction": contraction,
+    "rows": window_rows,
+    "any size": any_size,
+    "pooling": pooling,
+    "movement": movement,
+    "elementwise": elementwise,
+    "row by row": row_by_row,
+    "threads": threads,
+}
+"""Rules in the order in which they are tried."""
+
+
+def by_rule(
+    function: tirx.PrimFunc, target: tvm.target.Target, seconds: float = RULE_SECONDS
+) -> ByRule:
+    """Schedule a function by the first rule that fits it and has no step rejected.
+
+    `seconds`: bound on the time that all rules may take. The function keeps its loops where one of
+    them reaches it.
+    """
+    try:
+        rule, writing, reason = written_by_rule(function, target, {}, seconds)
+    except RuleFailed as failed:
+        return ByRule(reason=str(failed), failed=True)
+    primitives = () if writing is None else tuple(writing.primitives)
+    return ByRule(rule=rule, primitives=primitives, reason=reason)
+
+
+def written_by_rule(
+    function: tirx.PrimFunc,
+    target: tvm.target.Target,
+    decisions: Mapping[str, int],
+    seconds: float = RULE_SECONDS,
+) -> tuple[str, Writing | None, str]:
+    """Schedule a function in the same way, with other decisions than the usual ones.
+
+    The rule, its history, and the reason where none fits. Raises `RuleFailed` if the bound is
+    reached, or TVM or a rule cannot read the function.
+    """
+    machine = machine_of(target)
+    refused = []
+    deadline = time.thread_time() + seconds
+    try:
+        unscheduled = Writing(function, target)
+    except REFUSED as error:
+        raise RuleFailed(f"TVM cannot schedule it: {last_line(error)}") from error
+    for name, rule in RULES.items():
+        writing = unscheduled.again(decisions, deadline)
+        try:
+            if rule(writing, machine):
+                return name, writing, ""
+        except StepFailed as error:
+            refused.append(f"{name}: {error}")
+        except OutOfTime:
+            raise RuleFailed(
+                f"the rule {name} reached the bound of {seconds:g} s after"
+                f" {len(writing.primitives)} steps"
+            ) from None
+        except REFUSED as error:
+            refused.append(f"{name}: {last_line(error)}")
+    return "", None, "; ".join(refused) or "no rule is for functions of this kind"

@@ -1,0 +1,503 @@
+"""Matrix products and convolutions: a tile of sums is held in vector registers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import tirx
+from tvm.ir.expr import TensorLoad
+
+from lowerscope.core.model.schedule import At, Reference
+from lowerscope.core.schedule.annotations import LAYOUT_REWRITE
+from lowerscope.core.schedule.references import Place
+from lowerscope.core.schedule.rules.analysis import (
+    SPATIAL,
+    Contraction,
+    are_same,
+    blocks_of,
+    bytes_of,
+    contraction_of,
+    is_spatial,
+    names_of,
+    reduction_of,
+)
+from lowerscope.core.schedule.rules.costs import CHEAP
+from lowerscope.core.schedule.rules.parallel import Machine, gather, share_out
+from lowerscope.core.schedule.rules.recorder import Writing
+
+WORTH_THREADS = 1 << 18
+"""Multiply-adds that take about as long as waking other threads."""
+
+STACK = 1024
+"""Bytes from which on TVM takes local buffers from a pool, and LLVM keeps them in memory."""
+
+SPARE = 3
+"""Registers that are reserved for the factors."""
+
+LATENCY = 8
+"""Sums in flight for a processor to begin two of them in each cycle."""
+
+TILES = 24
+"""Number of tiles, the best by estimate, that are worth a try."""
+
+REUSE = 8
+"""Multiplications of each element from which on a change of layout at each run is worth it."""
+
+_LAYING_OUT = 4
+"""Cost of changing the layout of a value, in vectors of products."""
+
+
+Choose = Callable[[str, Sequence[int], int], int]
+"""See `Writing.choose`."""
+
+
+def _usual(name: str, offered: Sequence[int], usual: int) -> int:
+    return usual
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The sums that are computed together.
+
+    Attributes
+    ----------
+    vector
+        The spatial axis that is in the lanes of a register.
+    lanes, vectors
+        Number of values in a register, and number of registers along that axis.
+    cuts
+        Number of values of other axes in the tile, where that is more than one.
+    packed
+        The buffer that is read with the lanes far apart, or whose layout can change when the model
+        is built; -1 for none.
+    padded
+        Whether the vector axis is padded to a whole number of tiles.
+    """
+
+    vector: int
+    lanes: int
+    vectors: int
+    cuts: Mapping[int, int]
+    packed: int
+    padded: bool = False
+
+    @property
+    def width(self) -> int:
+        """Number of values of the vector axis in the tile."""
+        return self.lanes * self.vectors
+
+    @property
+    def registers(self) -> int:
+        """Number of registers of the sums."""
+        return self.vectors * math.prod(self.cuts.values())
+
+
+@dataclass(frozen=True)
+class _Lanes:
+    """An axis that can be in the lanes: their number, and the buffer whose layout changes."""
+
+    axis: int
+    lanes: int
+    read: int
+    packed: int
+    padded: bool = False
+
+
+def tile_of(found: Contraction, machine: Machine, choose: Choose = _usual) -> Tile | None:
+    """Return the tile of a contraction; ``None`` where no axis can be in the lanes.
+
+    `choose`: may decide on another one of those with the best estimates.
+    """
+    ranked: list[tuple[tuple[float, int, int], Tile]] = []
+    for lanes in _lanes(found, machine):
+        for tile in _tiles(found, lanes, machine):
+            worth = _worth(found, tile, lanes, machine)
+            # Of the same worth, the one that is stored in the order of the lanes, and the smaller
+            # buffer.
+            rank = (round(worth, 6), lanes.axis, -found.elements[lanes.read])
+            ranked.append((rank, tile))
+    if not ranked:
+        return None
+    ranked.sort(key=lambda each: each[0], reverse=True)
+    return ranked[choose("tile", range(min(TILES, len(ranked))), 0)][1]
+
+
+def _lanes(found: Contraction, machine: Machine) -> Iterator[_Lanes]:
+    last, most = len(found.spatial) - 1, machine.lanes(found.dtype)
+    for axis, extent in enumerate(found.spatial):
+        readers = [read for read in (0, 1) if found.is_read_by(read, axis)]
+        if len(readers) != 1 or extent < 2:
+            continue
+        read = readers[0]
+        if axis not in found.plain[read] or found.times_read(read, axis) > 1:
+            continue
+        can_be_packed = found.free[read] or found.uses(read) >= REUSE
+        if extent % most and can_be_packed and found.is_plain:
+            yield _Lanes(axis, most, read, read, padded=True)
+        lanes = most
+        while extent % lanes:
+            lanes //= 2
+        if lanes < 2:
+            continue
+        if axis == last and found.plain[read][-1] == axis and not found.free[read]:
+            yield _Lanes(axis, lanes, read, -1)
+        elif can_be_packed:
+            yield _Lanes(axis, lanes, read, read)
+
+
+def _tiles(found: Contraction, lanes: _Lanes, machine: Machine) -> Iterator[Tile]:
+    room = (STACK - 1) // (lanes.lanes * bytes_of(found.dtype))
+    room = max(1, min(machine.registers - SPARE, room))
+    reused = _reused(found, lanes)
+    most = [found.spatial[axis] for axis in reused] + [1, 1]
+    count = math.ceil(found.spatial[lanes.axis] / lanes.lanes)
+    for vectors in range(1, min(count, room) + 1):
+        if count % vectors and not lanes.padded:
+            continue
+        for first in range(1, min(most[0], room // vectors) + 1):
+            for second in range(1, min(most[1], room // (vectors * first)) + 1):
+                cuts = dict(zip(reused, (first, second), strict=False))
+                cuts = {axis: count for axis, count in cuts.items() if count > 1}
+                yield Tile(lanes.axis, lanes.lanes, vectors, cuts, lanes.packed, lanes.padded)
+
+
+def _reused(found: Contraction, lanes: _Lanes) -> list[int]:
+    """Return up to two axes that reuse the reads of the lanes for all their values."""
+    return [
+        axis
+        for axis in reversed(range(len(found.spatial)))
+        if axis != lanes.axis and found.spatial[axis] > 1 and not found.is_read_by(lanes.read, axis)
+    ][:2]
+
+
+def _worth(found: Contraction, tile: Tile, lanes: _Lanes, machine: Machine) -> float:
+    """Return the estimated efficiency of a tile, as a share of the fastest possible one.
+
+    In a cycle, a processor begins as many multiply-adds as it reads registers. Work beyond a whole
+    number of tiles is wasted, and threads without a tile wait.
+    """
+    sums, values = tile.registers, tile.registers // tile.vectors
+    # Fewer reads for each sum are better even where they are hidden.
+    worth = sums / max(sums, tile.vectors + values, LATENCY) - 0.1 * (tile.vectors + values) / sums
+    tiles = 1
+    for axis, extent in enumerate(found.spatial):
+        size = tile.width if axis == tile.vector else tile.cuts.get(axis, 1)
+        count = math.ceil(extent / size)
+        worth *= extent / (count * size)
+        tiles *= count
+    # Adjacent rows read the same columns; rows below one another do not.
+    reused = _reused(found, lanes)
+    if len(reused) > 1 and reused[1] in tile.cuts:
+        worth -= 0.02
+    if tile.vector != len(found.spatial) - 1:
+        # The lanes are not stored contiguously.
+        worth -= 0.2
+    worth *= tile.lanes / machine.lanes(found.dtype)
+    if found.finishing > CHEAP:
+        # Operations on a complete sum use as many lanes as are contiguous in the result.
+        final = len(found.spatial) - 1
+        beside = tile.lanes if tile.vector == final else tile.cuts.get(final, 1)
+        summing = math.prod(found.reduced) / tile.lanes
+        finishing = found.finishing / tile.lanes
+        worth *= (summing + finishing) / (summing + found.finishing / beside)
+    if tile.packed >= 0 and not found.free[tile.packed]:
+        # Changing the layout of an element takes as long as a few of its products for each lane.
+        worth /= 1 + _LAYING_OUT * tile.lanes / found.uses(tile.packed)
+    if found.work >= WORTH_THREADS:
+        worth *= tiles / (math.ceil(tiles / machine.threads) * machine.threads)
+    return worth
+
+
+def leave_out_copies(writing: Writing) -> None:
+    """Inline the blocks before the sums that only copy, such as a padding of zero width."""
+    found = blocks_of(writing)
+    for place in itertools.takewhile(lambda each: is_spatial(each.stmt), found[:-1]):
+        if _is_copy(place):
+            writing.inline(place.name, "it copies what can be read where it is")
+
+
+def _is_copy(place: Place) -> bool:
+    block: Any = place.stmt
+    store = block.body
+    if not isinstance(store, tirx.BufferStore) or not isinstance(store.value, TensorLoad):
+        return False
+    own = [axis.var for axis in block.iter_vars]
+    return are_same(store.indices, own) and are_same(store.value.indices, own)
+
+
+def registers(count: int) -> str:
+    """Return a number of vector registers in words."""
+    return "one vector register" if count == 1 else f"{count} vector registers"
+
+
+def pad(writing: Writing, found: Contraction, tile: Tile) -> tuple[Contraction, str]:
+    """Pad the vector axis to whole tiles; return the contraction then, and the padding block."""
+    known = set(writing.blocks())
+    sizes = [1] * (len(found.spatial) + len(found.reduced))
+    sizes[tile.vector] = tile.width
+    writing.do(
+        "pad_einsum",
+        f"{found.spatial[tile.vector]} are no whole number of tiles: zeros fill the last one",
+        block=At(found.block),
+        padding=tuple(sizes),
+    )
+    longer = contraction_of(writing)
+    assert longer is not None, "padding leaves a product a product"
+    (filled,) = (block for block in longer.before if block not in known)
+    return longer, filled
+
+
+def pack(
+    writing: Writing, found: Contraction, tile: Tile, machine: Machine, *, filled: str, free: bool
+) -> None:
+    """Change the layout of the registers' input to the order in which they are filled.
+
+    `filled`: the block that pads it to whole tiles, whose result gets the layout; empty for none.
+    `free`: whether that can be done when the model is built.
+    """
+    read = tile.packed
+    copy: Reference = At(filled)
+    if not filled:
+        (copy,) = writing.do(
+            "cache_read",
+            "what registers are filled with is read from a copy of its own layout",
+            block=At(found.block),
+            read_buffer_index=read,
+            storage_scope="global",
+        )
+    axes = [f"i{each}" for each in range(len(found.plain[read]))]
+    left = axes[found.plain[read].index(tile.vector)]
+    outer = [f"{left} // {tile.width}", *(each for each in axes if each != left)]
+    writing.do(
+        "transform_layout",
+        f"{tile.width} of them side by side are {registers(tile.vectors)},"
+        " and the next product finds its own behind them",
+        block=At(found.block),
+        buffer=str(writing.block(At(found.block)).reads[read].source.name),
+        index_map=f"{', '.join(axes)} -> {', '.join(outer)}, {left} % {tile.width}",
+    )
+    if free:
+        writing.do(
+            "annotate",
+            "of constants, that is done once, when the model is built",
+            block_or_loop=copy,
+            ann_key=LAYOUT_REWRITE,
+            ann_val=True,
+        )
+    elif machine.threads > 1:
+        block = str(writing.block(copy).name_hint)
+        share_out(writing, writing.loops(block)[:-1], machine)
+
+
+def lay_out_sums(writing: Writing, found: Contraction, tile: Tile) -> None:
+    """Change the layout of the sums to that of registers: the lanes are adjacent."""
+    axes = [f"i{each}" for each in range(len(found.spatial))]
+    left = axes[tile.vector]
+    outer = [f"{each} // {tile.width}" if each == left else each for each in axes]
+    writing.do(
+        "transform_layout",
+        "so are the sums, or each of them would be stored by itself",
+        block=At(found.block),
+        buffer=str(writing.block(At(found.block)).writes[0].source.name),
+        index_map=f"{', '.join(axes)} -> {', '.join(outer)}, {left} % {tile.width}",
+    )
+
+
+_SHORT = 4
+"""Minimum length of rows for vectors."""
+
+
+def any_size(writing: Writing, machine: Machine) -> bool:
+    """Products and convolutions whose last axis is summed row by row, its sums side by side."""
+    found = reduction_of(writing)
+    if found is None or not isinstance(found.store.value, tirx.Add) or len(found.regions) < 2:
+        return False
+    block, after, kinds = found.place.name, names_of(found.after), found.kinds
+    loops = [writing.inner(block, axis, 0) for axis in range(len(kinds))]
+    spatial = [loop for loop, kind in zip(loops, kinds, strict=True) if kind == SPATIAL]
+    summed = [loop for loop, kind in zip(loops, kinds, strict=True) if loop and kind != SPATIAL]
+    row = spatial[-1] if spatial else None
+    if row is None or not summed or (writing.extent(row) or _SHORT) < _SHORT:
+        return False
+    rows = [loop for loop in spatial[:-1] if loop is not None]
+    writing.reorder(
+        (*rows, *summed, row),
+        "each factor is multiplied by a whole row: what lies side by side can be vectors",
+    )
+    for name in after[:-1]:
+        writing.inline(name, "what is done with a sum is done at once")
+    if rows and after:
+        writing.do(
+            "reverse_compute_at",
+            "what is done with a row is done as soon as its sums are complete",
+            block=At(after[-1]),
+            loop=At(block, loop=len(rows) - 1),
+        )
+    outer = len(rows)
+    if machine.threads > 1 and _is_worth_threads(writing, writing.loops(block)):
+        outer -= max(0, share_out(writing, writing.loops(block)[:outer], machine) - 1)
+    writing.begin(block, outer, "sums begin with zero, once before the first product")
+    return True
+
+
+def _is_worth_threads(writing: Writing, loops: tuple[At, ...]) -> bool:
+    """Return whether there is enough work for threads, as far as it is known."""
+    extents = [writing.extent(each) for each in loops]
+    return None in extents or math.prod(each or 1 for each in extents) >= WORTH_THREADS
+
+
+_ORDERED = 4
+"""Number of axes beyond which there are too many orders to try."""
+
+_NEAR = 1 << 19
+"""Bytes that fit into the cache of a core."""
+
+
+def contraction(writing: Writing, machine: Machine) -> bool:
+    """Sums of products of which one axis can be in the lanes of a vector register."""
+    if contraction_of(writing) is None:
+        return False
+    leave_out_copies(writing)
+    found = contraction_of(writing)
+    tile = None if found is None else tile_of(found, machine, writing.choose)
+    if found is None or tile is None:
+        return False
+    free, filled = tile.packed >= 0 and found.free[tile.packed], ""
+    if tile.padded:
+        found, filled = pad(writing, found, tile)
+    last = gather(writing, found.block, found.after)
+    if tile.packed >= 0:
+        pack(writing, found, tile, machine, filled=filled, free=free)
+    if tile.vector != len(found.spatial) - 1:
+        lay_out_sums(writing, found, tile)
+    outer = _cut(writing, last, found, tile)
+    writing.compute_at(
+        found.block,
+        last,
+        outer - 1,
+        "the sums of a tile are computed just before the tile is finished",
+    )
+    writing.keep_local(found.block, "they are a few registers, and no memory")
+    _order(writing, found, tile, outer)
+    _store(writing, last, found, tile, outer)
+    before = tuple(block for block in found.before if block != filled)
+    _share(writing, last, found, outer, machine, before)
+    return True
+
+
+def _cut(writing: Writing, last: str, found: Contraction, tile: Tile) -> int:
+    """Split the loops of the last block into tiles; return the number of loops around a tile."""
+    sizes = {tile.vector: tile.width, **tile.cuts}
+    # The innermost first, so that the places of the loops that are still to be split do not change.
+    for axis in sorted(sizes, reverse=True):
+        loop, factors = At(last, loop=axis), (None, sizes[axis])
+        writing.do("split", _why_cut(axis, found, tile), loop=loop, factors=factors)
+    outer: dict[int, At] = {}
+    inner: list[At] = []
+    place = 0
+    for axis in range(len(found.spatial)):
+        outer[axis] = At(last, loop=place)
+        if axis in sizes:
+            inner.append(At(last, loop=place + 1))
+            place += 1
+        place += 1
+    usual = _outer_order(found, tile)
+    order = _ordered(writing, "order of the tiles", usual)
+    why = "tile by tile"
+    if order == usual != sorted(order):
+        why += ": what registers are filled with is too large for a cache, and used up first"
+    # Axes that are contiguous in the output come last.
+    writing.reorder((*(outer[axis] for axis in order), *inner), why)
+    return len(outer)
+
+
+def _ordered(writing: Writing, name: str, usual: list[int]) -> list[int]:
+    """Return axes in the usual order, or in another one that was decided on."""
+    if not 1 < len(usual) <= _ORDERED:
+        return usual
+    orders = list(itertools.permutations(usual))
+    return list(orders[writing.choose(name, range(len(orders)), 0)])
+
+
+def _why_cut(axis: int, found: Contraction, tile: Tile) -> str:
+    if axis == tile.vector:
+        return f"{tile.width} values are {registers(tile.vectors)}"
+    count = tile.cuts[axis]
+    rest = found.spatial[axis] % count
+    why = f"{count} of these beside each other: each vector that is read is used for all"
+    return f"{why}; the last tile has {rest} of them" if rest else why
+
+
+def _outer_order(found: Contraction, tile: Tile) -> list[int]:
+    """Return the axes in the order of the loops around a tile, the outermost first."""
+    axes = list(range(len(found.spatial)))
+    read = next(each for each in (0, 1) if found.is_read_by(each, tile.vector))
+    if found.elements[read] * bytes_of(found.dtype) <= _NEAR:
+        return axes
+    first = [axis for axis in axes if found.is_read_by(read, axis) and axis < tile.vector]
+    return [*first, tile.vector, *(each for each in axes if each not in (*first, tile.vector))]
+
+
+def _order(writing: Writing, found: Contraction, tile: Tile, outer: int) -> None:
+    """Order the loops of the sums: reduction axes outside, tile axes inside."""
+    block = found.block
+
+    def loops(axes: list[int]) -> list[At]:
+        return writing.inners(block, axes, outer)
+
+    count = len(found.spatial)
+    reduced = range(count, count + len(found.reduced))
+    summed = _ordered(writing, "order of what is summed", list(reduced))
+    lanes: list[Reference] = [*loops([tile.vector])]
+    if tile.vectors > 1:
+        why = "one register each"
+        lanes = [*writing.split(lanes[0], tile.lanes, why)]
+    inside = sorted(tile.cuts)
+    writing.reorder(
+        (*loops(summed), *loops(inside), *lanes),
+        "all sums of the tile are added to before the next product",
+    )
+    if tile.vectors == 1:
+        lanes = [*loops([tile.vector])]
+    writing.do("vectorize", f"{tile.lanes} values are one vector register", loop=lanes[-1])
+    for loop in (*loops(inside), *lanes[:-1]):
+        writing.do("unroll", "registers have names, and no places that are counted", loop=loop)
+
+
+def _store(writing: Writing, last: str, found: Contraction, tile: Tile, outer: int) -> None:
+    """Vectorize the stores of adjacent elements."""
+    final = len(found.spatial) - 1
+    loop: Reference = writing.loops(last)[-1]
+    if tile.padded and tile.vector == final:
+        # Each of the values is tested for whether it has a place to be stored to.
+        return
+    if tile.vector == final:
+        if tile.vectors > 1:
+            why = "one register each"
+            loop = writing.split(loop, tile.lanes, why)[1]
+        writing.do("vectorize", "a register is stored at once", loop=loop)
+    elif tile.cuts.get(final, 1) > 2:
+        why = "the sums of neighbours are brought together, and stored at once"
+        writing.do("vectorize", why, loop=loop)
+
+
+def _share(
+    writing: Writing,
+    last: str,
+    found: Contraction,
+    outer: int,
+    machine: Machine,
+    before: tuple[str, ...],
+) -> None:
+    """Distribute the tiles and the blocks before among threads, and initialise the sums to zero."""
+    worth = int(found.work >= WORTH_THREADS)
+    if machine.threads > 1 and writing.choose("threads", (0, 1), worth):
+        outer -= max(0, share_out(writing, writing.loops(last)[:outer], machine) - 1)
+    writing.begin(found.block, outer, "sums begin with zero, once before the first product")
+    if machine.threads > 1:
+        for block in before:
+            share_out(writing, writing.loops(block)[:-1], machine)

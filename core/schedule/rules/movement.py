@@ -1,0 +1,371 @@
+"""Elementwise functions, and functions that move data: paddings, concatenations, transposes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tvm import ir, sym, tirx
+from tvm.ir.expr import TensorLoad
+
+from lowerscope.core.model.schedule import At, Made
+from lowerscope.core.schedule.parameters import known, mentions, nodes_in
+from lowerscope.core.schedule.references import function_of
+from lowerscope.core.schedule.rules.analysis import blocks_of, is_spatial
+from lowerscope.core.schedule.rules.parallel import WORTH_THREADS, Machine, share_out
+from lowerscope.core.schedule.rules.recorder import Writing
+from lowerscope.core.schedule.rules.windows import copy_rows, fill_apart, is_pad, row_width
+from lowerscope.core.views.programs.expression_text import operator_name
+
+
+@dataclass(frozen=True)
+class Access:
+    """Access pattern of an element that is read, for the axes of the block that reads it.
+
+    `along`: for each axis, whether the next value of it is as far in what is read as it is in what
+    is written. `constant`: for each axis, whether the element is the same for all values of it.
+    `near`: for each axis, whether the next value of it is the next element in memory.
+    """
+
+    along: tuple[bool, ...]
+    constant: tuple[bool, ...]
+    near: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """All reads of a block, and the axes in its conditions.
+
+    `asked`: for each axis, whether it stands in a condition.
+    """
+
+    reads: tuple[Access, ...]
+    asked: tuple[bool, ...]
+
+    def row(self, extents: Sequence[int | None]) -> int:
+        """Return the number of last axes that are one row in all that is read; 0 for none.
+
+        `extents`: of the axes; ``None`` for one that is symbolic, which is in no row.
+        """
+        count = 0
+        kinds: tuple[bool, ...] | None = None
+        for axis in reversed(range(len(extents))):
+            if extents[axis] != 1:
+                own = tuple(each.along[axis] for each in self.reads)
+                still = tuple(each.constant[axis] for each in self.reads)
+                is_plain = all(a or b for a, b in zip(own, still, strict=True))
+                if extents[axis] is None or not is_plain or self.asked[axis]:
+                    break
+                if kinds is not None and own != kinds:
+                    break
+                kinds = own
+            count += 1
+        return count if kinds is not None else 0
+
+
+def accesses_of(block: Any) -> Accesses | None:
+    """Return the reads of a block; ``None`` for one that does not store exactly one element."""
+    store = block.body
+    if not isinstance(store, tirx.BufferStore):
+        return None
+    axes = list(block.iter_vars)
+    written = _steps(store.buffer, store.indices, axes)
+    nodes = list(nodes_in(store.value))
+    loads = [each for each in nodes if isinstance(each, TensorLoad)]
+    conditions = [each.condition for each in nodes if isinstance(each, tirx.Select)]
+    conditions += [each.args[0] for each in nodes if operator_name(each) == "if_then_else"]
+    reads = []
+    for load in loads:
+        steps = _steps(load.source, load.indices, axes)
+        reads.append(
+            Access(
+                along=tuple(
+                    step is not None and own is not None and _equal(step, own)
+                    for step, own in zip(steps, written, strict=True)
+                ),
+                constant=tuple(step is not None and known(step) == 0 for step in steps),
+                near=tuple(step is not None and known(step) == 1 for step in steps),
+            )
+        )
+    asked = tuple(any(mentions(each, axis.var) for each in conditions) for axis in axes)
+    return Accesses(tuple(reads), asked)
+
+
+def _steps(buffer: Any, indices: Any, axes: Sequence[Any]) -> list[Any]:
+    """Return the stride of each axis; ``None`` where it is not constant."""
+    analyzer = sym.Analyzer()
+    for axis in axes:
+        analyzer.bind(axis.var, axis.dom)
+    offset: Any = 0
+    stride: Any = 1
+    strides: list[Any] = []
+    for index, extent in zip(indices, buffer.shape, strict=True):
+        # As one number, the divisions and multiplications of a reshape cancel.
+        offset = offset * extent + index
+    for extent in reversed(buffer.shape):
+        strides.insert(0, stride)
+        stride = stride * extent
+    offset = analyzer.simplify(tirx.convert(offset))
+    found = []
+    for axis in axes:
+        step = _step(offset, axis.var)
+        if step is None:
+            # Index by index, one that is read from memory does not affect the others.
+            each = [_step(index, axis.var) for index in indices]
+            step = (
+                None
+                if any(own is None for own in each)
+                else sum(own * by for own, by in zip(each, strides, strict=True))
+            )
+        found.append(None if step is None else analyzer.simplify(tirx.convert(step)))
+    return found
+
+
+def _step(index: Any, var: Any) -> Any:
+    if not mentions(index, var):
+        return 0
+    parts = sym.detect_linear_equation(index, [var])
+    return parts[0] if len(parts) else None
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if known(one) is not None or known(other) is not None:
+        return known(one) == known(other)
+    return bool(sym.Analyzer().can_prove_equal(one, other))
+
+
+_OFTEN = 4
+"""Number of evaluations from which a value with a call is stored instead of inlined."""
+
+
+def elementwise(writing: Writing, machine: Machine) -> bool:
+    """Functions that compute each element by itself: broadcasts, copies, activations."""
+    if not inline_producers(writing):
+        return False
+    for name in writing.blocks():
+        write_elements(writing, name, machine)
+    return bool(writing.primitives)
+
+
+def inline_producers(writing: Writing, *, to_one: bool = False) -> bool:
+    """Inline intermediate blocks; return whether all blocks are elementwise.
+
+    `to_one`: stop, and return ``False``, where more than one block remains.
+    """
+    found = blocks_of(writing)
+    if not found or len({each.name for each in found}) < len(found):
+        return False
+    if not all(is_spatial(each.stmt) for each in found):
+        return False
+    if to_one:
+        given = function_of(writing.sch).params
+        results = [
+            each for each in found if any(each.stmt.writes[0].source.same_as(one) for one in given)
+        ]
+        if len(results) > 1:
+            return False
+    for place, each in enumerate(found[:-1]):
+        written = each.stmt.writes[0].source
+        readers = [
+            later.stmt
+            for later in found[place + 1 :]
+            if any(region.source.same_as(written) for region in later.stmt.reads)
+        ]
+        costly = any(_is_costly(each.stmt, reader) for reader in readers)
+        if readers and not costly and writing.can_inline(each.name):
+            why = "nothing in between is stored"
+            writing.inline(each.name, why)
+        elif to_one:
+            return False
+    return True
+
+
+def _is_costly(block: Any, reader: Any) -> bool:
+    """Return whether a block has a call, and many readers for each of its elements."""
+    if not isinstance(block.body, tirx.BufferStore):
+        return False
+    sizes = [
+        math.prod(int(axis.dom.extent) for axis in each.iter_vars)
+        if all(isinstance(axis.dom.extent, tirx.IntImm) for axis in each.iter_vars)
+        else 0
+        for each in (block, reader)
+    ]
+    calls = any(isinstance(each, ir.Call) for each in nodes_in(block.body.value))
+    return calls and 0 < sizes[0] * _OFTEN <= sizes[1]
+
+
+def _keeps_flags(writing: Writing, block: Any) -> bool:
+    """Return whether a block reads or writes booleans in intermediate buffers."""
+    given = function_of(writing.sch).params
+    sources = [region.source for region in (*block.reads, *block.writes)]
+    return any(
+        str(each.dtype) == "bool" and not any(each.same_as(one) for one in given)
+        for each in sources
+    )
+
+
+def write_elements(writing: Writing, block: str, machine: Machine) -> None:
+    """Schedule an elementwise block."""
+    loops = writing.loops(block)
+    extents = [writing.extent(each) for each in loops]
+    stmt = writing.block(At(block))
+    accesses = accesses_of(stmt)
+    if not loops or accesses is None or len(stmt.iter_vars) != len(loops):
+        return
+    lanes = machine.lanes(str(stmt.writes[0].source.dtype))
+    axes = accesses.row(extents)
+    width = row_width(math.prod(each or 1 for each in extents[len(loops) - axes :]), lanes)
+    if _keeps_flags(writing, stmt):
+        width = 0
+    if not width and axes == len(loops):
+        # The threads share the outermost loop, and LLVM vectorizes the others.
+        axes -= 1
+    if axes > 1:
+        writing.do(
+            "fuse",
+            "side by side in all that is read and written: one long row",
+            loops=loops[len(loops) - axes :],
+        )
+    inner: At | Made | None = None
+    outer = writing.loops(block)[:-1]
+    if width and axes:
+        row = writing.loops(block)[-1]
+        inner = row
+        if width != writing.extent(row):
+            why = f"{width} values are {-(-width // lanes)} vector registers"
+            inner = writing.split(row, width, why)[1]
+            outer = writing.loops(block)[:-1]
+    if inner is not None:
+        writing.do("vectorize", "they are loaded, computed and stored at once", loop=inner)
+    is_known = all(each is not None for each in extents)
+    worth = math.prod(each or 1 for each in extents) >= (WORTH_THREADS if is_known else 1)
+    if worth and machine.threads > 1 and outer:
+        # Last: afterwards, the loops inside of the fused ones have other places.
+        share_out(writing, outer, machine)
+
+
+_TILE = 8
+"""Rows and columns of a block that is transposed in registers."""
+
+_FIRST: dict[type, int] = {tirx.LE: 0, tirx.LT: 1}
+"""For ``number ≤ axis`` and ``number < axis``: the first value for which it holds, less the number;
+for ``axis < number`` and ``axis ≤ number``, the first one for which it does not, the other way
+round."""
+
+
+def movement(writing: Writing, machine: Machine) -> bool:
+    """Data movement for which vectors along the rows do not fit."""
+    if not inline_producers(writing, to_one=True):
+        return False
+    (block,) = writing.blocks()
+    stmt = writing.block(At(block))
+    extents = [writing.extent(each) for each in writing.loops(block)]
+    if not extents or len(extents) != len(stmt.iter_vars) or None in extents:
+        return False
+    if is_pad(stmt):
+        return _pad(writing, block, machine)
+    parts = _parts(stmt)
+    if len(parts) > 1:
+        return _partition(writing, block, parts, machine)
+    across = _across(stmt)
+    return across is not None and _transpose(writing, block, across, machine)
+
+
+def _share(writing: Writing, loops: tuple[At, ...], block: str, machine: Machine) -> bool:
+    """Distribute loops among threads if the block has enough work; return whether it has."""
+    work = math.prod(writing.extent(each) or 1 for each in writing.loops(block))
+    if work < WORTH_THREADS or machine.threads < 2 or not loops:
+        return False
+    return share_out(writing, loops, machine) > 0
+
+
+def _pad(writing: Writing, block: str, machine: Machine) -> bool:
+    loops = writing.loops(block)
+    most = len(loops) - 2 if len(loops) > 2 else len(loops) - 1
+    around = int(_share(writing, loops[:most], block, machine))
+    lanes = machine.lanes(str(writing.block(At(block)).writes[0].source.dtype))
+    fill_apart(writing, block, around)
+    filled = writing.loops(f"{block}_pad_const")[around:]
+    if len(filled) > 1:
+        writing.do("fuse", "what is filled lies side by side", loops=filled)
+    copy_rows(writing, block, lanes)
+    return True
+
+
+def _parts(stmt: Any) -> tuple[int, ...]:
+    """Return the lengths of the parts of a row whose conditions depend on the place in it alone."""
+    row = stmt.iter_vars[-1]
+    extent = known(row.dom.extent) or 0
+    nodes = list(nodes_in(getattr(stmt.body, "value", row.var)))
+    conditions = [each.args[0] for each in nodes if operator_name(each) == "if_then_else"]
+    cuts = set()
+    for condition in conditions:
+        first = _FIRST.get(type(condition))
+        if first is None:
+            return ()
+        if condition.b.same_as(row.var) and known(condition.a) is not None:
+            cuts.add(int(condition.a) + first)
+        elif condition.a.same_as(row.var) and known(condition.b) is not None:
+            cuts.add(int(condition.b) + 1 - first)
+        else:
+            return ()
+    bounds = [0, *sorted(each for each in cuts if 0 < each < extent), extent]
+    return tuple(after - before for before, after in itertools.pairwise(bounds))
+
+
+def _partition(writing: Writing, block: str, parts: tuple[int, ...], machine: Machine) -> bool:
+    _share(writing, writing.loops(block)[:-1], block, machine)
+    writing.do(
+        "loop_partition",
+        "each part of a row by itself: no element is asked where it comes from",
+        loop=writing.loops(block)[-1],
+        factors=(*parts[:-1], None),
+    )
+    return True
+
+
+def _across(stmt: Any) -> int | None:
+    """Return the axis along which the reads are contiguous, if it is not the last one."""
+    accesses = accesses_of(stmt)
+    last = len(stmt.iter_vars) - 1
+    if accesses is None or accesses.asked[last]:
+        return None
+    for access in accesses.reads:
+        if access.along[last] or access.constant[last]:
+            continue
+        for axis in range(last):
+            if access.near[axis] and known(stmt.iter_vars[axis].dom.extent) != 1:
+                return None if accesses.asked[axis] else axis
+    return None
+
+
+def _side(extent: int | None) -> int:
+    """Return the number of rows or columns of a tile; 0 where none fit."""
+    if extent is None:
+        return 0
+    found = [each for each in range(_TILE // 2, _TILE + 1) if extent % each == 0]
+    return max(found, default=extent if extent <= _TILE else 0)
+
+
+def _transpose(writing: Writing, block: str, axis: int, machine: Machine) -> bool:
+    loops = writing.loops(block)
+    last = len(loops) - 1
+    rows, columns = _side(writing.extent(loops[axis])), _side(writing.extent(loops[last]))
+    if min(rows, columns) < 2:
+        return False
+    why = f"{columns} values that are stored side by side"
+    writing.split(loops[last], columns, why)
+    why = f"{rows} that are read side by side: each line of the cache is used while it is there"
+    writing.split(loops[axis], rows, why)
+    # The split of the axis before it has moved the last one.
+    outer = [each for each in range(last + 2) if each not in (axis + 1, last + 2)]
+    order = [At(block, loop=each) for each in (*outer, axis + 1, last + 2)]
+    writing.reorder(tuple(order), "tile by tile")
+    _share(writing, writing.loops(block)[: last + 1], block, machine)
+    inner = writing.loops(block)
+    writing.do("vectorize", "a row of a tile is stored at once", loop=inner[-1])
+    writing.do("unroll", "so that a tile is transposed in registers", loop=inner[-2])
+    return True

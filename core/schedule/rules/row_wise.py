@@ -1,0 +1,441 @@
+"""Row-wise reductions, and elementwise uses of their results: softmax, norms, sums, argmax."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm
+from tvm import tirx
+from tvm.sym import Analyzer, detect_linear_equation
+
+from lowerscope.core.model.schedule import At, Reference
+from lowerscope.core.schedule.parameters import known, mentions
+from lowerscope.core.schedule.references import Place, function_of
+from lowerscope.core.schedule.rules.analysis import (
+    REDUCTION,
+    SPATIAL,
+    Contraction,
+    blocks_of,
+    contraction_of,
+    is_spatial,
+)
+from lowerscope.core.schedule.rules.costs import CHEAP, operations
+from lowerscope.core.schedule.rules.parallel import WORTH_THREADS, Machine
+from lowerscope.core.schedule.rules.recorder import Writing
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A block that writes a result, or input of later blocks.
+
+    Attributes
+    ----------
+    extents
+        Of its axes, those of a reduction last; ``None`` for an unknown one.
+    near
+        The axis along which its reads are contiguous; -1 for none.
+    dtype
+        Dtype of its computation.
+    counts
+        Whether it writes indices beside values, as argmax does.
+    """
+
+    name: str
+    extents: tuple[int | None, ...]
+    spatial: int
+    near: int
+    dtype: str
+    counts: bool
+
+    @property
+    def reduces(self) -> bool:
+        """Return whether the stage is a reduction."""
+        return self.spatial < len(self.extents)
+
+
+def stages_of(writing: Writing) -> tuple[Stage, ...]:
+    """Return the present stages of a function; none if a block cannot be analysed."""
+    found = blocks_of(writing)
+    made = tuple(_stage(each, len(writing.loops(each.name))) for each in found)
+    names = {each.name for each in found}
+    if len(names) < len(found):
+        return ()
+    return tuple(each for each in made if each is not None) if all(made) else ()
+
+
+def _stage(place: Place, loops: int) -> Stage | None:
+    block = place.stmt
+    axes = list(block.iter_vars)
+    kinds = [int(axis.iter_type) == SPATIAL for axis in axes]
+    # One loop for each axis, in the same order, and reductions inside.
+    if len(axes) != loops or kinds != sorted(kinds, reverse=True):
+        return None
+    if not all(isinstance(value, tirx.Var) for value in place.realize.iter_values):
+        return None
+    extents = tuple(known(axis.dom.extent) for axis in axes)
+    dtypes = {str(each.source.dtype) for each in block.writes}
+    near, dtype = _near(block, axes), _dtype(block)
+    return Stage(place.name, extents, sum(kinds), near, dtype, counts=len(dtypes) > 1)
+
+
+def _dtype(block: Any) -> str:
+    """Return the widest of the dtypes that are read and written, except those of counters."""
+    regions = [*block.reads, *block.writes]
+    dtypes = [str(each.source.dtype) for each in regions]
+    counted = [each for each in dtypes if not each.startswith(("int64", "bool"))] or dtypes
+    return max(counted, key=lambda each: int(tvm.DataType(each).bits))
+
+
+def _near(block: Any, axes: Sequence[Any]) -> int:
+    """Return the axis along which the last index of the reads is contiguous; -1 for none."""
+    written = [each.source for each in block.writes]
+    reads = [each for each in block.reads if not any(each.source.same_as(w) for w in written)]
+    used = [sum(_axes_in(each, axes)) for each in reads]
+    if not reads or not max(used):
+        regions = list(block.writes)
+    else:
+        # The buffer with the most axes is read most.
+        regions = [each for each, count in zip(reads, used, strict=True) if count == max(used)]
+    analyzer = Analyzer()
+    for axis in axes:
+        analyzer.bind(axis.var, axis.dom)
+    for region in regions:
+        near = _one_by_one(region, axes, analyzer)
+        if near >= 0:
+            return near
+    return -1
+
+
+def _axes_in(region: Any, axes: Sequence[Any]) -> Iterator[bool]:
+    for axis in axes:
+        yield known(axis.dom.extent) != 1 and any(
+            mentions(each.min, axis.var) for each in region.region
+        )
+
+
+def _one_by_one(region: Any, axes: Sequence[Any], analyzer: Any) -> int:
+    indices = list(region.region)
+    while indices and known(region.source.shape[len(indices) - 1]) == 1:
+        indices.pop()
+    if not indices:
+        return -1
+    last = analyzer.simplify(indices[-1].min)
+    for number in reversed(range(len(axes))):
+        var = axes[number].var
+        if known(axes[number].dom.extent) == 1 or not mentions(last, var):
+            continue
+        steps = detect_linear_equation(last, [var])
+        if steps and known(steps[0]) == 1:
+            return number
+    return -1
+
+
+def inline_cheap(writing: Writing) -> None:
+    """Inline blocks that are cheap, or are read once.
+
+    Raises `StepFailed` if TVM or a guard rejects it.
+    """
+    given = function_of(writing.sch).params
+    for name in writing.blocks():
+        block = writing.block(At(name))
+        written = [each.source for each in block.writes]
+        if not is_spatial(block) or any(each.same_as(mine) for each in given for mine in written):
+            continue
+        readers = [
+            each
+            for each in blocks_of(writing)
+            if any(region.source.same_as(written[0]) for region in each.stmt.reads)
+        ]
+        whole = {known(axis.dom.extent) for axis in block.iter_vars}
+        once = len(readers) == 1 and len(readers[0].stmt.iter_vars) <= len(block.iter_vars)
+        worth = once or whole == {1} or operations(block.body) <= CHEAP
+        if readers and worth and writing.can_inline(name):
+            why = "it is read at once" if once else "it costs less than to store and to read it"
+            writing.inline(name, why)
+
+
+def matrix_times_vector(writing: Writing, machine: Machine) -> bool:
+    """Rows of a matrix times a vector, where the values of a row are adjacent.
+
+    Adjacent columns are in the lanes of a contraction; so is a matrix whose layout can be changed
+    when the model is built.
+    """
+    found = contraction_of(writing)
+    if found is None or not _has_rows(found):
+        return False
+    return row_by_row(writing, machine)
+
+
+def _has_rows(found: Contraction) -> bool:
+    """Return whether one buffer has a row for each result, and the other one row for all."""
+    results = [axis for axis, extent in enumerate(found.spatial) if extent > 1]
+    for matrix, vector in ((0, 1), (1, 0)):
+        if (
+            results
+            and not found.free[matrix]
+            and all(found.is_read_by(matrix, axis) for axis in results)
+            and not any(found.is_read_by(vector, axis) for axis in results)
+        ):
+            return found.plain[matrix][-1] >= len(found.spatial)
+    return False
+
+
+PARTITION = "pragma_loop_partition_hint"
+
+
+def row_by_row(writing: Writing, machine: Machine) -> bool:
+    """Schedule a function with a reduction; ``None`` where it has none."""
+    before = stages_of(writing)
+    if not any(each.reduces for each in before):
+        return False
+    inline_cheap(writing)
+    stages = stages_of(writing)
+    if not stages:
+        return False
+    rows = _rows(writing, stages)
+    parts: list[str] = []
+    for number, stage in enumerate(stages):
+        if stage.reduces and stage.near >= stage.spatial:
+            # With a condition for the remainder, TVM lets a single block begin apart.
+            last = not any(each.reduces for each in stages[number + 1 :])
+            if None in stage.extents[stage.spatial :] and not last:
+                continue
+            parts += _reduce_lanes(writing, stage, machine)
+        elif stage.spatial > rows and not (stage.reduces and stage.near < 0):
+            _fill_lanes(writing, stage, rows, machine)
+    if rows:
+        _merge(writing, rows)
+        _share(writing, stages, rows, machine)
+    else:
+        for stage in stages:
+            _share_stage(writing, stage, machine)
+    for name in parts:
+        _begin(writing, name)
+    return bool(writing.primitives)
+
+
+def _rows(writing: Writing, stages: tuple[Stage, ...]) -> int:
+    """Return the number of outer axes that are the same in all stages; 0 for none.
+
+    A stage then reads the same row of other stages.
+    """
+    if any(each.reduces and 0 <= each.near < each.spatial for each in stages):
+        return 0
+    rows = min(each.spatial for each in stages)
+    places = blocks_of(writing)
+    written = [region.source for place in places for region in place.stmt.writes]
+    while rows:
+        extents = {each.extents[:rows] for each in stages}
+        if len(extents) == 1 and all(_along(place, rows, written) for place in places):
+            return rows
+        rows -= 1
+    return 0
+
+
+def _along(place: Place, rows: int, written: list[object]) -> bool:
+    """Return whether a block uses intermediate results row by row."""
+    axes = place.stmt.iter_vars[:rows]
+    for region in (*place.stmt.reads, *place.stmt.writes):
+        if not any(region.source.same_as(each) for each in written):
+            continue
+        if len(region.region) < rows:
+            return False
+        if not all(
+            axis.var.same_as(each.min)
+            for axis, each in zip(axes, region.region[:rows], strict=True)
+        ):
+            return False
+    return True
+
+
+def _lanes(extent: int | None, most: int) -> int:
+    """Return the number of lanes of a loop: a power of two, a divisor unless that is too small.
+
+    TVM does not vectorize code with a condition, as a remainder has.
+    """
+    lanes = most
+    while extent is not None and lanes >= _LEAST and extent % lanes:
+        lanes //= 2
+    if lanes >= min(_LEAST, most):
+        return lanes
+    lanes = most
+    while extent is not None and lanes > extent:
+        lanes //= 2
+    return lanes
+
+
+_LEAST = 4
+"""Minimum number of lanes."""
+
+
+def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str, ...]:
+    """Reduce in as many parts as a register has lanes, and then these.
+
+    Returns the name of the block of the parts, if they need separate initialisation.
+    """
+    loop: Reference = At(stage.name, loop=stage.near)
+    extent = stage.extents[stage.near]
+    most = machine.lanes(stage.dtype)
+    reduced = len(stage.extents) - stage.spatial
+    if (
+        extent is not None
+        and extent % most
+        and reduced > 1
+        and stage.near == len(stage.extents) - 1
+    ):
+        loops = writing.loops(stage.name)[stage.spatial :]
+        loop = writing.do("fuse", "what is reduced is one long row", loops=loops)[0]
+        sizes = stage.extents[stage.spatial :]
+        extent = None if None in sizes else math.prod(each for each in sizes if each is not None)
+    lanes = _lanes(extent, most)
+    while stage.counts and extent is not None and extent % lanes:
+        # TVM does not build places, which are integers, with a condition.
+        lanes //= 2
+    if lanes < 2 or (stage.counts and extent is None):
+        return ()
+    why = f"{lanes} partial results are one vector register"
+    _, lane = writing.split(loop, lanes, why)
+    made = writing.do(
+        "rfactor",
+        "each lane has a result of its own, and these are reduced at last",
+        # With an unknown number of values, there may be fewer than lanes: see below.
+        forced=extent is None,
+        loop=lane,
+        factor_axis=stage.spatial,
+    )[0]
+    parts = str(writing.block(made).name_hint)
+    loops = writing.loops(parts)
+    place = writing.bound(parts, 0)[-1]
+    if place != len(loops) - 1:
+        order = (*loops[stage.spatial : place], *loops[place + 1 :], loops[place])
+        writing.reorder(order, "the lanes innermost")
+    if stage.counts:
+        why = "TVM makes no vectors of a search: the parts are independent of each other at least"
+        writing.do("unroll", why, loop=writing.loops(parts)[-1])
+    else:
+        _vectorize(writing, parts, extent, lanes, stage.spatial)
+    # Remaining values make a condition. If their number is not known, there may be fewer than
+    # lanes, and lanes without any need an initial value as well; otherwise the first values provide
+    # it.
+    return () if extent is not None and extent % lanes else (parts,)
+
+
+def _begin(writing: Writing, parts: str) -> None:
+    """Initialise the parts before the loops of the reduction."""
+    block = writing.block(At(parts))
+    kinds = [int(axis.iter_type) for axis in block.iter_vars]
+    reduced = [axis for axis, kind in enumerate(kinds) if kind == REDUCTION]
+    first = min(depth for axis in reduced for depth in writing.bound(parts, axis))
+    writing.begin(parts, first, "the parts begin before the first value")
+
+
+def _vectorize(writing: Writing, block: str, extent: int | None, lanes: int, first: int) -> None:
+    loops = writing.loops(block)
+    # TVM loses annotations of a loop when it narrows its variable, as it does known ones.
+    if extent is None and len(loops) - 2 >= first:
+        writing.do(
+            "annotate",
+            "the last values, which fill no register, are done apart",
+            block_or_loop=loops[-2],
+            ann_key=PARTITION,
+            ann_val=1,
+        )
+    writing.do("vectorize", "they are computed at once", loop=loops[-1])
+
+
+def _fill_lanes(writing: Writing, stage: Stage, rows: int, machine: Machine) -> None:
+    """Compute adjacent elements of one stage, in one row, in the lanes of a register."""
+    near = stage.near if rows <= stage.near < stage.spatial else stage.spatial - 1
+    if near < 0 or stage.counts:
+        # TVM does not vectorize a search.
+        return
+    extent = stage.extents[near]
+    lanes = _lanes(extent, machine.lanes(stage.dtype))
+    if lanes < 2:
+        return
+    loop = At(stage.name, loop=near)
+    if stage.reduces and extent is not None and extent % (_COLUMNS * lanes) == 0:
+        why = f"{_COLUMNS} vector registers of results: whole lines of the cache are read"
+        _, columns, lane = writing.do("split", why, loop=loop, factors=(None, _COLUMNS, lanes))
+        loops = writing.loops(stage.name)
+        order: tuple[Reference, ...] = (*loops[near + 3 :], columns, lane)
+        writing.reorder(order, "the lanes innermost")
+        writing.do("unroll", "each register has its name", loop=writing.loops(stage.name)[-2])
+        _vectorize(writing, stage.name, extent, lanes, near)
+        return
+    why = f"{lanes} values are one vector register"
+    _, lane = writing.split(loop, lanes, why)
+    loops = writing.loops(stage.name)
+    if near + 2 < len(loops):
+        order = (*loops[near + 2 :], lane)
+        writing.reorder(order, "the lanes innermost")
+    _vectorize(writing, stage.name, extent, lanes, near)
+
+
+_COLUMNS = 4
+"""Registers of results that are reduced at once, where the rows are not contiguous."""
+
+
+def _merge(writing: Writing, rows: int) -> None:
+    names = writing.blocks()
+    outer: list[At] = []
+    # Blocks that share the loop already are one.
+    for name in names:
+        loop = At(name, loop=rows - 1)
+        stmt = writing.block(loop)
+        if not any(stmt.same_as(writing.block(each)) for each in outer):
+            outer.append(loop)
+    if len(outer) > 1:
+        writing.do(
+            "merge",
+            "a row is finished while it is in the cache, before the next is begun",
+            loops=tuple(outer),
+        )
+
+
+def _share(writing: Writing, stages: tuple[Stage, ...], rows: int, machine: Machine) -> None:
+    """Distribute the rows among the threads."""
+    sizes = stages[0].extents[:rows]
+    values = sum(_values(each) for each in stages)
+    name = writing.blocks()[0]
+    _share_loops(writing, writing.loops(name)[:rows], sizes, values, machine)
+
+
+def _values(stage: Stage) -> int:
+    return math.prod(_MANY if each is None else each for each in stage.extents)
+
+
+_MANY = 1 << 10
+"""Assumed value of an unknown extent."""
+
+
+def _share_stage(writing: Writing, stage: Stage, machine: Machine) -> None:
+    outer = stage.near if 0 <= stage.near < stage.spatial else stage.spatial
+    blocks = writing.blocks()
+    # Where it was decomposed, the block of its parts is named after it.
+    parts = (each for each in blocks if each.startswith(stage.name))
+    name = stage.name if stage.name in blocks else next(parts)
+    loops = writing.loops(name)[: outer + (stage.near == outer)]
+    # A loop whose last part was split off cannot be fused.
+    loops = tuple(each for each in loops if not writing.block(each).annotations)
+    sizes = stage.extents[: len(loops)]
+    _share_loops(writing, loops, sizes, _values(stage), machine)
+
+
+def _share_loops(
+    writing: Writing,
+    loops: tuple[At, ...],
+    sizes: tuple[int | None, ...],
+    values: int,
+    machine: Machine,
+) -> None:
+    whole = math.prod(machine.threads if each is None else each for each in sizes)
+    if machine.threads < 2 or whole < 2 or values < WORTH_THREADS or not loops:
+        return
+    shared: Reference = loops[0]
+    if len(loops) > 1:
+        shared = writing.do("fuse", "rows that threads can share out", loops=loops)[0]
+    writing.do("parallel", "each thread has rows of its own", loop=shared)

@@ -1,0 +1,296 @@
+"""One run of a traced graph on the example inputs: values and in-place changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import fx
+
+from lowerscope.core.model.formatting import shape_text
+from lowerscope.core.model.problems import LowerscopeError, is_interrupt
+from lowerscope.core.model.snapshot import SourceLine
+from lowerscope.core.sources.call_spec import Calling
+from lowerscope.core.sources.pytree import leaves, path_text
+from lowerscope.core.tracing.failures import (
+    forward_line,
+    inputs_do_not_fit,
+    returns_foreign,
+    where_of,
+)
+
+
+@dataclass(frozen=True)
+class NodeInfo:
+    """The value of a traced node.
+
+    Attributes
+    ----------
+    shape
+        Extents of a tensor; ``None`` for other values.
+    dtype
+        Of a tensor, as ``"float32"``; empty for other values.
+    text
+        The value in words: ``1×784 float32``, ``(1×10 float32, 1×32 float32)``, ``int``.
+    items
+        The members of a tuple or list, in order.
+    """
+
+    shape: tuple[int | str, ...] | None
+    dtype: str
+    text: str
+    items: tuple[NodeInfo, ...] = ()
+
+
+def describe(value: Any, written: Callable[[Any], str] = str) -> NodeInfo:
+    """Return the description of `value`: a tensor, a number or a nest of them."""
+    if isinstance(value, torch.Tensor):
+        shape = tuple(size if isinstance(size, int) else written(size) for size in value.shape)
+        dtype = str(value.dtype).removeprefix("torch.")
+        return NodeInfo(shape, dtype, f"{shape_text(shape)} {dtype}")
+    if isinstance(value, torch.Size):
+        shape = tuple(size if isinstance(size, int) else written(size) for size in value)
+        return NodeInfo(None, "", f"shape {shape_text(shape)}")
+    if isinstance(value, (tuple, list)):
+        items = tuple(describe(item, written) for item in value)
+        return NodeInfo(None, "", f"({', '.join(item.text for item in items)})", items)
+    if isinstance(value, dict):
+        named = {str(key): describe(item, written) for key, item in value.items()}
+        text = ", ".join(f"{key}: {item.text}" for key, item in named.items())
+        return NodeInfo(None, "", f"{{{text}}}", tuple(named.values()))
+    if isinstance(value, torch.SymInt):
+        return NodeInfo(None, "", "int")
+    return NodeInfo(None, "", "none" if value is None else type(value).__name__)
+
+
+def dtypes_of(info: NodeInfo) -> set[str]:
+    """Return the dtypes of the tensors in a node's value."""
+    return {info.dtype} - {""} | {each for item in info.items for each in dtypes_of(item)}
+
+
+def is_static(value: Any) -> bool:
+    """Return whether no extent and no number in `value` is symbolic."""
+    if isinstance(value, torch.Tensor):
+        return all(isinstance(size, int) for size in value.shape)
+    if isinstance(value, (tuple, list)):
+        return all(is_static(item) for item in value)
+    return not isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def run_once(
+    graph_module: fx.GraphModule, inputs: tuple[torch.Tensor, ...], lines: Mapping[str, SourceLine]
+) -> tuple[dict[str, NodeInfo], dict[str, tuple[str, ...]], Any]:
+    """Run `graph_module` on copies of `inputs`.
+
+    Returns
+    -------
+    mutations
+        See `TracedModel.mutations`.
+
+    Raises `LowerscopeError` if a node fails, or changes a tensor of which a view is read
+    afterwards.
+    """
+    recorder = _Recorder(graph_module, lines)
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        # The graph takes the tensors one by one, however the model nests them.
+        copies = [value.clone() for value in inputs]
+        outputs = recorder.run(*copies, enable_io_processing=False)
+    return recorder.values, recorder.mutations, outputs
+
+
+def outputs_of(graph_module: fx.GraphModule, inputs: tuple[torch.Tensor, ...]) -> Any:
+    """Return the outputs of a graph, run on copies of `inputs`.
+
+    Raises `LowerscopeError` if it fails.
+    """
+    interpreter = fx.Interpreter(graph_module)
+    interpreter.extra_traceback = False
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            return interpreter.run(*(each.clone() for each in inputs), enable_io_processing=False)
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        raise inputs_do_not_fit(error, None, "") from error
+
+
+class _Recorder(fx.Interpreter):
+    """Interpreter that records the value and the in-place changes of each node."""
+
+    def __init__(self, graph_module: fx.GraphModule, lines: Mapping[str, SourceLine]) -> None:
+        super().__init__(graph_module)
+        self.extra_traceback = False
+        self.values: dict[str, NodeInfo] = {}
+        self.mutations: dict[str, tuple[str, ...]] = {}
+        self._lines = lines
+        self._order = {node: index for index, node in enumerate(graph_module.graph.nodes)}
+
+    def run_node(self, n: fx.Node) -> Any:
+        arguments = {node: list(_tensors(self.env[node])) for node in n.all_input_nodes}
+        versions = {
+            node: [tensor._version for tensor in tensors] for node, tensors in arguments.items()
+        }
+        contents = [
+            (tensor, tensor.clone())
+            for tensors in arguments.values()
+            for tensor in tensors
+            if writes_statistics(n)
+        ]
+        try:
+            value = super().run_node(n)
+        except LowerscopeError:
+            raise
+        except BaseException as error:
+            if is_interrupt(error):
+                raise
+            raise inputs_do_not_fit(error, self._lines.get(n.name), f"at node {n.name}") from error
+        if n.op.startswith("call"):
+            changed = [
+                tensor
+                for node, tensors in arguments.items()
+                for tensor, version in zip(tensors, versions[node], strict=True)
+                if tensor._version != version
+            ]
+            changed += [tensor for tensor, before in contents if not _same_content(tensor, before)]
+            if changed:
+                self._refuse_overlaps(n, changed, arguments)
+                self._record_mutation(n, value, changed)
+        self.values[n.name] = describe(value)
+        return value
+
+    def _refuse_overlaps(
+        self,
+        node: fx.Node,
+        changed: list[torch.Tensor],
+        arguments: Mapping[fx.Node, list[torch.Tensor]],
+    ) -> None:
+        """Reject a call that writes to memory it reads under another name.
+
+        Its result depends on the order of reads and writes.
+        """
+        for written in changed:
+            for argument, tensors in arguments.items():
+                for read in tensors:
+                    if read is not written and _overlap_in_part(read, written):
+                        reason = f"{argument.name}, which it reads, is part of the same"
+                        self._refuse(node, reason, lost=writes_statistics(node))
+
+    def _record_mutation(self, node: fx.Node, value: Any, changed: list[torch.Tensor]) -> None:
+        """Find the earlier nodes that share memory with what `node` changed."""
+        same: list[str] = []
+        for earlier, held in self.env.items():
+            read_later = any(self._order[user] > self._order[node] for user in earlier.users)
+            for tensor in _tensors(held):
+                if not read_later or not any(_share_memory(tensor, each) for each in changed):
+                    continue
+                if tensor is not held or not _same_elements(tensor, value):
+                    reason = f"{earlier.name}, a view of the same memory, is read later"
+                    view = all(tensor is not each for each in changed)
+                    self._refuse(node, reason, lost=view and writes_statistics(node))
+                same.append(earlier.name)
+        state = [*self.module.parameters(), *self.module.buffers()]
+        if any(_share_memory(each, tensor) for each in state for tensor in changed):
+            self._refuse(node, "it is a parameter or buffer of the model")
+        self.mutations[node.name] = tuple(same)
+
+    def _refuse(self, node: fx.Node, reason: str, *, lost: bool = False) -> None:
+        """Reject a change; `lost` if torch.export would drop it when it makes new values."""
+        line = self._lines.get(node.name)
+        raise LowerscopeError(
+            f"{node.name} changes a tensor in place, and {reason}",
+            where=where_of(line),
+            todo=f"write it without the in-place change{'' if lost else _OR_EXPORT}",
+            code="" if lost else "try-export",
+        )
+
+
+_OR_EXPORT = ", or try --tracer export"
+
+
+def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling) -> Any:
+    """Run `model` itself and return its outputs.
+
+    It distinguishes inputs that do not fit from a graph that cannot be traced.
+
+    Raises `LowerscopeError` if the model fails on these inputs, or returns neither a tensor nor a
+    number.
+    """
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        return call_eagerly(model, inputs, calling)
+
+
+def call_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling) -> Any:
+    """Run `model` like `run_eagerly` in the active modes, leaving torch's generator advanced."""
+    try:
+        args, kwargs = calling.arguments([value.clone() for value in inputs])
+        outputs = model(*args, **kwargs)
+    except BaseException as error:
+        if is_interrupt(error):
+            raise
+        raise inputs_do_not_fit(error, None, "") from error
+    for path, leaf in leaves(outputs):
+        if not isinstance(leaf, _RETURNED):
+            raise returns_foreign(type(leaf), path_text(path), forward_line(model))
+    return outputs
+
+
+_RETURNED = (torch.Tensor, type(None), bool, int, float, complex, str, torch.dtype, torch.device)
+"""Types that a model may return, in nests; support by lowering is checked for each."""
+
+
+def writes_statistics(node: fx.Node) -> bool:
+    """Return whether `node` may write running statistics, which torch does not count as a change.
+
+    Neither tensor versions nor the schema of ``aten.batch_norm`` show it.
+    """
+    target = node.target
+    if target in (torch.ops.aten.batch_norm.default, torch.ops.aten.instance_norm.default):
+        return bool(node.args[5]) and node.args[3] is not None
+    return target in (F.batch_norm, F.instance_norm, torch.batch_norm, torch.instance_norm)
+
+
+def _same_content(first: torch.Tensor, second: torch.Tensor) -> bool:
+    return bool(torch.isclose(first, second, rtol=0, atol=0, equal_nan=True).all())
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _tensors(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _tensors(item)
+
+
+def _share_memory(first: torch.Tensor, second: torch.Tensor) -> bool:
+    return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
+
+
+def _overlap_in_part(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """Return whether two tensors share some elements, but not exactly the same ones."""
+    if not _share_memory(first, second) or _same_elements(first, second):
+        return False
+    if first.dtype != second.dtype:
+        return True
+    count = first.untyped_storage().nbytes() // first.element_size()
+    places = torch.arange(count)
+    elements = [
+        places.as_strided(each.shape, each.stride(), each.storage_offset()).flatten()
+        for each in (first, second)
+    ]
+    return bool(torch.isin(*elements).any())
+
+
+def _same_elements(tensor: torch.Tensor, value: Any) -> bool:
+    """Return whether `value` is a tensor over exactly the elements of `tensor`, in order."""
+    return (
+        isinstance(value, torch.Tensor)
+        and value.data_ptr() == tensor.data_ptr()
+        and value.shape == tensor.shape
+        and value.stride() == tensor.stride()
+    )

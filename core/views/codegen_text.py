@@ -1,0 +1,278 @@
+"""Text of compiled code: bytecode, LLVM IR and assembly, mapped to bindings and loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from tvm import tirx
+
+from lowerscope.core.build.assembly import LlvmFunction, assembly_of, piece_of
+from lowerscope.core.build.build import FIRST_FOR_TENSORIR
+from lowerscope.core.build.line_table import Chain, Origins, origins_of
+from lowerscope.core.ir.tensorir import Part, blocks_in, parts_of
+from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.problems import LowerscopeError, listed
+from lowerscope.core.model.snapshot import Span, TextRecord
+from lowerscope.core.passes.following import inverse
+from lowerscope.core.run.calls import BUILTIN, CallsOf, bytecode_of, functions_in, match_calls
+from lowerscope.core.stages import Stages
+from lowerscope.core.views.compiled_functions import CompiledFunctions, compiled, twin_of
+
+
+def bytecode_text(stages: Stages, name: str) -> TextRecord:
+    """Return the bytecode of a Relax function, ``main`` if no name is given.
+
+    The line of a call has the spans of the function that it calls and of the binding, before the
+    passes, that it comes from.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such function.
+    """
+    name = name or "main"
+    executable = stages.recorded.built.executable.as_text()
+    lines = bytecode_of(executable, name)
+    if not lines:
+        known = functions_in(executable)
+        raise LowerscopeError(
+            f"there is no bytecode of {name}",
+            where="bytecode",
+            todo=f"Choose one of {listed(known)}; TensorIR functions have LLVM IR and assembly",
+            choices=known,
+        )
+    calls = CallsOf(stages.recorded, name).calls
+    matches = match_calls(lines, [call.event for call in calls])
+    earlier = inverse(stages.transformed.bindings)
+    spans = [Span(entity=f"relax:{name}", first=1, last=len(lines))]
+    for index, number in matches.items():
+        binding, callee = calls[number].binding, calls[number].callee
+        if callee in stages.recorded.tensorir:
+            spans.append(Span(entity=f"tir:{callee}", first=index + 1, last=index + 1))
+        elif not callee.startswith(BUILTIN):
+            spans.append(Span(entity=f"ext:{callee}", first=index + 1, last=index + 1))
+        spans += [
+            Span(entity=each, first=index + 1, last=index + 1)
+            for each in earlier.get(binding, (binding,))
+        ]
+    text = "\n".join(line.text for line in lines)
+    return TextRecord(text=text, language="bytecode", spans=tuple(spans))
+
+
+def llvm_text(stages: Stages, name: str, moment: Moment | None = None) -> TextRecord:
+    """Return the LLVM IR of a TensorIR function, with the lines that come from its loops.
+
+    Parameters
+    ----------
+    moment
+        Of a schedule: the function is compiled by itself then. Otherwise it is the build's.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such function, or no code for it.
+    """
+    made = compiled(stages, name, moment)
+    piece = _piece(made, name)
+    lines = [line.text for function in piece for line in function.lines]
+    origins = origins_of(twin_of(stages, made, name), name, piece)
+    gaps = []
+    end = 0
+    for function in piece[:-1]:
+        end += len(function.lines)
+        gaps.append(end)
+    head = _head(stages, made, name)
+    chains = _chains(origins, range(len(lines)))
+    return _record(made.functions[name], name, head, lines, chains, origins, "llvm", gaps)
+
+
+def assembly_text(stages: Stages, name: str, moment: Moment | None = None) -> TextRecord:
+    """Return the assembly of a TensorIR function, with the lines that come from its loops.
+
+    Parameters
+    ----------
+    moment
+        As for `llvm_text`.
+
+    Raises
+    ------
+    LowerscopeError
+        If there is no such function, or no code for it.
+    """
+    made = compiled(stages, name, moment)
+    piece = _piece(made, name)
+    lines = assembly_of(made.library.text, made.library.functions, piece)
+    origins = origins_of(twin_of(stages, made, name), name, piece)
+    chains = _chains(origins, [line.source for line in lines])
+    texts = [line.text for line in lines]
+    head = _head(stages, made, name)
+    return _record(made.functions[name], name, head, texts, chains, origins, "asm", ())
+
+
+def loops_at(stages: Stages, name: str, index: int) -> tuple[str, ...] | None:
+    """Return the ids of the loops of a function after a pass of the build, in the text's order.
+
+    Lowering removes blocks and names of loops: the ids are those of the original loops. ``None``
+    where the function has kept its own, before the passes for TensorIR.
+    """
+    build = stages.recorded
+    names = [run.name for run in build.runs]
+    if name not in build.tensorir or FIRST_FOR_TENSORIR not in names[:index]:
+        return None
+    begin = names.index(FIRST_FOR_TENSORIR)
+    twin = twin_of(stages, compiled(stages, name), name)
+    if [each for each, _ in twin.passes] != names[begin:]:
+        return None
+    return twin.loops_after(index - begin - 1)
+
+
+def _piece(made: CompiledFunctions, name: str) -> tuple[LlvmFunction, ...]:
+    known = tuple(made.functions)
+    if not known:
+        raise LowerscopeError(
+            "the module has no TensorIR function, so LLVM was given nothing",
+            where=name,
+            todo="Lower some nodes as TE, or add the pass LegalizeOps",
+        )
+    if name not in known:
+        raise LowerscopeError(
+            f"there is no TensorIR function {name}" if name else "no function was named",
+            where="--function",
+            todo=f"Choose one of {listed(known)}",
+            choices=known,
+        )
+    piece = piece_of(made.library.functions, name)
+    if not piece:
+        raise LowerscopeError(
+            f"the library has no code for {name}",
+            where=name,
+            todo="Look at what calls it: it may have become a part of that",
+        )
+    return piece
+
+
+def _chains(origins: Origins | None, sources: Iterable[int | None]) -> list[Chain]:
+    return [
+        () if origins is None or source is None else origins.lines[source] for source in sources
+    ]
+
+
+def _head(stages: Stages, made: CompiledFunctions, name: str) -> str:
+    whole = f"{name} for {_target_text(stages)}"
+    return f"{whole}, {made.about}" if made.about else whole
+
+
+def _record(
+    function: tirx.PrimFunc,
+    name: str,
+    title: str,
+    lines: Sequence[str],
+    chains: Sequence[Chain],
+    origins: Origins | None,
+    language: str,
+    gaps: Sequence[int],
+) -> TextRecord:
+    """Return a text with a header on the loops that have no block of their own."""
+    parts = parts_of(name, function)
+    present = {loop for chain in chains for loop in chain}
+    remark = ";" if language == "llvm" else "#"
+    head: list[tuple[str, str]] = [(f"{remark} {title}", "")]
+    if origins is None:
+        head.append((f"{remark} Lines are not tied to loops: alone, it compiles differently.", ""))
+    else:
+        head += [
+            (f"{remark} {text}", "" if part.id in present else part.id)
+            for part in parts
+            if part.kind == "loop" and (text := _fate(part, present, origins.kept))
+        ]
+    written = [text for text, _ in head] + [""]
+    spans = [
+        Span(entity=entity, first=number, last=number)
+        for number, (_, entity) in enumerate(head, start=1)
+        if entity
+    ]
+    numbers: list[int] = []
+    for index, line in enumerate(lines):
+        if index in gaps:
+            written.append("")
+        written.append(line)
+        numbers.append(len(written))
+    spans += _spans(lines, chains, numbers, parts)
+    spans.sort(key=lambda span: (span.first, -span.last))
+    whole = Span(entity=f"tir:{name}", first=1, last=len(written))
+    return TextRecord(text="\n".join(written), language=language, spans=(whole, *spans))
+
+
+def _target_text(stages: Stages) -> str:
+    target = stages.target
+    processor = str(target.attrs.get("mcpu", "")) if hasattr(target, "attrs") else ""
+    return f"{target.kind.name}, {processor}" if processor else str(target.kind.name)
+
+
+def _fate(part: Part, present: set[str], kept: frozenset[str]) -> str:
+    """Describe what became of a loop without a block of its own; empty where it has one."""
+    if part.id in kept:
+        return ""
+    path = part.id.partition("/")[2]
+    loop = part.statement
+    if part.id in present:
+        return f"{path}: no block has its name; LLVM merged, unrolled or vectorized it"
+    if isinstance(loop.extent, tirx.IntImm) and int(loop.extent) == 1:
+        return f"{path}: gone, it runs once"
+    if loop.kind == tirx.ForKind.VECTORIZED:
+        return f"{path}: vectorized by TVM, so that each instruction is on all of it"
+    if loop.kind == tirx.ForKind.UNROLLED:
+        return f"{path}: unrolled by TVM"
+    return f"{path}: nothing is left of it"
+
+
+def _spans(
+    lines: Sequence[str], chains: Sequence[Chain], numbers: Sequence[int], parts: Sequence[Part]
+) -> list[Span]:
+    """Return the spans of loops and blocks: unbroken runs of lines, outer loops first.
+
+    A block has the lines of the loop around it, which comes after it: pointing at code selects the
+    loop.
+    """
+    loops = [part.id for part in parts if part.kind == "loop"]
+    runs = {
+        loop: list(_runs(lines, [loop in chain for chain in chains], numbers)) for loop in loops
+    }
+    blocks: dict[str, list[str]] = {}
+    for part in parts:
+        if part.kind == "block":
+            loop = _loop_of(part, parts, lambda each: bool(runs[each]))
+            blocks.setdefault(loop, []).append(part.id)
+    return [
+        Span(entity=entity, first=first, last=last)
+        for loop in loops
+        for entity in (*blocks.get(loop, ()), loop)
+        for first, last in runs[loop]
+    ]
+
+
+def _runs(
+    lines: Sequence[str], inside: Sequence[bool], numbers: Sequence[int]
+) -> Iterator[tuple[int, int]]:
+    """Yield the first and last line of each run of lines; empty ones do not end it."""
+    first = last = 0
+    for line, within, number in zip(lines, inside, numbers, strict=True):
+        if within:
+            first = first or number
+            last = number
+        elif line and first:
+            yield first, last
+            first = 0
+    if first:
+        yield first, last
+
+
+def _loop_of(block: Part, parts: Sequence[Part], has_lines: Callable[[str], bool]) -> str:
+    """Return the innermost loop that has lines and no other block in it; empty if there is none."""
+    found = ""
+    for part in parts:
+        if part.kind == "loop" and has_lines(part.id):
+            inner = list(blocks_in(part.statement))
+            if len(inner) == 1 and inner[0].same_as(block.statement):
+                found = part.id
+    return found

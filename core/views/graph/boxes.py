@@ -1,0 +1,560 @@
+"""Graphs of boxes, from texts to a layout."""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TypeAlias
+
+from lowerscope.core.model.graph import CHEVRON, GROUPS, Box, Edge, GraphRecord, Port, Region
+from lowerscope.core.model.text_metrics import TextMetrics, cut_to
+from lowerscope.core.views.graph.hierarchy import (
+    FITTING,
+    Block,
+    Blocks,
+    BoxText,
+    Flow,
+    Group,
+    Item,
+    Modules,
+    Opening,
+    groups_in,
+    hierarchy,
+)
+from lowerscope.core.views.graph.layout.compound import LayoutItem, Subgraph
+from lowerscope.core.views.graph.layout.layout import layout
+from lowerscope.core.views.graph.layout.route import NodeSize
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A group that is expanded, or a data-flow block: boxes by number, and frames, in order."""
+
+    id: str
+    title: str
+    items: tuple[FrameItem, ...]
+
+
+FrameItem: TypeAlias = "int | Frame"
+
+
+@dataclass(frozen=True, slots=True)
+class Collapsed:
+    """The rest of a graph after collapsing.
+
+    Attributes
+    ----------
+    boxes, flows
+        With a box for each collapsed group, and one flow at most from one box to another.
+    items
+        The boxes by number, and the frames of the expanded groups, in order.
+    of
+        For each box of the whole graph, the number of the one that it is or is in.
+    """
+
+    boxes: tuple[BoxText, ...]
+    flows: tuple[Flow, ...]
+    items: tuple[FrameItem, ...]
+    of: tuple[int, ...]
+
+
+def collapse(
+    boxes: Sequence[BoxText],
+    flows: Sequence[Flow],
+    items: Sequence[Item],
+    expanded: Set[str],
+    kinds: Mapping[str, str],
+    unit: str = "nodes",
+    calls: Mapping[str, BoxText] = MappingProxyType({}),
+) -> Collapsed:
+    """Collapse all groups that are not in `expanded`."""
+    left = _Left(boxes, expanded, kinds, unit, calls)
+    frames = left.add(items)
+    labels: dict[tuple[str, str], dict[str, None]] = {}
+    number = {box.id: index for index, box in enumerate(boxes)}
+    for flow in flows:
+        source = left.boxes[left.of[number[flow.source]]].id
+        target = left.boxes[left.of[number[flow.target]]].id
+        if source != target:
+            labels.setdefault((source, target), {})[flow.label] = None
+    merged = tuple(
+        Flow(source, target, next(iter(written)) if len(written) == 1 else f"{len(written)} values")
+        for (source, target), written in labels.items()
+    )
+    of = tuple(left.of[index] for index in range(len(boxes)))
+    return Collapsed(tuple(left.boxes), merged, frames, of)
+
+
+@dataclass(slots=True)
+class _Left:
+    """Builder of the remaining boxes, in order."""
+
+    whole: Sequence[BoxText]
+    expanded: Set[str]
+    kinds: Mapping[str, str]
+    unit: str
+    calls: Mapping[str, BoxText]
+    boxes: list[BoxText] = field(default_factory=list)
+    of: dict[int, int] = field(default_factory=dict)
+
+    def add(self, items: Sequence[Item]) -> tuple[FrameItem, ...]:
+        result: list[FrameItem] = []
+        for item in items:
+            if isinstance(item, int):
+                self.of[item] = len(self.boxes)
+                result.append(len(self.boxes))
+                self.boxes.append(self.whole[item])
+            elif isinstance(item, Block):
+                result.append(Frame("", item.title, self.add(item.items)))
+            elif item.id in self.expanded:
+                title = _named(item.title, self._kind(item))
+                result.append(Frame(item.id, title, self.add(item.items)))
+            else:
+                for box in item.boxes():
+                    self.of[box] = len(self.boxes)
+                result.append(len(self.boxes))
+                self.boxes.append(self._group_box(item))
+        return tuple(result)
+
+    def _kind(self, group: Group) -> str:
+        call = self.calls.get(group.id)
+        # The calls, without the constants beside them.
+        return self.kinds.get(group.path, "") if call is None else call.subtitle.split(" · ")[0]
+
+    def _group_box(self, group: Group) -> BoxText:
+        if group.id in self.calls:
+            return self.calls[group.id]
+        inside = list(self._inside(group))
+        strategies = {box.strategy for box in inside} - {""}
+        return BoxText(
+            id=group.id,
+            title=group.title,
+            subtitle=_named(self.kinds.get(group.path, ""), f"{len(inside)} {self.unit}"),
+            kind="group",
+            operator=self.kinds.get(group.path, ""),
+            strategy=strategies.pop() if len(strategies) == 1 else "",
+            members=tuple(dict.fromkeys(each for box in inside for each in _held(box))),
+        )
+
+    def _inside(self, group: Group) -> Iterator[BoxText]:
+        """Yield the contents of a module: the call of a fused function counts as one."""
+        for item in group.items:
+            if isinstance(item, int):
+                yield self.whole[item]
+            elif isinstance(item, Group):
+                yield from (self.calls[item.id],) if item.id in self.calls else self._inside(item)
+
+
+def _held(box: BoxText) -> tuple[str, ...]:
+    return (*((box.id,) if box.origins is None else box.origins), *box.members)
+
+
+def _named(one: str, two: str) -> str:
+    return " · ".join(part for part in (one, two) if part)
+
+
+# Which level fits
+
+_READABLE = 0.5
+"""The zoom below which the text in a box is illegible."""
+
+_ROW = 80.0
+_COLUMN = 180.0
+_FRAME = 60.0
+
+
+def level_that_fits(
+    boxes: Sequence[BoxText],
+    flows: Sequence[Flow],
+    items: Sequence[Item],
+    fits: tuple[float, float],
+) -> frozenset[str]:
+    """Return the ids of the groups to expand: all down to the depth at which all are legible."""
+    groups = list(groups_in(items))
+    expanded: frozenset[str] = frozenset()
+    for depth in range(max((group.depth for group in groups), default=-1) + 1):
+        deeper = frozenset(group.id for group in groups if group.depth <= depth)
+        left = collapse(boxes, flows, items, deeper, {})
+        width, height = _rough_size(left, depth + 1)
+        if width * _READABLE > fits[0] or height * _READABLE > fits[1]:
+            break
+        expanded = deeper
+    return expanded
+
+
+def _rough_size(left: Collapsed, frames: int) -> tuple[float, float]:
+    """Return an estimate of the picture's width and height."""
+    number = {box.id: index for index, box in enumerate(left.boxes)}
+    row = [0] * len(left.boxes)
+    targets: list[list[int]] = [[] for _ in left.boxes]
+    for flow in left.flows:
+        targets[number[flow.source]].append(number[flow.target])
+    for source, below in enumerate(targets):
+        for target in below:
+            row[target] = max(row[target], row[source] + 1)
+    in_row: dict[int, int] = {}
+    for each in row:
+        in_row[each] = in_row.get(each, 0) + 1
+    rows, columns = len(in_row), max(in_row.values(), default=0)
+    return columns * _COLUMN, rows * _ROW + frames * _FRAME
+
+
+_MANY = 3
+"""Least number of distant uses of a value with stubs."""
+
+_FAR = 4
+"""Least distance of a use with a stub, in layers."""
+
+STUB_HEIGHT = 16.0
+"""Height of a stub, in pixels."""
+
+STUB_GAP = 6.0
+"""Gap between a stub and its box, and between two stubs, in pixels."""
+
+_STUB_BESIDE = 10.0
+_INSET = 12.0
+_STEP = 16.0
+_PAD = 6.0
+_WIDEST = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """A stub, the ids of the boxes at the other end, and its width in pixels."""
+
+    label: str
+    others: tuple[str, ...]
+    width: float
+
+
+@dataclass(slots=True)
+class Stubs:
+    """The edges of a graph, and its stubs.
+
+    A mask or a scalar that every layer reads would be a bundle of edges along the whole graph. Each
+    distant use has a stub with the value's name instead.
+
+    Attributes
+    ----------
+    ins, outs
+        The stubs above each box, and below it.
+    lines
+        Number of edges that end at each box.
+    """
+
+    flows: list[Flow]
+    ins: dict[str, list[Stub]] = field(default_factory=dict)
+    outs: dict[str, Stub] = field(default_factory=dict)
+    lines: Counter[str] = field(default_factory=Counter)
+
+    def room(self, box: str, width: float) -> tuple[float, float, float]:
+        """Return the extents of a box's stubs to the left and right of its middle, and above it."""
+        above = self.ins.get(box, ())
+        start = self._start(box, width)
+        right = start + self._wide(box) if above else 0.0
+        left = -start if above else 0.0
+        if box in self.outs:
+            left = max(left, _STUB_BESIDE + self.outs[box].width)
+        return left, right, STUB_HEIGHT + STUB_GAP if above else 0.0
+
+    def ports(self, box: str, x: float, y: float, width: float, height: float) -> list[Port]:
+        """Return the stubs of a box at these coordinates."""
+        ports: list[Port] = []
+        at = x + width / 2 + self._start(box, width)
+        for stub in self.ins.get(box, ()):
+            ports.append(
+                Port(
+                    box=box,
+                    others=stub.others,
+                    label=stub.label,
+                    side="in",
+                    x=at,
+                    y=y - STUB_GAP - STUB_HEIGHT,
+                    width=stub.width,
+                    height=STUB_HEIGHT,
+                )
+            )
+            at += stub.width + STUB_GAP
+        if box in self.outs:
+            out = self.outs[box]
+            ports.append(
+                Port(
+                    box=box,
+                    others=out.others,
+                    label=out.label,
+                    side="out",
+                    x=x + width / 2 - _STUB_BESIDE - out.width,
+                    y=y + height + STUB_GAP,
+                    width=out.width,
+                    height=STUB_HEIGHT,
+                )
+            )
+        return ports
+
+    def _wide(self, box: str) -> float:
+        above = self.ins[box]
+        return sum(stub.width for stub in above) + STUB_GAP * (len(above) - 1)
+
+    def _start(self, box: str, width: float) -> float:
+        """Return the start of the stubs above a box, from its middle: right of the edges."""
+        if box not in self.ins:
+            return 0.0
+        if self.lines[box] == 0:
+            return -self._wide(box) / 2
+        return _STUB_BESIDE + min(_STEP * (self.lines[box] - 1), width / 2 - _INSET)
+
+
+def with_stubs(
+    boxes: Sequence[BoxText], flows: Sequence[Flow], text_width: Callable[[str], float]
+) -> Stubs:
+    """Select the flows that are drawn as stubs; the nearest use of a value keeps its edge.
+
+    Parameters
+    ----------
+    boxes
+        In topological order.
+    """
+    row = _rows(boxes, flows)
+    leaving: dict[str, list[Flow]] = {}
+    for flow in flows:
+        leaving.setdefault(flow.source, []).append(flow)
+    titles = {box.id: box.title for box in boxes}
+    hidden: set[tuple[str, str]] = set()
+    stubs = Stubs([])
+    for source, uses in leaving.items():
+        nearest = min(uses, key=lambda flow: row[flow.target])
+        far = [
+            flow.target
+            for flow in uses
+            if flow is not nearest and row[flow.target] - row[source] >= _FAR
+        ]
+        if len(far) < _MANY:
+            continue
+        hidden.update((source, target) for target in far)
+        out = f"{len(far)} more uses"
+        stubs.outs[source] = Stub(out, tuple(far), text_width(out) + 2 * _PAD)
+        label = cut_to(titles[source], _WIDEST, text_width)
+        for target in far:
+            stub = Stub(label, (source,), text_width(label) + 2 * _PAD)
+            stubs.ins.setdefault(target, []).append(stub)
+    stubs.flows = [flow for flow in flows if (flow.source, flow.target) not in hidden]
+    stubs.lines = Counter(flow.target for flow in stubs.flows)
+    return stubs
+
+
+def _rows(boxes: Sequence[BoxText], flows: Sequence[Flow]) -> dict[str, int]:
+    """Return the longest-path layer of each box; sources are next to their first use."""
+    row = dict.fromkeys((box.id for box in boxes), 0)
+    targets: dict[str, list[str]] = {}
+    reading: set[str] = set()
+    for flow in flows:
+        targets.setdefault(flow.source, []).append(flow.target)
+        reading.add(flow.target)
+    for box in boxes:
+        below = row[box.id] + 1
+        for target in targets.get(box.id, ()):
+            row[target] = max(row[target], below)
+    for box in boxes:
+        if box.id not in reading and box.id in targets:
+            row[box.id] = min(row[target] for target in targets[box.id]) - 1
+    return row
+
+
+HEIGHT = 36.0
+"""Height of every box, in pixels: two lines of text."""
+
+_LEAST_WIDTH = 136.0
+_WIDEST_SUBTITLE = 300.0
+_WIDEST_TITLE = 420.0
+_LEFT = 14.0
+_RIGHT = 12.0
+_STRATEGY = 32.0
+_BESIDE = 12.0
+
+
+@contextmanager
+def _garbage_collection_paused() -> Iterator[None]:
+    """Pause the cyclic garbage collector, which takes a quarter of the time of a large layout."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@_garbage_collection_paused()
+def graph_record(
+    boxes: Sequence[BoxText],
+    flows: Sequence[Flow],
+    metrics: TextMetrics,
+    check: Callable[[], None],
+    blocks: Blocks | None = None,
+    modules: Modules | None = None,
+) -> GraphRecord:
+    """Lay out boxes and the values that flow between them.
+
+    Subtitles that are very long are cut, and end in ``…``; titles are kept, and have to be cut to
+    the width of the box where they are drawn. Two boxes have one edge at most. Where
+    a value is used in many places far from it, stubs at both ends take the place of edges.
+
+    Parameters
+    ----------
+    boxes, flows
+        The graph, every box after those that it reads.
+    check
+        Called often; may raise to cancel.
+    """
+    boxes = [_cut(box, metrics) for box in boxes]
+    if modules is None:
+        modules = Modules([""] * len(boxes), {}, FITTING)
+    items = hierarchy(modules.paths, blocks, modules.calls)
+    calls = {call.id: _cut(call, metrics) for call in modules.calls.values()}
+    expanded = _expanded(boxes, flows, items, modules.opening)
+    left = collapse(boxes, flows, items, expanded, modules.kinds, modules.unit, calls)
+    widths = {box.id: _width(box, metrics) for box in left.boxes}
+    stubs = with_stubs(left.boxes, left.flows, metrics.quiet_width)
+    # Thousands of edges have few labels.
+    label_widths = {label: metrics.quiet_width(label) for label in {f.label for f in stubs.flows}}
+    placed = layout(
+        [_size(box, widths[box.id], stubs) for box in left.boxes],
+        [(flow.source, flow.target, label_widths[flow.label]) for flow in stubs.flows],
+        check,
+        [_layout_item(item, metrics) for item in left.items],
+        None if blocks is None else _bands_of(left, blocks),
+    )
+    groups = dict(_groups_of(left.items))
+    drawn = tuple(
+        Box(
+            id=box.id,
+            title=box.title,
+            subtitle=box.subtitle,
+            kind=box.kind,
+            strategy=box.strategy,
+            x=placed.corners[box.id][0],
+            y=placed.corners[box.id][1],
+            width=widths[box.id],
+            height=HEIGHT,
+            members=box.members,
+            origins=box.origins,
+            operator=box.operator,
+            shape=box.shape,
+            dtype=box.dtype,
+            group=groups[index],
+        )
+        for index, box in enumerate(left.boxes)
+    )
+    edges = tuple(
+        Edge(
+            source=flow.source,
+            target=flow.target,
+            label=flow.label,
+            points=path.points,
+            label_at=path.label_at,
+        )
+        for flow, path in zip(stubs.flows, placed.edges, strict=True)
+    )
+    regions = tuple(
+        Region(
+            title=frame.title,
+            x=x,
+            y=y,
+            width=width,
+            height=height,
+            id=frame.id,
+            origins=(calls[frame.id].origins or ()) if frame.id in calls else (),
+        )
+        for frame, (x, y, width, height) in zip(_frames_in(left.items), placed.frames, strict=True)
+    )
+    return GraphRecord(
+        boxes=drawn,
+        edges=edges,
+        width=placed.width,
+        height=placed.height,
+        regions=regions,
+        ports=tuple(
+            port
+            for box in drawn
+            for port in stubs.ports(box.id, box.x, box.y, box.width, box.height)
+        ),
+        expanded=tuple(region.id for region in regions if region.id),
+        collapsible=any(box.kind == "fused" for box in boxes)
+        or any(True for _ in groups_in(items)),
+    )
+
+
+def _expanded(
+    boxes: Sequence[BoxText], flows: Sequence[Flow], items: Sequence[Item], opening: Opening
+) -> Set[str]:
+    """Return the ids of the expanded groups."""
+    if opening.is_whole:
+        return {group.id for group in groups_in(items)}
+    if opening.expanded is None:
+        return level_that_fits(boxes, flows, items, opening.fits)
+    return frozenset(opening.expanded)
+
+
+def _size(box: BoxText, width: float, stubs: Stubs) -> NodeSize:
+    left, right, above = stubs.room(box.id, width)
+    return NodeSize(box.id, width, HEIGHT, left, right, above, box.kind == "constant")
+
+
+def _layout_item(item: FrameItem, metrics: TextMetrics) -> LayoutItem:
+    if isinstance(item, int):
+        return item
+    inside = tuple(_layout_item(each, metrics) for each in item.items)
+    width = (
+        min(metrics.quiet_width(item.title), _WIDEST_TITLE)
+        + 2 * _BESIDE
+        + (CHEVRON if item.id else 0.0)
+    )
+    return Subgraph(width, inside, bar=bool(item.id))
+
+
+def _frames_in(items: Sequence[FrameItem]) -> Iterator[Frame]:
+    """Yield all frames, outer ones before those inside of them."""
+    for item in items:
+        if isinstance(item, Frame):
+            yield item
+            yield from _frames_in(item.items)
+
+
+def _groups_of(items: Sequence[FrameItem], group: str = "") -> Iterator[tuple[int, str]]:
+    """Yield each box by number, with the id or the title of the innermost frame around it."""
+    for item in items:
+        if isinstance(item, Frame):
+            yield from _groups_of(item.items, item.id or item.title)
+        else:
+            yield item, group
+
+
+def _bands_of(left: Collapsed, blocks: Blocks) -> list[int]:
+    """Return the band of each outermost item: all of an item is in one band."""
+    band = {box: blocks.bands[whole] for whole, box in enumerate(left.of)}
+
+    def first(item: FrameItem) -> int:
+        return item if isinstance(item, int) else first(item.items[0])
+
+    return [band[first(item)] for item in left.items]
+
+
+def _cut(box: BoxText, metrics: TextMetrics) -> BoxText:
+    subtitle = cut_to(box.subtitle, _WIDEST_SUBTITLE, metrics.quiet_width)
+    if subtitle == box.subtitle:
+        return box
+    return replace(box, subtitle=subtitle.removesuffix("…").rstrip(" ,·") + "…")
+
+
+def _width(box: BoxText, metrics: TextMetrics) -> float:
+    title = min(metrics.title_width(box.title), _WIDEST_TITLE)
+    text = max(title, metrics.quiet_width(box.subtitle))
+    wanted = _LEFT + text + (_STRATEGY if box.strategy else _RIGHT)
+    wanted += CHEVRON if box.kind in GROUPS else 0.0
+    # An even number of pixels, so that the middle, where edges meet the box, is a whole one.
+    return max(_LEAST_WIDTH, 2.0 * math.ceil(wanted / 2))

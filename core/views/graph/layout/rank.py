@@ -1,0 +1,342 @@
+"""Rank assignment: the layer of each vertex, and dummy vertices for edges that span layers.
+
+Vertices are numbered: boxes, then ports, then the rest: dummy vertices, and the lower parts of
+boxes that span several layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+
+from lowerscope.core.views.graph.layout.compound import Cluster, Graph
+
+_AFAR = 100_000
+"""A path length, in layers, greater than that of any path in a graph."""
+
+_WORTH_SLIDING = 4
+"""Least distance, in layers, over which branches are moved away from their common source."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayeredGraph:
+    """A proper layering: every edge leads from one layer to the next.
+
+    Attributes
+    ----------
+    boxes, real
+        Number of boxes; number of boxes and ports.
+    layer_of
+        The layer of each vertex; the first one for a box that spans several.
+    up, down
+        Neighbours of each vertex in the layer above and below.
+    chains
+        The dummy vertices of each hyperedge, from top to bottom.
+    lower_part
+        The next lower part of each part of a box that spans several layers.
+    owner
+        The box of each lower part.
+    origin
+        The box or port of the value that each vertex carries.
+    bottom
+        The lowest part of each box or port.
+    depth, height
+        Longest paths from a source and to a sink through each box or port, in layers; for depths
+        see `set_depths`.
+    """
+
+    graph: Graph
+    boxes: int
+    real: int
+    layer_of: list[int]
+    count: int
+    up: list[list[int]]
+    down: list[list[int]]
+    chains: list[list[int]]
+    lower_part: dict[int, int]
+    owner: dict[int, int]
+    origin: list[int]
+    bottom: list[int]
+    depth: list[int]
+    height: list[int]
+
+    def last_layer(self, vertex: int) -> int:
+        """Return the last layer of a box or a port."""
+        return self.layer_of[self.bottom[vertex]]
+
+    def positions(self, layers: Sequence[Sequence[int]]) -> list[int]:
+        """Return the position of each vertex within its layer."""
+        position = [0] * len(self.layer_of)
+        for layer in layers:
+            for index, vertex in enumerate(layer):
+                position[vertex] = index
+        return position
+
+
+@dataclass(eq=False, slots=True)
+class LayeredCluster:
+    """A cluster with its layers."""
+
+    cluster: Cluster
+    graph: LayeredGraph
+    frames: dict[int, LayeredCluster]
+    layers: list[list[int]] = field(default_factory=list)
+
+
+def rank_cluster(
+    cluster: Cluster,
+    constants: Set[int],
+    check: Callable[[], None],
+    bands: Sequence[int] | None = None,
+) -> LayeredCluster:
+    """Assign layers from the inside out: a frame with many layers may span several outside."""
+    frames = {
+        vertex: rank_cluster(item, constants, check)
+        for vertex, item in enumerate(cluster.items)
+        if isinstance(item, Cluster)
+    }
+    graph = cluster.graph(constants, bands)
+    layered = rank(graph, check)
+    if frames:
+        beside = [0] * layered.count
+        for layer in layered.layer_of[: graph.boxes]:
+            beside[layer] += 1
+        spans = [1] * graph.boxes
+        for vertex, frame in frames.items():
+            if beside[layered.layer_of[vertex]] > 1:
+                spans[vertex] = max(1, frame.graph.count - 1)
+        if max(spans) > 1:
+            layered = rank(graph, check, spans)
+    return LayeredCluster(cluster, layered, frames)
+
+
+def rank(
+    graph: Graph, check: Callable[[], None], spans: Sequence[int] | None = None
+) -> LayeredGraph:
+    """Assign vertices to layers by longest paths, and insert dummy vertices.
+
+    Sources that feed one place, such as constants, are moved down to it. With bands, each of these
+    has layers of its own.
+
+    Parameters
+    ----------
+    spans
+        Number of layers that each box spans; ``None`` for one each.
+    """
+    real = graph.boxes + graph.ins + graph.outs
+    span = [1] * real
+    if spans is not None:
+        span[: graph.boxes] = spans
+    successors: list[list[int]] = [[] for _ in range(real)]
+    predecessors: list[list[int]] = [[] for _ in range(real)]
+    pairs = ((edge.source, target) for edge in graph.edges for target in edge.targets)
+    for source, target in dict.fromkeys(pairs):
+        successors[source].append(target)
+        predecessors[target].append(source)
+    order = _topological_order(successors, predecessors)
+    check()
+    height = [0] * real
+    for vertex in reversed(order):
+        for target in successors[vertex]:
+            if height[vertex] < height[target] + span[vertex]:
+                height[vertex] = height[target] + span[vertex]
+    layers = (
+        _compact_ranks(order, successors, predecessors, span)
+        if graph.bands is None
+        else _banded_ranks(order, successors, predecessors, graph.bands, span)
+    )
+    if graph.framed:
+        _place_ports(graph, layers, span)
+    check()
+    return _insert_dummies(graph, layers, span, height)
+
+
+def set_depths(layered: LayeredGraph, outside: Sequence[int], rows: Mapping[int, int]) -> None:
+    """Set `LayeredGraph.depth`, the longest path from a source; it selects the spine.
+
+    Paths from outside count as longer than all others, and those from constants as shorter.
+    """
+    graph, depth = layered.graph, layered.depth
+    depth[:] = [rows.get(vertex, 1) - 1 for vertex in range(layered.real)]
+    for vertex in graph.constants:
+        depth[vertex] = -_AFAR
+    for port, length in enumerate(outside):
+        depth[graph.boxes + port] = length + _AFAR if length >= 0 else length
+    reached: set[int] = set()
+    for edge in sorted(graph.edges, key=lambda edge: layered.layer_of[edge.source]):
+        for target in edge.targets:
+            below = depth[edge.source] + rows.get(target, 1)
+            depth[target] = max(depth[target], below) if target in reached else below
+            reached.add(target)
+
+
+def _topological_order(successors: list[list[int]], predecessors: list[list[int]]) -> list[int]:
+    waiting = [len(sources) for sources in predecessors]
+    order = [vertex for vertex, number in enumerate(waiting) if number == 0]
+    for vertex in order:
+        for target in successors[vertex]:
+            waiting[target] -= 1
+            if waiting[target] == 0:
+                order.append(target)
+    assert len(order) == len(successors), "there is a cycle in the graph"
+    return order
+
+
+def _compact_ranks(
+    order: list[int], successors: list[list[int]], predecessors: list[list[int]], span: list[int]
+) -> list[int]:
+    """Return longest-path ranks, with vertices moved down where that shortens edges."""
+    layers = [0] * len(order)
+    for vertex in order:
+        below = layers[vertex] + span[vertex]
+        for target in successors[vertex]:
+            if layers[target] < below:
+                layers[target] = below
+    # A vertex whose ancestors feed nothing else moves down to its use.
+    movable = [True] * len(order)
+    for vertex in order:
+        movable[vertex] = all(
+            movable[source] and len(successors[source]) == 1 for source in predecessors[vertex]
+        )
+    for vertex in reversed(order):
+        if movable[vertex] and successors[vertex]:
+            layers[vertex] = min([layers[target] for target in successors[vertex]]) - span[vertex]
+    # A vertex also moves down as far as the edges of all of its sources extend in any case.
+    extent = [max([layers[target] for target in near], default=0) for near in successors]
+    for vertex in reversed(order):
+        if successors[vertex] and predecessors[vertex]:
+            lowest = min([layers[target] for target in successors[vertex]]) - span[vertex]
+            if lowest > layers[vertex]:
+                lowest = min(lowest, min([extent[source] for source in predecessors[vertex]]))
+                layers[vertex] = max(layers[vertex], lowest)
+    for vertex in reversed(order):
+        if len(successors[vertex]) > 1:
+            _slide_branches(vertex, successors, predecessors, layers, span)
+    used = sorted({layers[v] + part for v in order for part in range(span[v])})
+    place = {layer: index for index, layer in enumerate(used)}
+    return [place[layer] for layer in layers]
+
+
+def _slide_branches(
+    vertex: int,
+    successors: list[list[int]],
+    predecessors: list[list[int]],
+    layers: list[int],
+    span: list[int],
+) -> None:
+    """Move the branches below `vertex` down where that reduces the number of dummy vertices.
+
+    A layer further down costs one dummy of `vertex`, and saves one per branch with slack; the limit
+    is therefore the second greatest slack. It moves the slices of an unrolled loop to their use.
+    """
+    branches: list[tuple[int, list[int]]] = []
+    for start in successors[vertex]:
+        if len(predecessors[start]) != 1:
+            continue
+        branch = [start]
+        last = start
+        while len(successors[last]) == 1 and len(predecessors[successors[last][0]]) == 1:
+            last = successors[last][0]
+            branch.append(last)
+        if successors[last]:
+            lowest = min([layers[target] for target in successors[last]])
+            slack = lowest - span[last] - layers[last]
+            if slack > 0:
+                branches.append((layers[start] + slack, branch))
+    if len(branches) < 2:
+        return
+    limit = sorted(lowest for lowest, _ in branches)[-2]
+    if limit - max(layers[target] for target in successors[vertex]) < _WORTH_SLIDING:
+        return
+    for lowest, branch in branches:
+        shift = min(lowest, limit) - layers[branch[0]]
+        for member in branch:
+            layers[member] += shift
+
+
+def _banded_ranks(
+    order: Sequence[int],
+    successors: Sequence[Sequence[int]],
+    predecessors: Sequence[Sequence[int]],
+    bands: Sequence[int],
+    span: Sequence[int],
+) -> list[int]:
+    """Return longest-path ranks, band by band; sources of a band move down to their first use."""
+    layers = [0] * len(order)
+    base = 0
+    for band in sorted(set(bands)):
+        members = [vertex for vertex in order if bands[vertex] == band]
+        for vertex in members:
+            layers[vertex] = max([base, *(layers[e] + span[e] for e in predecessors[vertex])])
+        for vertex in reversed(members):
+            inside = [layers[each] for each in successors[vertex] if bands[each] == band]
+            if inside and not any(bands[each] == band for each in predecessors[vertex]):
+                layers[vertex] = max(layers[vertex], min(inside) - span[vertex])
+        base = max(layers[vertex] + span[vertex] for vertex in members)
+    return layers
+
+
+def _place_ports(graph: Graph, layers: list[int], span: list[int]) -> None:
+    """Assign the first and the last layer to the ports, and those between to the boxes."""
+    shift = 1 - min(layers[: graph.boxes])
+    layers[: graph.boxes] = [layer + shift for layer in layers[: graph.boxes]]
+    last = max(layers[vertex] + span[vertex] for vertex in range(graph.boxes))
+    layers[graph.boxes :] = [0] * graph.ins + [last] * graph.outs
+
+
+def _insert_dummies(
+    graph: Graph, layers: list[int], span: list[int], height: list[int]
+) -> LayeredGraph:
+    """Insert a chain of dummy vertices per hyperedge, and the lower parts of tall boxes."""
+    real = len(layers)
+    layer_of = list(layers)
+    up: list[list[int]] = [[] for _ in range(real)]
+    down: list[list[int]] = [[] for _ in range(real)]
+    lower_part: dict[int, int] = {}
+    owner: dict[int, int] = {}
+    origin = list(range(real))
+    bottom = list(range(real))
+
+    def add_below(vertex: int, layer: int) -> int:
+        added = len(layer_of)
+        layer_of.append(layer)
+        origin.append(origin[vertex])
+        up.append([vertex])
+        down.append([])
+        down[vertex].append(added)
+        return added
+
+    for vertex in range(graph.boxes):
+        for part in range(1, span[vertex]):
+            lower = add_below(bottom[vertex], layers[vertex] + part)
+            lower_part[bottom[vertex]] = lower
+            owner[lower] = vertex
+            bottom[vertex] = lower
+    chains: list[list[int]] = []
+    for edge in graph.edges:
+        stations = [bottom[edge.source]]
+        first = layer_of[stations[0]]
+        for layer in range(first + 1, max(layers[target] for target in edge.targets)):
+            stations.append(add_below(stations[-1], layer))
+        chains.append(stations[1:])
+        for target in edge.targets:
+            station = stations[layers[target] - first - 1]
+            down[station].append(target)
+            up[target].append(station)
+    count = max([layers[vertex] + span[vertex] for vertex in range(real)], default=0)
+    return LayeredGraph(
+        graph=graph,
+        boxes=graph.boxes,
+        real=real,
+        layer_of=layer_of,
+        count=max(count, 2) if graph.framed else count,
+        up=up,
+        down=down,
+        chains=chains,
+        lower_part=lower_part,
+        owner=owner,
+        origin=origin,
+        bottom=bottom,
+        depth=[0] * real,
+        height=height,
+    )

@@ -1,0 +1,472 @@
+"""Difference between the modules at two moments, of one recipe or of two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Any
+
+import msgspec
+import numpy as np
+import tvm
+from tvm import relax, tirx
+
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.files.memo import key_of
+from lowerscope.core.files.sources import is_file, source_label
+from lowerscope.core.ir.relax import Elements, calls_of, elements_of, relax_functions
+from lowerscope.core.model.entities import STRATEGY_NAMES
+from lowerscope.core.model.line_difference import FunctionText, function_differences
+from lowerscope.core.model.measuring import Progress
+from lowerscope.core.model.module_steps import (
+    Clock,
+    ConstantDifference,
+    DifferenceRecord,
+    FunctionDifference,
+    GraphDifference,
+    Moment,
+    Side,
+)
+from lowerscope.core.model.queries import DifferenceQuery, GraphDifferenceQuery, answers
+from lowerscope.core.model.recipe import Recipe, overrides_on
+from lowerscope.core.model.schedule import Schedule
+from lowerscope.core.model.snapshot import Span, TextRecord
+from lowerscope.core.passes.bindings import Matches
+from lowerscope.core.passes.following import inverse
+from lowerscope.core.passes.recording import (
+    compared_values,
+    constant_tensors,
+    paired_constants,
+    pass_labels,
+)
+from lowerscope.core.run.compare.tensor_values import constants_by_name
+from lowerscope.core.stages import Stages
+from lowerscope.core.views.graph.difference import FunctionGraph, graph_difference
+from lowerscope.core.views.graph.relax_graph import function_graph
+from lowerscope.core.views.graphs import with_ends
+from lowerscope.core.views.script import function_script
+
+
+def module_difference(old: Stages, new: Stages, sides: tuple[Side, Side]) -> DifferenceRecord:
+    """Compare two modules, function by function.
+
+    Raises a `LowerscopeError` if there is no module at one of the moments.
+    """
+    labels = labels_of(old, new, sides)
+    before, after = side_module(old, sides[0]), side_module(new, sides[1])
+    return DifferenceRecord(
+        old_label=labels[0],
+        new_label=labels[1],
+        functions=_differences(old, new, before, after),
+    )
+
+
+def changed_lines(stages: Stages, moment: Moment, record: TextRecord) -> tuple[int, ...]:
+    """Return the lines, from 1, of a script at a moment that its step changed or added.
+
+    They are those of the difference. If a step only removed lines of a function, or only changed
+    the values of its constants, the line behind them is marked, or the first one. Primitives of a
+    schedule reindent loops: lines that differ in indentation only are left out if others differ as
+    well.
+
+    Parameters
+    ----------
+    record
+        The script of the Relax functions, or of a function, at the moment.
+    """
+    if moment.index == 0:
+        return ()
+    before = _module_at(stages, moment, before=True)
+    after = _module_at(stages, moment, before=False)
+    names = {span.entity.partition(":")[2] for span in record.spans}
+    differences = _differences(stages, stages, _only(before, names), _only(after, names))
+    changed = {each.name: each for each in differences if each.status != "same"}
+    found: set[int] = set()
+    for span in record.spans:
+        function = changed.get(span.entity.partition(":")[2])
+        if function is not None:
+            lines = _new_lines(function, span, indented=moment.clock != "schedule")
+            found.update(span.first + each - 1 for each in lines)
+    return tuple(sorted(found))
+
+
+def _only(module: tvm.IRModule, names: set[str]) -> tvm.IRModule:
+    """Return a module of the named functions."""
+    functions = module.functions_items()
+    return tvm.IRModule(
+        {each: function for each, function in functions if str(each.name_hint) in names}
+    )
+
+
+def _new_lines(function: FunctionDifference, span: Span, *, indented: bool) -> set[int]:
+    """Return the changed or added lines of a function, from 1."""
+    count = span.last - span.first + 1
+    old, new = function.old.split("\n"), function.new.split("\n")
+    # The script of a function begins with its decorators, which a span may leave out.
+    ahead = len(new) - count
+    found, gone = set[int](), set[int]()
+    for run in function.runs:
+        first = run.new - ahead
+        if run.status == "added" or (run.status == "changed" and indented):
+            found.update(range(first, first + run.length))
+        elif run.status == "changed":
+            found.update(
+                first + place
+                for place in range(run.length)
+                if old[run.old - 1 + place].strip() != new[run.new - 1 + place].strip()
+            )
+        elif run.status == "removed":
+            gone.add(first)
+    inside = {each for each in found if 1 <= each <= count}
+    return inside or {min(max(each, 1), count) for each in gone} or {1}
+
+
+def _differences(
+    old: Stages, new: Stages, before: tvm.IRModule, after: tvm.IRModule
+) -> tuple[FunctionDifference, ...]:
+    functions = function_differences(_texts(old, before), _texts(new, after))
+    olds, news = dict(relax_functions(before)), dict(relax_functions(after))
+    return tuple(
+        _with_values(each, old, new, olds[each.name], news[each.name])
+        if each.name in olds and each.name in news
+        else each
+        for each in functions
+    )
+
+
+def _with_values(
+    function: FunctionDifference, old: Stages, new: Stages, before: Any, after: Any
+) -> FunctionDifference:
+    """Add the constants of a function whose values differ."""
+    same = function.status == "same"
+    constants = constant_differences(old, new, before, after, same_text=same)
+    if not constants:
+        return function
+    text = function.old if same else function.new
+    return msgspec.structs.replace(function, status="changed", new=text, constants=constants)
+
+
+def _are_cached(
+    query: DifferenceQuery | GraphDifferenceQuery, pipeline: Pipeline, job: Progress
+) -> bool:
+    sides = query.old, query.new
+    return all(pipeline.stages(each.recipe, job).has_module(each.moment) for each in sides)
+
+
+@answers(DifferenceQuery, _are_cached)
+def difference(query: DifferenceQuery, pipeline: Pipeline, job: Progress) -> DifferenceRecord:
+    """Return the difference of two modules: see `module_difference`."""
+    old, new = (pipeline.stages(each.recipe, job) for each in (query.old, query.new))
+    return module_difference(old, new, (query.old, query.new))
+
+
+@answers(GraphDifferenceQuery, _are_cached)
+def graphs_difference(
+    query: GraphDifferenceQuery, pipeline: Pipeline, job: Progress
+) -> GraphDifference:
+    """Compare the data flow of a Relax function on both sides, laid out.
+
+    The boxes stand for bindings of the module that the new side was lowered to.
+
+    Raises a `LowerscopeError` if there is no module at one of the moments.
+    """
+    sides, function = (query.old, query.new), query.function
+    old, new = (pipeline.stages(each.recipe, job) for each in sides)
+    labels = labels_of(old, new, sides)
+    before = function_graph(side_module(old, sides[0]), function, _side_origins(old, sides[0]))
+    after = function_graph(side_module(new, sides[1]), function, _side_origins(new, sides[1]))
+    if old.lower_key != new.lower_key:
+        if _same_nodes(old, new):
+            before, after = _with_nodes(before, old), _with_nodes(after, new)
+        # Names do not identify bindings across modules: only the new side's can be selected.
+        boxes = [replace(box, origins=()) for box in before.boxes]
+        before = replace(before, boxes=boxes)
+    graph, nodes = graph_difference(before, after, query.metrics, job.check)
+    return GraphDifference(
+        old_label=labels[0], new_label=labels[1], function=function, graph=graph, nodes=nodes
+    )
+
+
+def _same_nodes(old: Stages, new: Stages) -> bool:
+    """Return whether both sides were lowered from FX graphs of the same nodes."""
+    if old.traced is None or new.traced is None:
+        return False
+    one, other = (
+        [(node.name, node.op, str(node.target)) for node in each.graph_module.graph.nodes]
+        for each in (old.traced, new.traced)
+    )
+    return one == other
+
+
+def _with_nodes(graph: FunctionGraph, stages: Stages) -> FunctionGraph:
+    """Add the FX node of the value of each box: of fused ones, the last."""
+    assert stages.lowered is not None
+    order: dict[str, tuple[int, str]] = {}
+    for name, lowering in stages.lowered.nodes.items():
+        for binding in lowering.bindings:
+            order[f"relax:main/{binding}"] = len(order), name
+    nodes: dict[str, str] = {}
+    for box in graph.boxes:
+        found = [order[each] for each in box.origins or () if each in order]
+        if found:
+            nodes[box.id] = max(found)[1]
+    return replace(graph, nodes=nodes)
+
+
+def side_module(stages: Stages, side: Side) -> tvm.IRModule:
+    """Return the module of a side."""
+    if side.moment is None:
+        return stages.completed
+    return _module_at(stages, side.moment, before=side.before)
+
+
+def _module_at(stages: Stages, moment: Moment, *, before: bool) -> tvm.IRModule:
+    """Return the module at a moment, or the input of its step."""
+    if not before or moment.index == 0:
+        return stages.module_at(moment)
+    if moment.clock in ("translate", "schedule"):
+        return stages.module_at(msgspec.structs.replace(moment, index=moment.index - 1))
+    if moment.clock == "build":
+        return stages.recorded.module_before(moment.index)
+    return stages.transformed.module_before(moment.index)
+
+
+def _side_origins(stages: Stages, side: Side) -> Matches:
+    """Return the origins of a side's bindings, parameters and results."""
+    moment = side.moment
+    if moment is None:
+        origins = inverse(stages.transformed.bindings)
+    elif not side.before or moment.index == 0:
+        origins = stages.origins_at(moment)
+    elif moment.clock == "passes":
+        origins = stages.transformed.origins_before(moment.index)
+    else:
+        origins = stages.origins_in(side_module(stages, side), moment.clock)
+    return with_ends(origins, stages.module)
+
+
+def labels_of(old: Stages, new: Stages, sides: tuple[Side, Side]) -> tuple[str, str]:
+    """Return the labels of the sides."""
+    return side_labels(*sides, _step(old, sides[0]), _step(new, sides[1]))
+
+
+def _step(stages: Stages, side: Side) -> str:
+    """Return number and name of the step before a moment; empty if there is none."""
+    moment = side.moment
+    if moment is None or moment.index == 0:
+        return ""
+    if moment.clock == "translate":
+        traced = stages.traced
+        nodes = [] if traced is None else list(traced.graph_module.graph.nodes)
+        names = [f"{number} {node.name}" for number, node in enumerate(nodes, start=1)]
+    elif moment.clock == "schedule":
+        steps = stages.states(moment.function)[-1].steps
+        names = [f"{number} {step.title}" for number, step in enumerate(steps, start=1)]
+    else:
+        runs = stages.recorded.runs if moment.clock == "build" else stages.transformed.runs
+        names = [f"{label} {run.name}" for label, run in zip(pass_labels(runs), runs, strict=True)]
+    return names[moment.index - 1] if moment.index <= len(names) else str(moment.index)
+
+
+def _texts(stages: Stages, module: tvm.IRModule) -> dict[str, FunctionText]:
+    """Return the functions in listing order: Relax first, then TensorIR in call order."""
+    functions = dict(relax_functions(module))
+    kernels = {
+        str(variable.name_hint): function
+        for variable, function in module.functions_items()
+        if isinstance(function, tirx.PrimFunc)
+    }
+    called = [entity.removeprefix("tir:") for entity in calls_of(module)]
+    order = {name: place for place, name in enumerate(called)}
+    for name in sorted(kernels, key=lambda name: (order.get(name, len(order)), name)):
+        functions[name] = kernels[name]
+    return {
+        str(name): FunctionText(
+            "relax" if isinstance(function, relax.Function) else "tensorir",
+            _printed(stages, str(name), function),
+        )
+        for name, function in functions.items()
+    }
+
+
+def _printed(stages: Stages, name: str, function: Any) -> str:
+    """Return the script of a function, cached for all modules that share it."""
+    # Keep the function with its text, so that its address is not reused.
+    _, text = stages.keep(
+        "function text",
+        key_of("function text", function.__chandle__(), name),
+        lambda: (function, function_script(function, name)),
+        lambda kept: 2 * len(kept[1]),
+    )
+    return text
+
+
+def constant_differences(
+    old: Stages, new: Stages, before: Any, after: Any, *, same_text: bool
+) -> tuple[ConstantDifference, ...]:
+    """Compare the constants of a Relax function on the two sides.
+
+    Scripts name constants by number, so that functions with other weights read the same. Constants
+    over the same memory are the same; the values of others are compared once, and cached.
+
+    Parameters
+    ----------
+    same_text
+        Whether both have the same text: then constants are paired in order, otherwise by name.
+    """
+    if before.same_as(after):
+        return ()
+    one, other = _constants(old, before), _constants(new, after)
+    olds, news = list(map(elements_of, one)), list(map(elements_of, other))
+    if olds == news or (not same_text and set(olds) == set(news)):
+        return ()
+    names = _names(old), _names(new)
+    if same_text and len(one) == len(other):
+        pairs = _in_order(one, other, names[1] | names[0])
+    else:
+        pairs = _by_name(one, other, *names)
+    found = (_difference(new, *pair) for pair in pairs)
+    return tuple(each for each in found if each is not None)
+
+
+def _constants(stages: Stages, function: Any) -> Sequence[Any]:
+    """Return the tensors of a function's constants in order, cached."""
+    # Keep the function with them, so that its address is not reused.
+    _, found = stages.keep(
+        "function constants",
+        key_of("function constants", function.__chandle__()),
+        lambda: (function, constant_tensors(function)),
+    )
+    return found
+
+
+def _names(stages: Stages) -> dict[Elements, str]:
+    return {elements_of(each.data): each.name for each in constants_by_name(stages)}
+
+
+def _in_order(
+    one: Sequence[Any], other: Sequence[Any], names: dict[Elements, str]
+) -> Iterator[tuple[str, Any, Any]]:
+    seen: set[tuple[Elements, Elements]] = set()
+    for number, a, b in paired_constants(one, other):
+        olds, news = elements_of(a), elements_of(b)
+        if (olds, news) not in seen:
+            seen.add((olds, news))
+            yield names.get(olds) or names.get(news) or f"constant {number}", a, b
+
+
+def _by_name(
+    one: Sequence[Any],
+    other: Sequence[Any],
+    olds: dict[Elements, str],
+    news: dict[Elements, str],
+) -> Iterator[tuple[str, Any, Any]]:
+    named = {olds[elements_of(each)]: each for each in one if elements_of(each) in olds}
+    for each in other:
+        there = named.pop(news.get(elements_of(each), ""), None)
+        if there is not None and elements_of(there)[1:] == elements_of(each)[1:]:
+            yield news[elements_of(each)], there, each
+
+
+def _difference(stages: Stages, name: str, old: Any, new: Any) -> ConstantDifference | None:
+    one, other = elements_of(old), elements_of(new)
+    if one == other:
+        return None
+    # Keep the tensors with the result, so that their addresses are not reused.
+    _, _, (different, largest) = stages.keep(
+        "constant difference",
+        key_of("constant difference", one, other),
+        lambda: (old, new, compared_values(old.numpy(), new.numpy())),
+        lambda _: old.numpy().nbytes + new.numpy().nbytes,
+    )
+    if not different:
+        return None
+    return ConstantDifference(
+        name=name,
+        shape=tuple(map(int, old.shape)),
+        dtype=str(old.dtype),
+        count=int(np.prod(old.shape, dtype=np.int64)),
+        different=different,
+        largest=largest,
+    )
+
+
+_STARTS: dict[Clock, str] = {
+    "translate": "before the translation",
+    "passes": "before all passes",
+    "schedule": "before the schedule of {function}",
+    "build": "before the build",
+}
+
+_CLOCKS: dict[Clock, str] = {
+    "translate": "translation ",
+    "passes": "",
+    "schedule": "schedule of {function} ",
+    "build": "build ",
+}
+
+_SAID = ("source", "lowering", "overrides", "version")
+
+
+def side_labels(old: Side, new: Side, old_step: str, new_step: str) -> tuple[str, str]:
+    """Return the labels of both sides: the source, the lowering, the moment.
+
+    Other differences of the recipes are added to both labels.
+
+    Parameters
+    ----------
+    old_step, new_step
+        Number and name of the step before the moment of either side.
+    """
+    fields = [
+        name
+        for name in Recipe.__struct_fields__
+        if name not in _SAID and getattr(old.recipe, name) != getattr(new.recipe, name)
+    ]
+    return _label(old, old_step, fields), _label(new, new_step, fields)
+
+
+def moment_label(moment: Moment | None, step: str, before: bool = False) -> str:
+    """Return ``after 15 FuseOps``; ``step`` is number and name of the step before it."""
+    if moment is None:
+        return "after all passes"
+    if moment.index == 0:
+        return _STARTS[moment.clock].format(function=moment.function)
+    clock = _CLOCKS[moment.clock].format(function=moment.function)
+    return f"{clock}{'before' if before else 'after'} {step}"
+
+
+def _label(side: Side, step: str, fields: list[str]) -> str:
+    recipe = side.recipe
+    parts = [_source(recipe), _lowering(recipe), moment_label(side.moment, step, side.before)]
+    parts += [f"{name.replace('_', ' ')}: {_written(recipe, name)}" for name in fields]
+    return " · ".join(parts)
+
+
+def _source(recipe: Recipe) -> str:
+    spec = recipe.source.spec
+    name = PurePath(source_label(spec)).stem if is_file(spec) else source_label(spec)
+    return f"{name}:{recipe.source.entry}" if recipe.source.entry else name
+
+
+def _lowering(recipe: Recipe) -> str:
+    count = len(overrides_on(recipe))
+    more = f" + {count} override{'s' if count > 1 else ''}" if count else ""
+    return STRATEGY_NAMES[recipe.lowering] + more
+
+
+def _written(recipe: Recipe, name: str) -> str:
+    if name == "steps":
+        on = [step.name for step in recipe.steps if step.on]
+        return " → ".join(on) if on else "none"
+    if name == "schedules":
+        schedules = [_schedule(each) for each in recipe.schedules if each.on]
+        return ", ".join(schedules) if schedules else "none"
+    return msgspec.json.encode(getattr(recipe, name)).decode().strip('"')
+
+
+def _schedule(schedule: Schedule) -> str:
+    count = sum(primitive.on for primitive in schedule.primitives)
+    variant = f" {schedule.variant}" if schedule.variant else ""
+    return f"{schedule.function}{variant} in {count} step{'' if count == 1 else 's'}"

@@ -1,0 +1,199 @@
+"""The node map as a table for the terminal, and the translation of one node as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from lowerscope.core.model.formatting import bytes_text, shape_text
+from lowerscope.core.model.module_steps import TranslationRecord
+from lowerscope.core.model.snapshot import (
+    Extent,
+    FxNode,
+    FxPart,
+    LibraryRecord,
+    NodeTranslation,
+    ParameterRecord,
+    RuleSource,
+    TeRecord,
+    ValuesRecord,
+)
+
+
+def print_columns(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as aligned columns, with a rule below the first."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    rule = tuple("-" * width for width in widths)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in (rows[0], rule, *rows[1:])
+    )
+
+
+_COLUMNS = ("#", "node", "target", "strategy", "rule", "value", "type", "adds to the module")
+
+
+def print_node_map(records: Sequence[TranslationRecord], nodes: Sequence[FxNode]) -> str:
+    """Return the node map: for each node, in order, its value, and its additions."""
+    rows: list[tuple[str, ...]] = [_COLUMNS]
+    for record, node in zip(records, nodes, strict=True):
+        also = f" (also {_names(record.rebound)})" if record.rebound else ""
+        rows.append(
+            (
+                str(record.number),
+                node.name,
+                node.target,
+                node.strategy,
+                node.rule,
+                f"{record.value}{also}",
+                node.type,
+                ", ".join(record.functions),
+            )
+        )
+    return print_columns(rows)
+
+
+def print_translation(translation: NodeTranslation) -> str:
+    """Return the translation of one node: its rules with their source, and the work of TE."""
+    name = translation.node.removeprefix("fx:")
+    lines = [f"{translation.number} {name}: {translation.summary}"]
+    for source in translation.sources:
+        lines += ["", *_source_lines(source)]
+    for call in translation.calls:
+        lines += ["", *_call_lines(call)]
+    return "\n".join(lines)
+
+
+def _source_lines(source: RuleSource) -> Iterator[str]:
+    place = f"{source.line.file}:{source.line.line}" if source.line else ""
+    remarks = "; ".join(part for part in (place, source.remark) if part)
+    yield f"── {source.name} ({remarks})" if remarks else f"── {source.name}"
+    yield from (f"    {line}".rstrip() for line in source.text.rstrip("\n").split("\n"))
+
+
+def _call_lines(call: TeRecord) -> Iterator[str]:
+    yield f"── {call.title}{' by the pass LegalizeOps' if call.by_pass else ''}"
+    yield "  1 placeholders"
+    for each in call.placeholders:
+        shape = shape_text(each.shape)
+        yield f"    {each.name}: {shape} {each.dtype} for {each.argument}"
+    yield "  2 expression"
+    expression = call.expression.text if call.expression else f"# {call.refusal}"
+    yield from _indented(expression)
+    first = call.first_made.rpartition("/")[2]
+    equal = f", made for {first} already" if first else ""
+    yield f"  3 function {call.function}{equal}"
+    yield from _indented(call.script.text)
+    yield "  4 call_tir"
+    yield from _indented(call.call)
+
+
+def _indented(text: str) -> Iterator[str]:
+    yield from (f"    {line}".rstrip() for line in text.rstrip("\n").split("\n"))
+
+
+def _names(entities: Sequence[str]) -> str:
+    return ", ".join(each.partition(":")[2] for each in entities)
+
+
+_NODE_COLUMNS = ("opcode", "name", "target", "args", "kwargs", "shape", "dtype", "lowered")
+
+
+def print_table(nodes: Sequence[FxNode]) -> str:
+    """Return the nodes as ``Graph.print_tabular`` prints them, with more columns besides.
+
+    These are shape, dtype and, where nodes have been lowered, the strategy and the rule. Below a
+    node that was broken up stand its parts, indented.
+    """
+    rows: list[tuple[str, ...]] = [_NODE_COLUMNS]
+    for node in nodes:
+        rows.append(_row(node))
+        rows += [_part_row(part) for part in node.parts]
+    if not any(node.rule for node in nodes):
+        rows = [row[:-1] for row in rows]
+    return print_columns(rows)
+
+
+def _row(node: FxNode) -> tuple[str, ...]:
+    shape = _shape(node.shape)
+    lowered = f"{node.strategy}, {node.rule}" if node.rule else ""
+    return node.opcode, node.name, node.target, node.args, node.kwargs, shape, node.dtype, lowered
+
+
+def _part_row(part: FxPart) -> tuple[str, ...]:
+    name, shape = f"  {part.name}", _shape(part.shape)
+    return "  part", name, part.target, part.args, "", shape, part.dtype, f"  {part.rule}"
+
+
+def _shape(shape: tuple[Extent, ...] | None) -> str:
+    return shape_text(shape)
+
+
+_ORIGINS = {"torch": "torch", "tvm": "TVM", "missing": "not registered"}
+
+
+def print_library(library: Sequence[LibraryRecord]) -> str:
+    """Return the functions with their registrations, and the bindings that call them."""
+    if not library:
+        return "The module calls no library function."
+    rows = [("function", "registered", "called by", "nodes")]
+    rows += [(each.name, registered_at(each), _callers(each), _nodes(each)) for each in library]
+    return print_columns(rows)
+
+
+def registered_at(each: LibraryRecord) -> str:
+    """Return the origin of a function: a file and line, torch, TVM, or nowhere."""
+    return f"{each.line.file}:{each.line.line}" if each.line else _ORIGINS[each.origin]
+
+
+def _callers(each: LibraryRecord) -> str:
+    names = (call.removeprefix("relax:").partition("/") for call in each.calls)
+    return ", ".join(f"{binding} in {function}" for function, _, binding in names) or "nothing"
+
+
+def _nodes(each: LibraryRecord) -> str:
+    return ", ".join(node.removeprefix("fx:") for node in each.nodes)
+
+
+_WIDTH = 48
+
+
+def print_parameters(records: Sequence[ParameterRecord]) -> str:
+    """Return a line for each: name, kind, shape, dtype, bytes, and other names of the same."""
+    rows = [
+        (
+            each.name,
+            each.kind,
+            shape_text(each.shape),
+            each.dtype,
+            bytes_text(each.size),
+            f"also {', '.join(each.aliases)}" if each.aliases else "",
+        )
+        for each in records
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)] if rows else []
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+def print_values(record: ValuesRecord) -> str:
+    """Return range, counts, histogram and first values in lines."""
+    form = f"{shape_text(record.shape)} {record.dtype}"
+    lines = [f"{record.name}: {form}, {bytes_text(record.size)}"]
+    if record.mean is not None:
+        lines.append(
+            f"min {record.low:.6g}, max {record.high:.6g}, mean {record.mean:.6g}, "
+            f"std {record.deviation:.6g}"
+        )
+    lines.append(
+        f"{record.count:,} values: {record.nans:,} NaN, {record.infinities:,} infinite, "
+        f"{record.zeros:,} zero"
+    )
+    most = max(record.counts, default=0)
+    for low, high, count in zip(record.edges, record.edges[1:], record.counts, strict=False):
+        bar = "█" * round(_WIDTH * count / most) if most else ""
+        lines.append(f"{low:>12.4g} … {high:<12.4g} {count:>10,} {bar}".rstrip())
+    more = ", …" if len(record.first) < record.count else ""
+    lines.append(f"first: {', '.join(record.first)}{more}")
+    return "\n".join(lines)

@@ -1,0 +1,280 @@
+"""The graph canvas as it is used: by mouse and by keyboard."""
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QContextMenuEvent, QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
+from lowerscope.app.kit.theme_colours import DARK, LIGHT
+from lowerscope.core.model.graph import Box, Edge, GraphRecord, Region
+
+NONE = Qt.KeyboardModifier.NoModifier
+CONTROL = Qt.KeyboardModifier.ControlModifier
+SHIFT = Qt.KeyboardModifier.ShiftModifier
+LEFT = Qt.MouseButton.LeftButton
+
+
+def chain(count: int) -> GraphRecord:
+    """Nodes below one another, and one more beside the second."""
+    nodes = [
+        Box(f"n{i}", f"node{i}", "ReLU", "call", "te", 24, 24 + 80 * i, 180, 36)
+        for i in range(count)
+    ]
+    nodes.append(Box("side", "side", "", "constant", "", 240, 104, 120, 36))
+    edges = [
+        Edge(f"n{i}", f"n{i + 1}", "1×8", ((114, 60 + 80 * i), (114, 104 + 80 * i)))
+        for i in range(count - 1)
+    ]
+    edges.append(Edge("n0", "side", "1×8", ((114, 60), (300, 104))))
+    return GraphRecord(tuple(nodes), tuple(edges), 384, 80 * count + 24)
+
+
+@pytest.fixture
+def canvas(qtbot: QtBot) -> GraphCanvas:
+    widget = GraphCanvas("FX graph")
+    qtbot.addWidget(widget)
+    widget.resize(420, 300)
+    widget.set_graph(chain(20))
+    widget.show()
+    qtbot.waitExposed(widget)
+    widget.setFocus()
+    return widget
+
+
+def middle(canvas: GraphCanvas, name: str) -> QPoint:
+    return canvas.node_rect(name).center().toPoint()
+
+
+def wheel(canvas: GraphCanvas, at: QPointF, by: QPoint, modifiers: Qt.KeyboardModifier) -> None:
+    event = QWheelEvent(
+        at,
+        QPointF(canvas.viewport().mapToGlobal(at.toPoint())),
+        QPoint(),
+        by,
+        Qt.MouseButton.NoButton,
+        modifiers,
+        Qt.ScrollPhase.NoScrollPhase,
+        False,
+    )
+    QApplication.sendEvent(canvas.viewport(), event)
+
+
+def test_opens_at_100_percent_with_its_top_in_view(canvas: GraphCanvas) -> None:
+    assert canvas.zoom() == 1
+    assert canvas.node_rect("n0").top() == 24
+    assert canvas.zoom_control.scale.text() == "100 %"
+
+
+def test_click_on_a_node_and_on_the_ground(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    with qtbot.waitSignal(canvas.node_clicked) as heard:
+        qtbot.mouseClick(canvas.viewport(), LEFT, CONTROL, middle(canvas, "n1"))
+    assert heard.args == ["n1", CONTROL]
+    with qtbot.waitSignal(canvas.background_clicked):
+        qtbot.mouseClick(canvas.viewport(), LEFT, NONE, QPoint(4, 4))
+
+
+def test_selected_node_has_the_accents_ground(canvas: GraphCanvas) -> None:
+    canvas.set_selection({"n1", "elsewhere"})
+    assert canvas.selection() == {"n1"}
+    at = canvas.node_rect("n1").topRight().toPoint() + QPoint(-8, 6)
+    picture = canvas.viewport().grab().toImage()
+    assert picture.pixelColor(at).name() == theme.current().accent_ground
+    assert "selected: node1" in canvas.accessibleDescription()
+
+
+def test_strategy_is_a_bar_of_its_colour(canvas: GraphCanvas) -> None:
+    at = canvas.node_rect("n1").topLeft().toPoint() + QPoint(1, 18)
+    assert canvas.viewport().grab().toImage().pixelColor(at).name() == theme.current().te
+    theme.set_scheme("dark")
+    assert canvas.viewport().grab().toImage().pixelColor(at).name() == DARK.te
+
+
+def test_keyboard_walks_along_edges(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    heard: list[str] = []
+    canvas.node_clicked.connect(lambda name, _modifiers: heard.append(name))
+    for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Right, Qt.Key.Key_Left):
+        qtbot.keyClick(canvas, key)
+    qtbot.keyClick(canvas, Qt.Key.Key_Up)
+    assert heard == ["n0", "n1", "side", "n1", "n0"]
+    qtbot.keyClick(canvas, Qt.Key.Key_Return)
+    assert heard[-1] == "n0"
+    assert len(heard) == 6
+
+
+def test_shift_selects_while_it_walks_and_ctrl_moves_the_graph(
+    qtbot: QtBot, canvas: GraphCanvas
+) -> None:
+    heard: list[tuple[str, Qt.KeyboardModifier]] = []
+    canvas.node_clicked.connect(lambda *each: heard.append(each))
+    qtbot.keyClick(canvas, Qt.Key.Key_Home)
+    qtbot.keyClick(canvas, Qt.Key.Key_Down, SHIFT)
+    assert heard == [("n0", NONE), ("n1", SHIFT)]
+    before = canvas.node_rect("n0").top()
+    qtbot.keyClick(canvas, Qt.Key.Key_Down, CONTROL)
+    below = canvas.node_rect("n0").top()
+    assert below < before
+    qtbot.keyClick(canvas, Qt.Key.Key_Up, CONTROL)
+    assert canvas.node_rect("n0").top() == before
+    # The keyboard stays where it was walked to.
+    assert len(heard) == 2
+    qtbot.keyClick(canvas, Qt.Key.Key_Down)
+    assert heard[-1] == ("n2", NONE)
+
+
+def test_keyboard_starts_at_what_is_selected(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    canvas.set_selection({"n3"})
+    with qtbot.waitSignal(canvas.node_clicked) as heard:
+        qtbot.keyClick(canvas, Qt.Key.Key_Down)
+    assert heard.args[0] == "n4"
+
+
+def test_ctrl_wheel_zooms_where_the_mouse_is(canvas: GraphCanvas) -> None:
+    at = canvas.node_rect("n1").topLeft() + QPointF(9, 12)
+    wheel(canvas, at, QPoint(0, 240), CONTROL)
+    assert canvas.zoom() > 1.3
+    inside = (at - canvas.node_rect("n1").topLeft()) / canvas.zoom()
+    assert inside.x() == pytest.approx(9, abs=0.6)
+    assert inside.y() == pytest.approx(12, abs=0.6)
+
+
+def test_wheel_scrolls(canvas: GraphCanvas) -> None:
+    before = canvas.node_rect("n0").top()
+    wheel(canvas, QPointF(50, 50), QPoint(0, -120), NONE)
+    assert canvas.node_rect("n0").top() == before - 60
+    assert canvas.verticalScrollBar().value() == 60
+    canvas.verticalScrollBar().setValue(10)
+    assert canvas.node_rect("n0").top() == before - 10
+
+
+@pytest.mark.x
+@pytest.mark.parametrize("button", [LEFT, Qt.MouseButton.MiddleButton])
+def test_dragging_the_ground_moves_and_clicks_nothing(
+    qtbot: QtBot, canvas: GraphCanvas, button: Qt.MouseButton
+) -> None:
+    before = canvas.node_rect("n0").topLeft()
+    port = canvas.viewport()
+    with qtbot.assertNotEmitted(canvas.background_clicked):
+        QTest.mousePress(port, button, NONE, QPoint(4, 200))
+        QTest.mouseMove(port, QPoint(10, 190))
+        QTest.mouseMove(port, QPoint(24, 160))
+        QTest.mouseRelease(port, button, NONE, QPoint(24, 160))
+    moved = canvas.node_rect("n0").topLeft() - before
+    assert moved == QPointF(20, -40)
+
+
+def test_keys_zoom_and_fit(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    qtbot.keyClick(canvas, Qt.Key.Key_Plus)
+    assert canvas.zoom() == 1.25
+    qtbot.keyClick(canvas, Qt.Key.Key_0)
+    assert canvas.zoom() == 1
+    qtbot.keyClick(canvas, Qt.Key.Key_Minus)
+    assert canvas.zoom() == 0.8
+    qtbot.keyClick(canvas, Qt.Key.Key_F)
+    assert canvas.node_rect("n0").top() >= 0
+    assert canvas.node_rect("n19").bottom() <= canvas.viewport().height()
+
+
+def test_buttons_zoom_and_double_click_fits(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    canvas.zoom_control.zoomed.emit(2.0)
+    assert canvas.zoom_control.scale.text() == "200 %"
+    canvas.zoom_control.scale.click()
+    assert canvas.zoom() == 1
+    QTest.mouseDClick(canvas.viewport(), LEFT, NONE, QPoint(4, 4))
+    QTest.mouseRelease(canvas.viewport(), LEFT, NONE, QPoint(4, 4))
+    assert canvas.zoom() < 0.3
+
+
+def test_reveal_moves_only_for_what_is_out_of_view(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    before = canvas.node_rect("n1")
+    assert canvas.reveal("n1")
+    assert canvas.node_rect("n1") == before
+    assert canvas.reveal("n15")
+    seen = canvas.viewport().rect()
+    qtbot.waitUntil(lambda: seen.contains(canvas.node_rect("n15").toAlignedRect()))
+    assert not canvas.reveal("nothing")
+
+
+def test_reveal_while_the_size_changes(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    assert canvas.reveal("n15")
+    canvas.resize(600, 420)
+    seen = canvas.viewport().rect()
+    assert seen.contains(canvas.node_rect("n15").toAlignedRect())
+    top = canvas.node_rect("n0").center().x()
+    assert top == canvas.node_rect("n15").center().x()
+    graph = canvas.graph().width
+    assert canvas.node_rect("n0").left() == pytest.approx(24 + (seen.width() - graph) / 2, abs=6)
+
+
+def test_keep_view_keeps_it(canvas: GraphCanvas) -> None:
+    canvas.set_zoom(1.5)
+    before = canvas.node_rect("n1")
+    canvas.set_graph(replace(canvas.graph()), keep_view=True)
+    assert canvas.node_rect("n1") == before
+    canvas.set_graph(canvas.graph())
+    assert canvas.zoom() == 1
+
+
+@pytest.mark.x
+def test_hover_and_menu(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    at = middle(canvas, "n1")
+    with qtbot.waitSignal(canvas.node_hovered) as heard:
+        qtbot.mouseMove(canvas.viewport(), at)
+    assert heard.args == ["n1"]
+    event = QContextMenuEvent(QContextMenuEvent.Reason.Mouse, at, canvas.viewport().mapToGlobal(at))
+    with qtbot.waitSignal(canvas.menu_requested) as asked:
+        QApplication.sendEvent(canvas.viewport(), event)
+    assert asked.args == ["n1", canvas.viewport().mapToGlobal(at)]
+    with qtbot.waitSignal(canvas.node_hovered) as heard:
+        QApplication.sendEvent(canvas, QEvent(QEvent.Type.Leave))
+    assert heard.args == [""]
+
+
+def test_legend_names_what_is_there(canvas: GraphCanvas) -> None:
+    assert canvas.legend.words() == ["TE"]
+    canvas.set_legend({"te": "Tensor expressions", "library": "Library"})
+    assert canvas.legend.words() == ["Tensor expressions"]
+
+
+def test_empty_graph_says_so(canvas: GraphCanvas) -> None:
+    canvas.set_empty("No graph", "Open a model.")
+    assert not canvas.empty.isVisible()
+    canvas.set_graph(GraphRecord())
+    assert canvas.empty.isVisible()
+    assert canvas.empty.accessibleName() == "No graph"
+    assert not canvas.zoom_control.isVisible()
+    assert canvas.selection() == frozenset()
+
+
+def test_long_words_stay_in_their_node(canvas: GraphCanvas) -> None:
+    long = Box("n", "a" * 80, "b" * 90, "call", "library", 0, 0, 120, 36)
+    canvas.set_graph(GraphRecord((long,), (), 300, 60))
+    picture = canvas.viewport().grab().toImage()
+    rect = canvas.node_rect("n").toAlignedRect()
+    panel = theme.current().panel
+    for y in range(rect.top(), rect.bottom()):
+        assert picture.pixelColor(rect.right() + 4, y).name() == panel
+
+
+@pytest.mark.parametrize("zoom", [0.05, 0.2, 0.5, 1.0, 3.0])
+def test_every_scale_can_be_painted(canvas: GraphCanvas, zoom: float) -> None:
+    canvas.set_selection({"n2"})
+    canvas.set_zoom(zoom)
+    assert not canvas.grab().isNull()
+
+
+def test_a_region_is_a_frame_around_its_nodes(canvas: GraphCanvas) -> None:
+    region = Region("dataflow 1", 12, 90, 204, 80)
+    canvas.set_graph(replace(chain(20), regions=(region,)))
+    corner = canvas.node_rect("n1").topLeft().toPoint() - QPoint(12, 14)
+    for scheme, colours in (("light", LIGHT), ("dark", DARK)):
+        theme.set_scheme(scheme)
+        picture = canvas.viewport().grab().toImage()
+        top = {picture.pixelColor(corner + QPoint(x, 0)).name() for x in range(20, 60)}
+        assert top == {colours.faint, colours.panel}
+        inner = picture.pixelColor(corner + QPoint(6, 20)).name()
+        assert inner == colours.panel

@@ -1,0 +1,363 @@
+"""Finding one's way in a graph: search, overview, cards, labels, colours, and large graphs."""
+
+import pytest
+from msgspec.structs import replace
+from PySide6.QtCore import QPoint, QRectF, Qt
+from PySide6.QtGui import QColor
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
+from lowerscope.app.kit.hover_card import CardText
+from lowerscope.core.model.graph import Box, Edge, GraphRecord
+
+NONE = Qt.KeyboardModifier.NoModifier
+SHIFT = Qt.KeyboardModifier.ShiftModifier
+LEFT = Qt.MouseButton.LeftButton
+
+
+def ladder(count: int) -> GraphRecord:
+    """Nodes below one another: convolutions, and every third a relu."""
+    kinds = [("relu", "ReLU") if i % 3 == 2 else ("conv", "Conv2d") for i in range(count)]
+    nodes = tuple(
+        Box(
+            f"n{i}", f"{name}{i}", subtitle, "call" if i else "input", "te",
+            24, 24 + 80 * i, 180, 36,
+        )
+        for i, (name, subtitle) in enumerate(kinds)
+    )  # fmt: skip
+    edges = tuple(
+        Edge(
+            f"n{i}", f"n{i + 1}", f"1×{i}", ((114, 60 + 80 * i), (114, 104 + 80 * i)),
+            (121, 82 + 80 * i),
+        )
+        for i in range(count - 1)
+    )  # fmt: skip
+    return GraphRecord(nodes, edges, 264, 80 * count + 24)
+
+
+@pytest.fixture
+def window(qtbot: QtBot) -> QWidget:
+    widget = QWidget()
+    qtbot.addWidget(widget)
+    QVBoxLayout(widget)
+    widget.resize(640, 420)
+    return widget
+
+
+@pytest.fixture
+def canvas(qtbot: QtBot, window: QWidget) -> GraphCanvas:
+    widget = GraphCanvas("FX graph")
+    layout = window.layout()
+    assert layout is not None
+    layout.addWidget(widget)
+    widget.set_graph(ladder(30))
+    window.show()
+    qtbot.waitExposed(window)
+    widget.setFocus()
+    return widget
+
+
+def middle(canvas: GraphCanvas, name: str) -> QPoint:
+    return canvas.node_rect(name).center().toPoint()
+
+
+def is_seen(canvas: GraphCanvas, name: str) -> bool:
+    return canvas.viewport().rect().contains(canvas.node_rect(name).toAlignedRect())
+
+
+def inks(canvas: GraphCanvas, place: QRectF) -> set[str]:
+    """The colours in a place of the viewport."""
+    picture = canvas.viewport().grab().toImage()
+    area = place.toAlignedRect()
+    return {
+        picture.pixelColor(x, y).name()
+        for x in range(area.left(), area.right() + 1)
+        for y in range(area.top(), area.bottom() + 1)
+    }
+
+
+@pytest.mark.x
+def test_search_counts_and_goes_round(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    heard: list[str] = []
+    canvas.node_clicked.connect(lambda name, _modifiers: heard.append(name))
+    qtbot.keyClick(canvas, Qt.Key.Key_Slash)
+    bar = canvas.search.bar
+    qtbot.waitUntil(lambda: canvas.window().focusWidget() is bar.field)
+    qtbot.keyClicks(bar.field, "relu")
+    assert bar.figure.text() == "1 of 10"
+    assert heard == []
+    qtbot.keyClick(bar.field, Qt.Key.Key_Return)
+    assert (bar.figure.text(), heard[-1]) == ("2 of 10", "n5")
+    qtbot.keyClick(bar.field, Qt.Key.Key_F3)
+    assert heard[-1] == "n8"
+    for _ in range(3):
+        qtbot.keyClick(bar.field, Qt.Key.Key_Return, SHIFT)
+    assert (bar.figure.text(), heard[-1]) == ("10 of 10", "n29")
+    qtbot.waitUntil(lambda: is_seen(canvas, "n29"))
+    assert not bar.geometry().intersects(canvas.viewport().geometry())
+    qtbot.keyClick(bar.field, Qt.Key.Key_Escape)
+    assert not bar.isVisible()
+    assert canvas.window().focusWidget() is canvas
+    assert canvas.search.found == []
+    qtbot.keyClick(canvas, Qt.Key.Key_Up)
+    assert heard[-1] == "n28"
+
+
+def test_what_is_found_has_a_ring(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    ring = QRectF(canvas.node_rect("n2")).adjusted(20, -4, -20, 0)
+    ring.setHeight(3)
+    text = theme.current().text
+    assert text not in inks(canvas, ring)
+    canvas.open_find()
+    canvas.search.bar.field.setText("relu2")
+    place = QRectF(canvas.node_rect("n2")).adjusted(20, -4, -20, 0)
+    place.setHeight(3)
+    assert text in inks(canvas, place)
+
+
+def test_nothing_found_and_no_pattern_say_so(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    canvas.open_find()
+    bar = canvas.search.bar
+    qtbot.keyClicks(bar.field, "lstm")
+    assert bar.figure.text() == "none"
+    bar.regex.click()
+    bar.field.setText("(")
+    assert bar.figure.text() == "not a pattern"
+    bar.field.setText("conv[01]$")
+    assert bar.figure.text() == "1 of 2"
+
+
+def test_members_of_a_group_are_found(canvas: GraphCanvas) -> None:
+    group = Box("m", "layer1", "Sequential", "group", "", 24, 24, 180, 36, ("fx:layer1_0_conv1",))
+    canvas.set_graph(GraphRecord((group,), (), 264, 90))
+    canvas.open_find()
+    canvas.search.bar.field.setText("0_conv")
+    assert canvas.search.found == ["m"]
+
+
+def test_the_overview_is_there_while_there_is_more_to_see(
+    qtbot: QtBot, canvas: GraphCanvas
+) -> None:
+    assert canvas.minimap.isVisible()
+    qtbot.keyClick(canvas, Qt.Key.Key_F)
+    assert not canvas.minimap.isVisible()
+    qtbot.keyClick(canvas, Qt.Key.Key_0)
+    assert canvas.minimap.isVisible()
+    qtbot.keyClick(canvas, Qt.Key.Key_M)
+    assert not canvas.minimap.isVisible()
+    qtbot.keyClick(canvas, Qt.Key.Key_M)
+    assert canvas.minimap.isVisible()
+    # In a narrow pane it would stand on what the boxes say.
+    size = canvas.size()
+    canvas.resize(250, size.height())
+    qtbot.waitUntil(lambda: not canvas.minimap.isVisible())
+    canvas.resize(size)
+    qtbot.waitUntil(canvas.minimap.isVisible)
+
+
+@pytest.mark.x
+def test_dragging_in_the_overview_moves_the_view(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    minimap = canvas.minimap
+    seen = minimap.seen_rect()
+    grip = seen.center().toPoint()
+    QTest.mousePress(minimap, LEFT, NONE, grip)
+    QTest.mouseMove(minimap, grip + QPoint(0, 20))
+    QTest.mouseRelease(minimap, LEFT, NONE, grip + QPoint(0, 20))
+    assert minimap.seen_rect().center().y() == pytest.approx(seen.center().y() + 20, abs=2)
+    assert not is_seen(canvas, "n0")
+    qtbot.mouseClick(minimap, LEFT, NONE, QPoint(minimap.width() // 2, minimap.height() - 6))
+    assert is_seen(canvas, "n29")
+    picture = minimap.grab().toImage()
+    colours = {
+        picture.pixelColor(x, y).name()
+        for x in range(picture.width())
+        for y in range(picture.height())
+    }
+    assert theme.current().te in colours
+
+
+def test_zoom_to_the_selection(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    canvas.set_selection({"n20", "n21"})
+    qtbot.keyClick(canvas, Qt.Key.Key_Z)
+    assert is_seen(canvas, "n20")
+    assert is_seen(canvas, "n21")
+    assert not is_seen(canvas, "n15")
+    canvas.set_selection({f"n{i}" for i in range(10, 30)})
+    qtbot.keyClick(canvas, Qt.Key.Key_Z)
+    assert canvas.zoom() < 0.5
+    assert is_seen(canvas, "n10")
+    assert is_seen(canvas, "n29")
+    canvas.set_selection(())
+    qtbot.keyClick(canvas, Qt.Key.Key_Z)
+    assert is_seen(canvas, "n0")
+
+
+def test_fit_leaves_room_for_the_buttons(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    qtbot.keyClick(canvas, Qt.Key.Key_F)
+    assert canvas.node_rect("n29").bottom() < canvas.zoom_control.y()
+    assert canvas.node_rect("n0").top() >= 16
+    qtbot.keyClick(canvas, Qt.Key.Key_0)
+    canvas.verticalScrollBar().setValue(canvas.verticalScrollBar().maximum())
+    assert canvas.node_rect("n29").bottom() < canvas.zoom_control.y()
+
+
+def card_of(name: str) -> CardText | None:
+    if name == "n3":
+        return None
+    return CardText(f"card of {name}", (("value", "1×8 float32"),), "y = self.relu(x)")
+
+
+def test_a_card_comes_after_a_while_and_can_be_read(
+    qtbot: QtBot, canvas: GraphCanvas, window: QWidget
+) -> None:
+    canvas.card_text = card_of
+    qtbot.mouseMove(canvas.viewport(), middle(canvas, "n1"))
+    assert not canvas.card.isVisible()
+    qtbot.waitUntil(canvas.card.isVisible)
+    assert canvas.card.text().title == "card of n1"
+    assert "1×8 float32" in canvas.card.accessibleName()
+    assert window.rect().contains(canvas.card.geometry())
+    corner = canvas.viewport().mapTo(window, canvas.node_rect("n1").topLeft().toPoint())
+    place = canvas.node_rect("n1").toAlignedRect()
+    place.moveTopLeft(corner)
+    assert not canvas.card.geometry().intersects(place)
+    qtbot.mouseMove(canvas.viewport(), middle(canvas, "n2"))
+    qtbot.waitUntil(lambda: canvas.card.text().title == "card of n2")
+    qtbot.mouseMove(canvas.viewport(), QPoint(3, 3))
+    qtbot.waitUntil(lambda: not canvas.card.isVisible())
+
+
+def test_the_card_stays_under_the_mouse(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    canvas.card_text = card_of
+    canvas.show_card("n1")
+    assert canvas.card.isVisible()
+    qtbot.mouseMove(canvas.viewport(), middle(canvas, "n1"))
+    qtbot.mouseMove(canvas.viewport(), QPoint(3, 3))
+    qtbot.mouseMove(canvas.card, QPoint(20, 20))
+    qtbot.waitUntil(lambda: not canvas.card.is_leaving())
+    assert canvas.card.isVisible()
+    qtbot.mouseClick(canvas.viewport(), LEFT, NONE, QPoint(3, 3))
+    assert not canvas.card.isVisible()
+
+
+def test_the_card_by_keyboard(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    canvas.card_text = card_of
+    qtbot.keyClick(canvas, Qt.Key.Key_Home)
+    qtbot.keyClick(canvas, Qt.Key.Key_I)
+    assert canvas.card.isVisible()
+    assert canvas.card.text().title == "card of n0"
+    qtbot.keyClick(canvas, Qt.Key.Key_Escape)
+    assert not canvas.card.isVisible()
+    qtbot.keyClick(canvas, Qt.Key.Key_I)
+    qtbot.keyClick(canvas, Qt.Key.Key_I)
+    assert not canvas.card.isVisible()
+
+
+def test_values_beside_edges_on_demand(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    quiet = theme.current().quiet
+
+    def label(number: int) -> QRectF:
+        return canvas.view.to_viewport(QRectF(121, 74 + 80 * number, 20, 16))
+
+    assert quiet in inks(canvas, label(0))
+    qtbot.keyClick(canvas, Qt.Key.Key_L)
+    assert quiet not in inks(canvas, label(0))
+    canvas.set_selection({"n0"})
+    assert quiet in inks(canvas, label(0))
+    assert quiet not in inks(canvas, label(2))
+    qtbot.mouseMove(canvas.viewport(), middle(canvas, "n2"))
+    assert quiet in inks(canvas, label(2))
+    qtbot.keyClick(canvas, Qt.Key.Key_L)
+    assert quiet in inks(canvas, label(3))
+
+
+def test_colours_by_kind_have_a_legend_of_their_own(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    def bar(name: str) -> str:
+        at = canvas.node_rect(name).topLeft().toPoint() + QPoint(1, 18)
+        return canvas.viewport().grab().toImage().pixelColor(at).name()
+
+    assert bar("n0") == bar("n1") == theme.current().te
+    qtbot.keyClick(canvas, Qt.Key.Key_C)
+    assert bar("n0") == theme.current().input
+    assert bar("n1") == theme.current().neutral
+    assert canvas.legend.words() == ["Input", "Call"]
+    qtbot.keyClick(canvas, Qt.Key.Key_C)
+    assert canvas.legend.words() == ["TE"]
+
+
+@pytest.mark.x
+def test_tab_leaves_the_graph(qtbot: QtBot, canvas: GraphCanvas, window: QWidget) -> None:
+    other = QWidget(window)
+    other.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+    layout = window.layout()
+    assert layout is not None
+    layout.addWidget(other)
+    other.show()
+    qtbot.keyClick(canvas, Qt.Key.Key_Tab)
+    assert window.focusWidget() is other
+
+
+def is_complete(canvas: GraphCanvas, names: list[str]) -> bool:
+    """Whether these nodes are drawn: each has its bar."""
+    picture = canvas.viewport().grab().toImage()
+    points = [canvas.node_rect(name).topLeft().toPoint() + QPoint(1, 8) for name in names]
+    return all(picture.pixelColor(at).name() == theme.current().te for at in points)
+
+
+def test_a_large_graph_is_drawn_as_a_small_one_is(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    small = canvas.viewport().grab().toImage()
+    canvas.set_graph(ladder(3000))
+    seen = [f"n{i}" for i in range(4)]
+    qtbot.waitUntil(lambda: is_complete(canvas, seen))
+    large = canvas.viewport().grab().toImage()
+    area = canvas.node_rect("n1").toAlignedRect().adjusted(-2, -20, 2, 20)
+    assert large.copy(area) == small.copy(area)
+    canvas.centre_on(canvas.view.to_graph(canvas.node_rect("n1500").center()))
+    qtbot.waitUntil(lambda: is_complete(canvas, ["n1500", "n1501"]))
+    canvas.set_zoom(0.5)
+    qtbot.waitUntil(lambda: is_complete(canvas, ["n1500", "n1501", "n1503"]))
+    theme.set_scheme("dark")
+    qtbot.waitUntil(lambda: is_complete(canvas, ["n1500", "n1501"]))
+
+
+def test_marks_on_a_large_graph(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    canvas.set_graph(ladder(3000))
+    canvas.set_selection({f"n{i}" for i in range(500)})
+    at = canvas.node_rect("n1").topRight().toPoint() + QPoint(-8, 6)
+    picture = canvas.viewport().grab().toImage()
+    assert picture.pixelColor(at).name() == theme.current().accent_ground
+    canvas.fit()
+    assert canvas.zoom() < 0.05
+    assert not canvas.viewport().grab().isNull()
+
+
+def test_titles_can_be_read_where_all_of_a_graph_is_seen(qtbot: QtBot, canvas: GraphCanvas) -> None:
+    canvas.zoom_by(0.36)
+    qtbot.waitUntil(lambda: canvas.view.zoom < 0.4)
+
+    def darkest() -> int:
+        # Right of the bar.
+        words = canvas.node_rect("n1").adjusted(6, 2, -6, -2)
+        return min(QColor(each).lightness() for each in inks(canvas, words))
+
+    assert darkest() < 100
+    canvas.zoom_by(0.5)
+    qtbot.waitUntil(lambda: canvas.view.zoom < 0.2)
+    assert darkest() > 100
+
+
+def test_what_is_seen_stays_in_its_place_from_step_to_step(canvas: GraphCanvas) -> None:
+    before = {name: canvas.node_rect(name) for name in ("n0", "n1")}
+    graph = canvas.graph()
+    moved = tuple(replace(node, x=node.x + 300, y=node.y + 500) for node in graph.boxes)
+    edges = tuple(
+        replace(edge, points=tuple((x + 300, y + 500) for x, y in edge.points), label_at=None)
+        for edge in graph.edges
+    )
+    canvas.set_graph(
+        GraphRecord(moved, edges, graph.width + 600, graph.height + 500), keep_view=True
+    )
+    assert {name: canvas.node_rect(name) for name in before} == before

@@ -1,0 +1,81 @@
+"""Which words get which colour."""
+
+from PySide6.QtGui import QColor, QTextDocument
+from PySide6.QtWidgets import QPlainTextDocumentLayout
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.kit.code.painting import Highlighter, OpenQuotes
+from lowerscope.app.kit.theme_colours import DARK, LIGHT, Theme
+
+
+def coloured(text: str, language: str, theme: Theme = LIGHT) -> list[list[tuple[str, str]]]:
+    """Each line's coloured words, with their colours."""
+    document = QTextDocument()
+    document.setDocumentLayout(QPlainTextDocumentLayout(document))
+    document.setPlainText(text)
+    highlighter = Highlighter(document)
+    highlighter.set_theme(theme)
+    highlighter.set_text(text, language)
+    blocks = [(row, document.findBlockByNumber(row)) for row in range(document.blockCount())]
+    highlighter.colour(blocks)
+    result = []
+    block = document.firstBlock()
+    while block.isValid():
+        units = block.text().encode("utf-16-le")
+        words = []
+        for part in block.layout().formats():
+            cut = units[2 * part.start : 2 * (part.start + part.length)].decode("utf-16-le")
+            words.append((cut, part.format.foreground().color().name()))
+        result.append(words)
+        block = block.next()
+    return result
+
+
+def test_script_words_have_their_colours(qtbot: QtBot) -> None:
+    lines = coloured('@T.prim_func\ndef f(x="a", n=12):  # why\n    return None', "tvmscript")
+    assert ("@T", LIGHT.decorator) in lines[0]
+    assert ("def", LIGHT.keyword) in lines[1]
+    assert ("f", LIGHT.function) in lines[1]
+    assert ("12", LIGHT.number) in lines[1]
+    assert ("# why", LIGHT.comment) in lines[1]
+    assert "".join(word for word, colour in lines[1] if colour == LIGHT.string) == '"a"'
+    assert ("None", LIGHT.keyword) in lines[2]
+
+
+def test_dark_has_other_colours(qtbot: QtBot) -> None:
+    assert ("return", DARK.keyword) in coloured("return x", "python", DARK)[0]
+    assert QColor(DARK.keyword) != QColor(LIGHT.keyword)
+
+
+def test_strings_of_several_lines_are_strings(qtbot: QtBot) -> None:
+    lines = coloured('def f():\n    """Say\n    for x\n    """ + 1\n    x = 2', "python")
+    assert lines[2] == [("    for x", LIGHT.string)]
+    assert lines[3][0] == ('    """', LIGHT.string)
+    assert ("1", LIGHT.number) in lines[3]
+    assert lines[4] == [("2", LIGHT.number)]
+
+
+def test_quotes_in_comments_and_strings_open_nothing() -> None:
+    def open_quotes(text: str) -> dict[int, str]:
+        quotes = OpenQuotes(text)
+        return {n: found for n in range(text.count("\n") + 1) if (found := quotes.at(n))}
+
+    assert open_quotes('# """\nx = 1\ny = \'"""\'\nz = 2') == {}
+    assert open_quotes("a = '''\nb\n'''\nc\n\"\"\"d\n\"\"\"") == {1: "'''", 2: "'''", 5: '"""'}
+    assert open_quotes('"""\nnever closed') == {1: '"""'}
+    lines = 5_000
+    long = "x = 'some text that is no string of several lines'\n" * lines
+    assert open_quotes(f'{long}"""\nb"""\n# \'\'\'\n{long}') == {lines + 1: '"""'}
+
+
+def test_wide_characters_do_not_shift_colours(qtbot: QtBot) -> None:
+    assert ("12", LIGHT.number) in coloured('s = "𝔸"; n = 12', "python")[0]
+
+
+def test_unknown_language_has_no_colours(qtbot: QtBot) -> None:
+    assert coloured("def f(): pass", "text") == [[]]
+
+
+def test_llvm_and_assembly_are_read(qtbot: QtBot) -> None:
+    assert any(c == LIGHT.keyword for _, c in coloured("ret i32 0", "llvm")[0])
+    assert coloured("  movl $1, %eax", "asm")[0]

@@ -1,0 +1,121 @@
+"""Panes: tabs, context, and being a dock's title bar."""
+
+import pytest
+from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtGui import QAction, QEnterEvent
+from PySide6.QtWidgets import QApplication, QLabel, QMainWindow
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.kit.pane import HEADER_HEIGHT, Pane
+
+# Offscreen there is no window manager to put a menu or a floating pane in front.
+pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+
+LEFT = Qt.MouseButton.LeftButton
+WORDS = ["Script", "Loops", "NumPy", "TE", "LLVM", "Assembly"]
+
+
+@pytest.fixture
+def pane(qtbot: QtBot) -> Pane:
+    widget = Pane("TensorIR")
+    qtbot.addWidget(widget)
+    for word in WORDS:
+        widget.add_page(word.lower(), word, QLabel(word))
+    widget.resize(700, 300)
+    widget.show()
+    qtbot.waitExposed(widget)
+    return widget
+
+
+def test_a_tab_shows_its_page(qtbot: QtBot, pane: Pane) -> None:
+    assert pane.current() == "script"
+    tab = pane.header.tabs.tab("numpy")
+    with qtbot.waitSignal(pane.page_changed) as heard:
+        qtbot.mouseClick(tab, LEFT)
+    assert heard.args == ["numpy"]
+    assert pane.page("numpy").isVisible()
+    assert tab.isChecked()
+    assert not pane.header.tabs.tab("script").isChecked()
+
+
+def test_keyboard_moves_between_tabs(qtbot: QtBot, pane: Pane) -> None:
+    qtbot.keyClick(pane.header.tabs.tab("script"), Qt.Key.Key_Right)
+    assert pane.current() == "loops"
+
+
+def test_tabs_without_room_are_in_a_menu_and_the_chosen_one_is_not(
+    qtbot: QtBot, pane: Pane
+) -> None:
+    pane.set_current("assembly")
+    assert pane.header.tabs.hidden_tabs() == []
+    pane.resize(260, 300)
+    hidden = pane.header.tabs.hidden_tabs()
+    assert hidden
+    assert "assembly" not in hidden
+    right = max(tab.geometry().right() for tab in map(pane.header.tabs.tab, pane.pages()))
+    assert right <= pane.width()
+    pane.resize(700, 300)
+    assert pane.header.tabs.hidden_tabs() == []
+
+
+def test_one_page_needs_no_tab(qtbot: QtBot) -> None:
+    pane = Pane("Model")
+    qtbot.addWidget(pane)
+    pane.add_page("tree", "Tree", QLabel("x"))
+    pane.show()
+    assert not pane.header.tabs.tab("tree").isVisible()
+
+
+def test_context_is_shortened_and_whole_in_its_tool_tip(qtbot: QtBot, pane: Pane) -> None:
+    label = pane.header.context
+    whole = " · ".join(["dense", *(f"linear{number}" for number in range(40))])
+    pane.set_context(whole)
+    assert pane.context() == whole
+    # Whole parts are left out, and none is cut.
+    assert whole.startswith(f"{label.text()} · ")
+    assert label.toolTip() == whole
+    pane.set_context("dense" * 100)
+    assert label.text().endswith("…")
+    assert label.toolTip() == "dense" * 100
+
+
+def test_buttons_stand_in_the_header(qtbot: QtBot, pane: Pane) -> None:
+    action = QAction("Undo", pane)
+    button = pane.add_button(action)
+    with qtbot.waitSignal(action.triggered):
+        button.click()
+
+
+def test_as_a_dock_it_has_one_header_of_34_pixels(qtbot: QtBot) -> None:
+    window = QMainWindow()
+    qtbot.addWidget(window)
+    pane = Pane("FX")
+    pane.add_page("graph", "Graph", QLabel("graph"))
+    pane.add_page("table", "Table", QLabel("table"))
+    dock = pane.make_dock("fx", window)
+    window.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, dock)
+    window.resize(500, 300)
+    window.show()
+    qtbot.waitExposed(window)
+    assert dock.titleBarWidget() is pane.header
+    assert pane.header.height() == HEADER_HEIGHT
+    assert pane.mapTo(dock, pane.rect().topLeft()).y() == HEADER_HEIGHT
+    buttons = pane.header.window_buttons
+    assert not buttons.isVisible()
+    at = QPointF(5, 5)
+    QApplication.sendEvent(pane.header, QEnterEvent(at, at, at))
+    assert buttons.isVisible()
+    buttons._float.click()
+    assert dock.isFloating()
+    buttons._float.click()
+    assert not dock.isFloating()
+    QApplication.sendEvent(pane.header, QEvent(QEvent.Type.Leave))
+    buttons._close.click()
+    assert not dock.isVisible()
+
+
+def test_busy_line_comes_and_goes(pane: Pane) -> None:
+    pane.set_busy(True)
+    assert pane.progress.state() == "busy"
+    pane.set_busy(False)
+    assert pane.progress.state() == "none"

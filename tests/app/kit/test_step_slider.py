@@ -1,0 +1,98 @@
+"""The slider over the steps of a list, by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAccessible
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.kit.step_slider import Dot, StepSlider
+from lowerscope.app.kit.theme import current
+
+LEFT = Qt.MouseButton.LeftButton
+
+
+@pytest.fixture
+def slider(qtbot: QtBot) -> StepSlider:
+    slider = StepSlider("Step")
+    qtbot.addWidget(slider)
+    slider.resize(800, slider.height())
+    slider.show()
+    slider.set_dots([Dot(key, big=key % 3 == 0, tooltip=f"step {key}") for key in range(10)])
+    return slider
+
+
+def place_of(slider: StepSlider, key: int) -> QPoint:
+    return slider.dot_centre(key).toPoint()
+
+
+def test_a_click_chooses_the_dot_under_it(qtbot: QtBot, slider: StepSlider) -> None:
+    with qtbot.waitSignal(slider.chosen) as heard:
+        qtbot.mouseClick(slider, LEFT, pos=place_of(slider, 4))
+    assert heard.args == [4]
+
+
+def test_dragging_goes_through_the_dots(qtbot: QtBot, slider: StepSlider) -> None:
+    seen: list[int] = []
+    slider.chosen.connect(seen.append)
+    slider.chosen.connect(slider.set_current)
+    qtbot.mousePress(slider, LEFT, pos=place_of(slider, 1))
+    for key in (2, 3, 3, 5):
+        qtbot.mouseMove(slider, place_of(slider, key))
+    qtbot.mouseRelease(slider, LEFT, pos=place_of(slider, 5))
+    qtbot.mouseMove(slider, place_of(slider, 9))
+    assert seen == [1, 2, 3, 5]
+
+
+def test_keys_step_and_go_to_the_ends(qtbot: QtBot, slider: StepSlider) -> None:
+    steps: list[int] = []
+    ends: list[int] = []
+    slider.stepped.connect(steps.append)
+    slider.chosen.connect(ends.append)
+    for key in (Qt.Key.Key_Right, Qt.Key.Key_Left, Qt.Key.Key_PageDown, Qt.Key.Key_PageUp):
+        qtbot.keyClick(slider, key)
+    qtbot.keyClick(slider, Qt.Key.Key_End)
+    qtbot.keyClick(slider, Qt.Key.Key_Home)
+    assert steps == [1, -1, 10, -10]
+    assert ends == [9, 0]
+
+
+def test_a_screen_reader_sees_a_slider_with_its_value(slider: StepSlider) -> None:
+    slider.set_current(6)
+    seen = QAccessible.queryAccessibleInterface(slider)
+    assert seen.role() == QAccessible.Role.Slider
+    assert seen.text(QAccessible.Text.Name) == "Step"
+    assert seen.text(QAccessible.Text.Description) == "step 6"
+    assert seen.valueInterface().currentValue() == 6
+    assert seen.valueInterface().maximumValue() == 9
+
+
+def test_what_is_gone_leaves_the_ring_on_the_one_before(slider: StepSlider) -> None:
+    slider.set_current(7)
+    slider.set_dots([Dot(key, big=True) for key in (0, 5, 9)])
+    assert slider.current() == 5
+    slider.set_current(None)
+    assert slider.current() is None
+
+
+def test_thousands_of_dots_are_all_within_reach(qtbot: QtBot, slider: StepSlider) -> None:
+    slider.set_dots([Dot(key, big=key % 50 == 0) for key in range(5000)])
+    seen: list[int] = []
+    slider.chosen.connect(seen.append)
+    for x in (0, 400, 799):
+        qtbot.mouseClick(slider, LEFT, pos=QPoint(x, 17))
+    assert seen[0] == 0
+    assert 2400 < seen[1] < 2600
+    assert seen[2] == 4999
+    # Inside of the ring, if the slider has the focus since it was shown.
+    picture = slider.grab().toImage()
+    assert picture.pixelColor(400, 2) == picture.pixelColor(10, 2)
+
+
+def test_a_break_has_a_disc_above_its_dot(slider: StepSlider) -> None:
+    slider.set_dots([Dot(key, big=True, is_break=key == 2) for key in range(4)])
+    picture = slider.grab().toImage()
+    above = QPoint(0, -13)
+    assert picture.pixelColor(place_of(slider, 2) + above).name() == current().stop
+    assert picture.pixelColor(place_of(slider, 1) + above).name() != current().stop

@@ -1,0 +1,114 @@
+"""The theme: its colours, where they are put on, and who hears of it."""
+
+import re
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QColor, QFontInfo, QFontMetricsF, QGuiApplication, QPalette
+from PySide6.QtWidgets import QApplication, QPlainTextEdit
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.theme_colours import DARK, LIGHT, Theme, strategy_colour
+from lowerscope.app.kit.typefaces import code_font, ui_font
+
+
+@pytest.fixture(autouse=True)
+def _started(qapp: QApplication) -> None:
+    theme.start(qapp, "light")
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2's ratio of two colours."""
+
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("look", [LIGHT, DARK], ids=lambda look: look.name)
+def test_every_colour_is_one(look: Theme) -> None:
+    for name, value in look._asdict().items():
+        if name != "name":
+            assert re.fullmatch("#[0-9a-f]{6}", value), name
+    assert all(re.fullmatch("#[0-9a-f]{6}", tint) for tint in look.tints)
+    assert len({*look.tints, look.accent_ground, look.changed}) == len(look.tints) + 2
+
+
+@pytest.mark.parametrize("look", [LIGHT, DARK], ids=lambda look: look.name)
+def test_words_can_be_read(look: Theme) -> None:
+    verdicts = (look.changed, look.right_ground, look.wrong_ground)
+    code = (look.keyword, look.string, look.number, look.comment, look.function)
+    strategies = (look.accent, look.te, look.library)
+    for ground in (
+        look.panel,
+        look.ground,
+        look.code_ground,
+        look.accent_ground,
+        look.hover,
+        *verdicts,
+    ):
+        assert contrast(look.text, ground) >= 7
+        for words in (look.quiet, look.right, look.wrong, *strategies, *code):
+            assert contrast(words, ground) >= 4.5, (words, ground)
+    for words in (look.quiet, *strategies):
+        assert contrast(words, look.node) >= 4.5, words
+    for ground in (look.heat_ground, look.error_ground):
+        assert contrast(look.text, ground) >= 4.5, ground
+    assert contrast(look.on_accent, look.accent) >= 4.5
+    # What is disabled, and the outline of a box to tick.
+    assert contrast(look.faint, look.panel) >= 2.9
+
+
+def test_override_changes_palette_and_says_so(qtbot: QtBot, qapp: QApplication) -> None:
+    with qtbot.waitSignal(theme.notifier().changed) as heard:
+        theme.set_scheme("dark")
+    assert heard.args == [DARK]
+    assert theme.current() is DARK
+    assert theme.scheme() == "dark"
+    window = qapp.palette().color(QPalette.ColorRole.Window)
+    assert window == QColor(DARK.panel)
+
+
+def test_system_is_followed_only_when_asked(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The offscreen platform has no scheme of its own.
+    system = {"dark": False}
+    monkeypatch.setattr(theme, "_system_is_dark", lambda: system["dark"])
+    hints = QGuiApplication.styleHints()
+    theme.follow_system()
+    theme.set_scheme("system")
+    assert theme.current() is LIGHT
+    system["dark"] = True
+    hints.colorSchemeChanged.emit(Qt.ColorScheme.Dark)
+    assert theme.current() is DARK
+    theme.set_scheme("light")
+    hints.colorSchemeChanged.emit(Qt.ColorScheme.Dark)
+    assert theme.current() is LIGHT
+
+
+def test_strategies_have_their_colours() -> None:
+    look = LIGHT
+    assert strategy_colour(look, "high-level") == look.accent
+    assert strategy_colour(look, "te") == look.te
+    assert strategy_colour(look, "library") == look.library
+    assert strategy_colour(look, "") == look.neutral
+
+
+def test_typefaces_are_ours_and_lines_of_code_have_18_pixels(qtbot: QtBot) -> None:
+    assert QFontInfo(ui_font()).family() == "Inter"
+    assert QFontInfo(code_font()).family() == "JetBrains Mono"
+    edit = QPlainTextEdit()
+    qtbot.addWidget(edit)
+    edit.setFont(code_font())
+    edit.setPlainText("one\ntwo")
+    second = edit.document().lastBlock()
+    assert edit.blockBoundingRect(second).height() - edit.document().documentMargin() == 18
+
+
+def test_tabular_figures_have_one_width() -> None:
+    metrics = QFontMetricsF(ui_font(tabular=True))
+    assert metrics.horizontalAdvance("1111") == metrics.horizontalAdvance("0000")

@@ -1,0 +1,238 @@
+"""Functions of the same structure share variants of a schedule, and have others alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lowerscope.app.document.history import History
+from lowerscope.app.panes.schedule import schedule_files as sharing
+from lowerscope.core.model.recipe import Recipe, Source, from_json, to_json
+from lowerscope.core.model.schedule import (
+    Primitive,
+    Schedule,
+    is_shared,
+    named_apart,
+    schedule_for,
+    shown_name,
+)
+
+EMPTY = Recipe(source=Source(spec="sample:conv_net"))
+STRUCTURES = {"conv": "x", "conv1": "x", "conv2": "x", "dense": "y"}
+NAMES = ("", "first", "wide", "alone", "first 2")
+
+Content = tuple[Primitive, ...]
+Intent = tuple[str, int, int]
+
+
+def steps(number: int) -> Content:
+    return tuple(Primitive(id=f"s{each}", name="unroll") for each in range(1, number + 1))
+
+
+def test_one_that_goes_its_own_way_keeps_what_it_had_and_so_do_the_others() -> None:
+    recipe = sharing.with_primitives(EMPTY, "conv", "x", steps(1))
+    recipe = sharing.with_shared(recipe, "conv1", "x", False)
+    mine = sharing.chosen(recipe, "conv1", "x")
+    assert mine is not None
+    assert (mine.function, mine.everywhere) == ("conv1", False)
+    assert [shown_name(each.variant) for each in sharing.variants(recipe, "conv1", "x")] == [
+        "first",
+        "first alone",
+    ]
+    recipe = sharing.with_primitives(recipe, "conv1", "x", steps(2))
+    found = [sharing.chosen(recipe, name, "x") for name in ("conv", "conv1", "conv2")]
+    assert [each and len(each.primitives) for each in found] == [1, 2, 1]
+    # Unscheduled, it does not fall back to what the others have.
+    bare = sharing.with_chosen(recipe, "conv1", "x", None)
+    assert [
+        len(each.primitives)
+        for each in (sharing.chosen(bare, name, "x") for name in ("conv", "conv1"))
+        if each is not None
+    ] == [1, 0]
+    # Back among the others it brings what it has now; theirs is still there.
+    together = sharing.with_shared(recipe, "conv1", "x", True)
+    assert {
+        len(each.primitives)
+        for each in (sharing.chosen(together, name, "x") for name in STRUCTURES if name != "dense")
+        if each is not None
+    } == {2}
+    assert [len(each.primitives) for each in together.schedules] == [1, 2]
+
+
+def test_files_with_one_name_twice_get_names_apart() -> None:
+    same = [
+        Schedule(function="conv", structure="x"),
+        Schedule(function="conv1", structure="x", everywhere=False),
+        Schedule(function="conv2", structure="x", everywhere=False),
+        Schedule(function="conv", variant="first"),
+        Schedule(function="dense", structure="y"),
+    ]
+    names = [each.variant for each in named_apart(same)]
+    assert names == ["", "first 2", "first 2", "first 2", ""]
+
+
+@dataclass
+class Bench:
+    """The recipe that is open, with those before and after it, as the window has them."""
+
+    recipe: Recipe
+    structures: dict[str, str] = field(default_factory=lambda: dict(STRUCTURES))
+    history: History = field(default_factory=History)
+
+    def has(self, function: str) -> Schedule | None:
+        return schedule_for(self.recipe.schedules, function, self.structures[function])
+
+    def done_to(self, function: str) -> Content:
+        schedule = self.has(function)
+        return () if schedule is None else schedule.primitives
+
+    def done(self) -> dict[str, Content]:
+        return {name: self.done_to(name) for name in self.structures}
+
+    def contents(self) -> set[Content]:
+        return {each.primitives for each in self.recipe.schedules if each.primitives}
+
+    def seen(self, function: str) -> tuple[Schedule, ...]:
+        return sharing.variants(self.recipe, function, self.structures[function])
+
+    def change(self, after: Recipe) -> None:
+        self.history = self.history.changed_from(self.recipe)
+        self.recipe = after
+
+
+INTENTS = st.tuples(
+    st.sampled_from(
+        (
+            *("choose", "none", "add", "duplicate", "write", "rename", "remove"),
+            *("untick", "tick", "undo", "redo", "reopen", "fused"),
+        )
+    ),
+    st.integers(0, 3),
+    st.integers(0, 4),
+)
+
+SAVED = st.lists(
+    st.builds(
+        Schedule,
+        function=st.sampled_from(tuple(STRUCTURES)),
+        structure=st.sampled_from(("x", "x", "y", "")),
+        variant=st.sampled_from(NAMES),
+        on=st.booleans(),
+        everywhere=st.booleans(),
+        primitives=st.integers(0, 3).map(steps),
+    ),
+    max_size=4,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(SAVED, st.lists(INTENTS, max_size=14))
+def test_whatever_is_done_in_whatever_order(saved: list[Schedule], intents: list[Intent]) -> None:
+    schedules = named_apart(saved)
+    bench = Bench(msgspec.structs.replace(EMPTY, schedules=schedules))
+    for intent in intents:
+        _do(bench, intent)
+        for function in bench.structures:
+            names = [shown_name(each.variant) for each in bench.seen(function)]
+            assert len(set(names)) == len(names)
+            schedule = bench.has(function)
+            assert schedule is None or any(each is schedule for each in bench.seen(function))
+
+
+def _do(bench: Bench, intent: Intent) -> None:
+    """Do one thing as a user does, and see that it was that and nothing else."""
+    what, place, number = intent
+    function = tuple(bench.structures)[place % len(bench.structures)]
+    structure = bench.structures[function]
+    here = (bench.recipe, function, structure)
+    before, contents, had = bench.done(), bench.contents(), bench.has(function)
+    recipe, history = bench.recipe, bench.history
+    alone = had is not None and not is_shared(had)
+    gone: set[Content] = set()
+    if what == "choose":
+        choices = bench.seen(function)
+        if not choices:
+            return None
+        schedule = choices[number % len(choices)]
+        alone = not is_shared(schedule)
+        bench.change(sharing.with_chosen(*here, schedule))
+        now = bench.has(function)
+        assert now is not None
+        assert (now.variant, now.primitives) == (schedule.variant, schedule.primitives)
+    elif what == "none":
+        bench.change(sharing.with_chosen(*here, None))
+        assert bench.done_to(function) == ()
+    elif what in ("add", "duplicate"):
+        content = before[function] if what == "duplicate" else ()
+        bench.change(sharing.with_added(*here, NAMES[number], content))
+        assert bench.done_to(function) == content
+    elif what == "write":
+        bench.change(sharing.with_primitives(*here, steps(number)))
+        assert bench.done_to(function) == steps(number)
+        gone = {before[function]}
+    elif what == "rename":
+        bench.change(sharing.with_name(*here, NAMES[number]))
+        assert bench.done() == before
+    elif what == "remove":
+        bench.change(sharing.without_chosen(*here))
+        assert len(bench.recipe.schedules) == len(recipe.schedules) - (had is not None)
+        gone = {before[function]}
+    elif what == "untick":
+        bench.change(sharing.with_shared(*here, False))
+        assert bench.done() == before
+        now = bench.has(function)
+        assert now is not None
+        assert not is_shared(now)
+    elif what == "tick":
+        bench.change(sharing.with_shared(*here, True))
+        now = bench.has(function)
+        assert now is None or is_shared(now)
+        if alone and before[function]:
+            twins = [each for each in bench.structures if bench.structures[each] == structure]
+            own = [each for each in twins if not _alone_by_name(bench, each)]
+            assert all(bench.done_to(each) == before[function] for each in (function, *own))
+        alone = not alone  # what was not alone already stays as it is for all
+    elif what == "undo" and history.undo:
+        bench.recipe, bench.history = history.back_from(recipe)
+        return _same_after_redo(bench, recipe)
+    elif what == "redo" and history.redo:
+        bench.recipe, bench.history = history.forward_from(recipe)
+        return None
+    elif what == "reopen":
+        bench.recipe = from_json(to_json(recipe))
+        assert named_apart(bench.recipe.schedules) == recipe.schedules
+        assert bench.done() == before
+    elif what == "fused":
+        # A function has another name, as after fusion: it has what it shared.
+        bench.structures = {
+            (f"fused_{name}" if name == function else name): each
+            for name, each in bench.structures.items()
+        }
+        if had is not None and is_shared(had) and had.function != function:
+            assert bench.done_to(f"fused_{function}") == before[function]
+        return None
+    assert bench.contents() >= contents - gone
+    others = [each for each in bench.structures if each != function]
+    if alone:
+        assert all(bench.done_to(each) == before[each] for each in others)
+    else:
+        assert all(
+            bench.done_to(each) == before[each]
+            for each in others
+            if bench.structures[each] != structure
+        )
+    return None
+
+
+def _alone_by_name(bench: Bench, function: str) -> bool:
+    """Whether a function has a schedule alone that a file gives to its name, of any structure."""
+    schedule = bench.has(function)
+    return schedule is not None and not schedule.structure
+
+
+def _same_after_redo(bench: Bench, recipe: Recipe) -> None:
+    again, _ = bench.history.forward_from(bench.recipe)
+    assert again is recipe

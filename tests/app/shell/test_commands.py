@@ -1,0 +1,326 @@
+"""The registry of commands, and the palette that reads it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import partial
+from itertools import permutations
+
+import pytest
+from PySide6.QtCore import QKeyCombination, QObject, Qt
+from PySide6.QtGui import QKeySequence
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit, QToolTip
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.document.settings import Settings
+from lowerscope.app.kit.canvas.graph_canvas import PLAIN, WALK
+from lowerscope.app.kit.code.editor import KEYS
+from lowerscope.app.kit.commands import Command, Commands, keys_of, plain
+from lowerscope.app.shell.palette import Palette
+from lowerscope.app.shell.shortcuts_page import ShortcutsPage
+from lowerscope.app.shell.window import MainWindow
+
+
+def test_a_command_is_run_by_its_action(qapp: QObject) -> None:
+    commands, done, is_possible = Commands(qapp), [], [True]
+    commands.add(Command("one", "&File", "&One", lambda: done.append(1), "Ctrl+1"))
+    commands.add(
+        Command("two", "&File", "&Two", lambda: done.append(2), enabled=lambda: is_possible[0])
+    )
+    commands.action("two").trigger()
+    commands.action("one").trigger()
+    assert done == [2, 1]
+    two = commands.action("two")
+    assert two.isEnabled()
+    is_possible[0] = False
+    commands.refresh_later()
+    # The turn in which it would be greyed has not come yet.
+    assert two.isEnabled()
+    two.trigger()
+    assert done == [2, 1]
+    assert not two.isEnabled()
+
+
+def test_predicates_are_evaluated_once_a_turn_or_when_a_command_is_read(qtbot: QtBot) -> None:
+    parent = QObject()
+    commands, counts = Commands(parent), Counter[str]()
+    on = False
+
+    def counted(name: str) -> bool:
+        counts[name] += 1
+        return on
+
+    for key in ("a", "b"):
+        commands.add(
+            Command(
+                key,
+                "&File",
+                key,
+                lambda: None,
+                enabled=partial(counted, f"{key} enabled"),
+                reason=lambda: "It is off",
+                checked=partial(counted, f"{key} checked"),
+            )
+        )
+    a = commands.action("a")
+    assert (a.isEnabled(), a.isChecked(), a.toolTip()) == (False, False, "It is off")
+    counts.clear()
+    on = True
+    for _ in range(5):
+        commands.refresh_later()
+    assert not counts
+    qtbot.waitUntil(a.isEnabled)
+    assert (a.isChecked(), a.toolTip()) == (True, "a")
+    assert set(counts.values()) == {1}
+    assert len(counts) == 4
+    # Nothing has changed since.
+    QTest.qWait(20)
+    commands.action("b")
+    assert set(counts.values()) == {1}
+
+
+def test_choices_of_a_group_exclude_each_other(qapp: QObject) -> None:
+    commands, chosen = Commands(qapp), ["a"]
+    for key in ("a", "b"):
+        commands.add(
+            Command(
+                key,
+                "&View",
+                key,
+                partial(chosen.__setitem__, 0, key),
+                checked=lambda key=key: chosen == [key],
+                group="g",
+            )
+        )
+    assert commands.action("a").isChecked()
+    for _ in range(2):
+        # The second time it is chosen already, and stays so.
+        commands.action("b").trigger()
+        assert [commands.action(key).isChecked() for key in ("a", "b")] == [False, True]
+
+
+def window_of(qtbot: QtBot) -> MainWindow:
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window._complete()
+    window.show()
+    return window
+
+
+WINDOW_SYSTEM = re.compile(
+    # Of GNOME, KDE and Xfce; Ctrl+Alt is AltGr on other systems.
+    r"Meta|Ctrl\+Alt|Alt\+(F\d+|Tab|Shift\+Tab|Esc|Space|Shift\+Esc)$|Ctrl\+(Esc|F([1-4]|\d0))$"
+    r"|Ctrl\+F(7|9|12)$|Print|Alt\+`"
+)
+
+EDITING = (
+    *("Undo", "Redo", "Cut", "Copy", "Paste", "SelectAll", "Delete", "Backspace"),
+    *("DeleteCompleteLine", "DeleteEndOfLine", "DeleteEndOfWord", "DeleteStartOfWord"),
+    *("MoveToNextWord", "MoveToPreviousWord", "MoveToStartOfLine", "MoveToEndOfLine"),
+    *("MoveToStartOfDocument", "MoveToEndOfDocument", "SelectNextWord", "SelectPreviousWord"),
+    *("SelectStartOfLine", "SelectEndOfLine", "SelectStartOfBlock", "SelectEndOfBlock"),
+    *("SelectStartOfDocument", "SelectEndOfDocument", "SelectNextChar", "SelectPreviousChar"),
+)
+"""Qt's standard keys that a text field has a use for."""
+
+X11 = ("Ctrl+E", "Ctrl+K", "Ctrl+U")
+"""Those of them that are only there on X11, which the tests are not."""
+
+
+def test_no_shortcut_is_one_of_the_window_system(qtbot: QtBot) -> None:
+    for taken in ("Alt+F4", "Ctrl+Alt+T", "Alt+Tab", "Meta+D", "Ctrl+F1", "Ctrl+Alt+Left"):
+        assert WINDOW_SYSTEM.search(taken), taken
+    for _, action in window_of(qtbot).commands:
+        keys = action.shortcut().toString()
+        assert not WINDOW_SYSTEM.search(keys), keys
+
+
+@pytest.mark.x
+def test_a_text_field_keeps_its_keys(qtbot: QtBot) -> None:
+    window = window_of(qtbot)
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    ran: list[str] = []
+    for command, action in window.commands:
+        action.setEnabled(True)
+        action.triggered.disconnect()
+        action.triggered.connect(lambda *_, key=command.id: ran.append(key))
+    keys = {QKeySequence(each) for each in X11}
+    for name in EDITING:
+        keys |= set(QKeySequence.keyBindings(QKeySequence.StandardKey[name]))
+    shared = [action.shortcut() for _, action in window.commands if action.shortcut() in keys]
+    # Undo and redo, at least: the field's own while it has the focus, the window's elsewhere.
+    assert QKeySequence("Ctrl+Z") in shared
+    for field in (QLineEdit(window), QPlainTextEdit(window)):
+        field.show()
+        field.setFocus()
+        for each in keys:
+            if each.count() == 1 and each[0].key() < Qt.Key.Key_Back:
+                QTest.keySequence(field, each)
+        assert ran == [], (type(field).__name__, ran)
+        field.hide()
+    window.welcome.setFocus()
+    QTest.keySequence(window.welcome, QKeySequence("Ctrl+Z"))
+    assert ran == ["undo"]
+
+
+@pytest.mark.x
+@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+def test_the_menu_of_graphs_shows_what_is_on_and_tips_are_told(qtbot: QtBot) -> None:
+    window = window_of(qtbot)
+    window.show_panes()
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    panes = window.panes
+    panes.relax.set_current("graph")
+    menu = next(
+        each.menu() for each in window.menuBar().actions() if each.menu().title() == "&Graph"
+    )
+
+    def shown() -> list[bool]:
+        """Open the menu with its letter, as the graph that has the keyboard is, and close it."""
+        QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_G, Qt.KeyboardModifier.AltModifier)
+        qtbot.waitUntil(menu.isVisible)
+        switches = [each for each in menu.actions() if each.isCheckable()]
+        assert [each.objectName() for each in switches] == ["edge-labels", "graph-overview"]
+        for _ in range(2):
+            QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Escape)
+        qtbot.waitUntil(lambda: not menu.isVisible())
+        return [each.isChecked() for each in switches]
+
+    fx, relax = panes.fx.graph.canvas, panes.relax.graph.canvas
+    relax.setFocus()
+    assert shown() == [True, True]
+    QTest.keyClick(relax, Qt.Key.Key_L)
+    assert shown() == [False, True]
+    window.commands.action("graph-overview").trigger()
+    assert not relax.wants_minimap()
+    assert shown() == [False, False]
+    fx.setFocus()
+    assert shown() == [True, True]
+
+    # A tip is told by keys as well, and goes with the next one, which does nothing else.
+    clocks = panes.timeline.clocks
+    window.activateWindow()
+    clocks.setFocus()
+    qtbot.waitUntil(clocks.hasFocus)
+    QTest.keySequence(clocks, window.commands.action("tip").shortcut())
+    qtbot.waitUntil(QToolTip.isVisible)
+    assert QToolTip.text() == "One step for each pass"
+    QTest.keyClick(clocks, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not QToolTip.isVisible())
+    assert clocks.hasFocus()
+
+
+def test_the_letters_of_a_menu_are_different_and_its_keys_are_shown(qtbot: QtBot) -> None:
+    window = window_of(qtbot)
+    bar = window.menuBar().actions()
+    for title in bar:
+        shown = title.menu().actions()
+        letters = [found[1].upper() for each in shown if (found := MNEMONIC.search(each.text()))]
+        assert len(letters) > 2
+        assert len(set(letters)) == len(letters), (title.text(), sorted(letters))
+        for each in shown:
+            assert each.isShortcutVisibleInContextMenu()
+    titles = [found[1].upper() for each in bar if (found := MNEMONIC.search(each.text()))]
+    assert len(set(titles)) == len(bar)
+
+
+MNEMONIC = re.compile(r"&(\w)")
+
+
+def test_no_shortcut_is_given_twice(qtbot: QtBot) -> None:
+    window = window_of(qtbot)
+    sequences = [each for _, action in window.commands if not (each := action.shortcut()).isEmpty()]
+    assert len(sequences) > 60
+    for one, other in permutations(sequences, 2):
+        # Nor does one begin another, which would hide that.
+        assert one.matches(other) == QKeySequence.SequenceMatch.NoMatch, one.toString()
+    titles = [action.text().replace("&", "") for action in window.menuBar().actions()]
+    assert titles[:4] == ["File", "Edit", "View", "Graph"]
+    assert titles[-1] == "Help"
+    in_menus = {action for menu in window.menuBar().actions() for action in menu.menu().actions()}
+    assert all(action in in_menus for _, action in window.commands)
+
+
+@pytest.mark.x
+@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+def test_a_menu_opens_by_its_letter_and_runs_a_command_by_its_own(qtbot: QtBot) -> None:
+    window = window_of(qtbot)
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    window.welcome.setFocus()
+    dark = window.commands.action("dark")
+    assert dark.shortcut().isEmpty()
+    QTest.keyClick(window.welcome, Qt.Key.Key_V, Qt.KeyboardModifier.AltModifier)
+    menu = QApplication.activePopupWidget()
+    assert menu is not None
+    QTest.keyClick(menu, Qt.Key.Key_D)
+    assert Settings().scheme() == "dark"
+    window.commands.action("system").trigger()
+
+
+def test_the_palette_finds_and_runs(qtbot: QtBot) -> None:
+    window = window_of(qtbot)
+    palette = Palette(window)
+    qtbot.addWidget(palette)
+    palette.show()
+    assert len(palette.shown()) == len(list(window.commands))
+    qtbot.keyClicks(palette.line, "dark")
+    assert [entry.title for entry in palette.shown()] == ["Dark"]
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert not palette.isVisible()
+    assert Settings().scheme() == "dark"
+    window.commands.action("system").trigger()
+    assert Settings().scheme() == "system"
+
+
+def test_the_palette_runs_nothing_where_nothing_matches(qtbot: QtBot) -> None:
+    palette = Palette(window_of(qtbot))
+    qtbot.addWidget(palette)
+    palette.show()
+    qtbot.keyClicks(palette.line, "zzz")
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert palette.isVisible()
+    assert palette.empty.isVisible()
+    # A word that was mistyped is taken for the one that it is near to.
+    meant = ((">shortcust", "Keyboard shortcuts"), ("optimize cpu", "Optimise for CPU"))
+    for typed, title in meant:
+        palette.line.setText(typed)
+        assert any(title in entry.title for entry in palette.shown()), typed
+
+
+def test_the_page_has_all_keys(qtbot: QtBot) -> None:
+    window = window_of(qtbot)
+    page = ShortcutsPage(window)
+    qtbot.addWidget(page)
+    page.show()
+    for command, action in window.commands:
+        if keys := keys_of(command):
+            assert (plain(action.text()), keys) in page.shown(), command.id
+    said = " ".join(keys for _, keys in page.shown())
+    for key in (*WALK, *PLAIN):
+        assert QKeySequence(key).toString() in said.split(), key
+    for (key, modifiers), _ in KEYS.items():
+        name = QKeySequence(QKeyCombination(modifiers, key)).toString()
+        assert name.replace("{", "[").replace("}", "]") in said.split("  ·  ") + said.split(), name
+    qtbot.keyClicks(page.line, "graph find")
+    assert page.shown()[0] == ("Find a node", "/")
+    qtbot.keyClicks(page.line, " nowhere")
+    assert page.shown() == []
+    assert page.empty.isVisible()
+
+
+def test_recent_sources_are_each_listed_once_the_newest_first(qtbot: QtBot) -> None:
+    settings = Settings()
+    for source in ("a.py", "b.py", "a.py"):
+        settings.add_recent(source, f"recipe of {source}")
+    assert settings.recent()[:2] == ["a.py", "b.py"]
+    assert settings.recipe_of("b.py") == "recipe of b.py"
+    assert settings.recipe_of("never.py") == ""
+    for number in range(30):
+        settings.add_recent(f"{number}.py", "")
+    assert len(settings.recent()) == 10
+    assert settings.recent()[0] == "29.py"

@@ -1,0 +1,247 @@
+"""The help in the window: its list, search and history, and commands that open what they show."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QColor, QTextDocument
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QFileDialog, QTreeWidgetItem
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.typefaces import CODE_FAMILY
+from lowerscope.app.panes.common import help_key
+from lowerscope.app.shell import help_pages
+from lowerscope.app.shell.help_window import HelpWindow
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.recipe import Extension, Override, Recipe
+from lowerscope.resources import HELP
+
+
+class Opened:
+    """A help window, and what its pages asked for."""
+
+    def __init__(self, qtbot: QtBot, page: str = "tour") -> None:
+        self.recipes: list[Recipe] = []
+        self.problems: list[Problem] = []
+        self.window = HelpWindow(self.recipes.append, self.problems.append)
+        qtbot.addWidget(self.window)
+        self.window.show_page(page)
+        self.window.show()
+        with qtbot.waitActive(self.window):
+            self.window.activateWindow()
+
+    def link_of(self, text: str) -> QUrl:
+        """Return the link on a piece of the page."""
+        block = self.window.page.document().begin()
+        while block.isValid():
+            pieces = block.begin()
+            while not pieces.atEnd():
+                fragment = pieces.fragment()
+                if fragment.text() == text and fragment.charFormat().isAnchor():
+                    return QUrl(fragment.charFormat().anchorHref())
+                pieces += 1
+            block = block.next()
+        raise AssertionError(f"the page has no link on {text}")
+
+    def click(self, text: str) -> None:
+        self.window.page.anchorClicked.emit(self.link_of(text))
+
+    def rows(self) -> list[QTreeWidgetItem]:
+        tree = self.window.list
+        items = [tree.topLevelItem(index) for index in range(tree.topLevelItemCount())]
+        return [item for item in items if item is not None]
+
+    def heading(self) -> str:
+        return self.window.page.document().begin().text()
+
+
+@pytest.fixture
+def opened(qtbot: QtBot) -> Opened:
+    return Opened(qtbot)
+
+
+def test_every_page_is_listed_and_shown(opened: Opened) -> None:
+    names = [entry.name for entry in help_pages.entries()]
+    assert sorted([*names, help_pages.CONTENTS]) == sorted(each.stem for each in HELP.glob("*.md"))
+    listed = [item.text(0) for item in opened.rows()]
+    for entry in help_pages.entries():
+        assert entry.title in listed
+        text = help_pages.text_of(entry.name)
+        opened.window.show_page(entry.name)
+        assert opened.heading() == text.partition("\n")[0].removeprefix("# ")
+        assert opened.window.list.currentItem().text(0) == entry.title
+
+
+@pytest.mark.x
+def test_the_search_finds_sections_and_marks_the_words(opened: Opened) -> None:
+    window = opened.window
+    QTest.keyClick(window, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
+    assert window.search.hasFocus()
+    QTest.keyClicks(window.search, "guarded memory")
+    head, *hits = [item.text(0) for item in opened.rows()]
+    assert re.fullmatch(rf"{len(hits)} sections, \d+ with all words", head)
+    assert "When a run comes to a bad end" in hits
+    for _ in range(hits.index("When a run comes to a bad end")):
+        QTest.keyClick(window.search, Qt.Key.Key_Down)
+    QTest.keyClick(window.search, Qt.Key.Key_Return)
+    assert opened.heading() == "When a run comes to a bad end"
+    marked = {each.cursor.selectedText().lower() for each in window.page.extraSelections()}
+    assert marked == {"guard", "memory"}
+    window.search.setText("optimise for cpu FoldBatchNorm")
+    QTest.keyClick(window.search, Qt.Key.Key_Return)
+    assert window.place().anchor == "optimise-for-cpu"
+    # It is scrolled to the section.
+    assert window.page.textCursor().block().text() == "Optimise for CPU"
+    assert window.page.verticalScrollBar().value() > 100
+    window.search.setText("xylophone quokkas")
+    assert [item.text(0) for item in opened.rows()] == ["Nothing found: try other words"]
+    QTest.keyClick(window.search, Qt.Key.Key_Escape)
+    assert window.search.text() == ""
+    assert len(opened.rows()) > len(help_pages.entries())
+    QTest.keyClick(window, Qt.Key.Key_Escape)
+    assert not window.isVisible()
+
+
+@pytest.mark.x
+def test_back_and_forward_come_to_the_place_that_was_left(opened: Opened) -> None:
+    window = opened.window
+    alt = Qt.KeyboardModifier.AltModifier
+    assert not window.back.isEnabled()
+    opened.click("timeline")
+    assert opened.heading() == "The timeline"
+    window.page.verticalScrollBar().setValue(60)
+    window.show_page("relax")
+    opened.click("Graphs")
+    assert opened.heading() == "Graphs"
+    for before in ("Relax", "The timeline", "A tour of five minutes"):
+        QTest.keyClick(window, Qt.Key.Key_Left, alt)
+        assert opened.heading() == before
+    assert not window.back.isEnabled()
+    QTest.keyClick(window, Qt.Key.Key_Right, alt)
+    assert opened.heading() == "The timeline"
+    assert window.page.verticalScrollBar().value() == 60
+    window.show_page("details")
+    assert not window.forward.isEnabled()
+    # Links are reached by keyboard, and followed.
+    window.page.setFocus()
+    QTest.keyClick(window.page, Qt.Key.Key_Tab)
+    QTest.keyClick(window.page, Qt.Key.Key_Return)
+    assert opened.heading() == "The timeline"
+
+
+def test_fonts_and_colours_are_those_of_the_theme(opened: Opened) -> None:
+    opened.window.show_page("add-operator-rule")
+    before = theme.scheme()
+    for scheme in ("light", "dark"):
+        theme.set_scheme(scheme)
+        document = opened.window.page.document()
+        code = document.find("@rule(torch.nn.ReLU").charFormat()
+        assert code.font().family() == CODE_FAMILY
+        frame = document.find("@rule(torch.nn.ReLU").currentFrame().frameFormat()
+        assert frame.background().color() == QColor(theme.current().ground)
+        found = document.find("Problems", 0, QTextDocument.FindFlag.FindCaseSensitively)
+        assert found.charFormat().font().family() != CODE_FAMILY
+    theme.set_scheme(before)
+
+
+def test_a_picture_is_as_wide_as_the_page_and_drawn_once(opened: Opened, qtbot: QtBot) -> None:
+    window = opened.window
+    window.show_page("compare")
+    window.resize(800, 600)
+    qtbot.waitUntil(lambda: window.page.document().idealWidth() <= window.page.width())
+    text = window.page.toPlainText()
+    assert text.count("holds the values of the last run against torch's") == 1
+
+
+def test_a_command_opens_with_its_options(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Opened(qtbot, "course")
+    asked = staticmethod(lambda *_: str(tmp_path))
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", asked)
+    opened.click(
+        "lowerscope run sample:fashion_mlp --params course/mlp_params.pkl --lowering te "
+        "--rules course/topi_rules.py"
+    )
+    (recipe,) = opened.recipes
+    assert recipe.lowering == "te"
+    assert recipe.source.params == str(tmp_path / "course" / "mlp_params.pkl")
+    rules = str(tmp_path / "course" / "topi_rules.py")
+    assert recipe.extensions == (Extension(path=rules, kind="rules"),)
+    assert Path(rules).exists()
+    assert opened.window.course.where.text() == str(tmp_path / "course")
+
+
+def test_a_sample_opens_without_files(qtbot: QtBot) -> None:
+    opened = Opened(qtbot, "course")
+    assert opened.window.course.isVisible()
+    opened.click("lowerscope run sample:fashion_mlp --override linear1=te --override relu=library")
+    (recipe,) = opened.recipes
+    assert recipe.overrides == (
+        Override(pattern="linear1", strategy="te"),
+        Override(pattern="relu", strategy="library"),
+    )
+    assert not opened.problems
+    # A page that needs none of the files does not ask for them.
+    opened.window.show_page("command-line")
+    assert not opened.window.course.isVisible()
+    opened.click("lowerscope show sample:fashion_mlp --stage relax --lowering te")
+    assert opened.recipes[1].lowering == "te"
+
+
+def test_without_a_folder_nothing_opens(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Opened(qtbot, "course")
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", staticmethod(lambda *_: ""))
+    opened.click("lowerscope run course/two_blocks.py")
+    assert not opened.recipes
+
+
+def test_a_folder_that_cannot_be_written_is_told(qtbot: QtBot, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    opened = Opened(qtbot)
+    opened.window.course.write_files(tmp_path / "file" / "course")
+    assert [problem.what.startswith("it cannot be written") for problem in opened.problems] == [
+        True
+    ]
+
+
+def test_each_dialog_offers_a_page_that_there_is() -> None:
+    dialogs = [
+        file
+        for file in Path(help_key.__file__).parent.glob("*.py")
+        if re.search(r"^class \w+\((Dialog|Finder)\):$", file.read_text("utf-8"), re.MULTILINE)
+    ]
+    assert len(dialogs) > 15
+    for file in dialogs:
+        (page,) = re.findall(r'offer_help\(self, "([^"]+)"\)', file.read_text("utf-8"))
+        name, _, anchor = page.partition("#")
+        assert help_pages.is_page(name), file.name
+        headings = re.findall(r"^#+ (.+)$", help_pages.text_of(name), re.MULTILINE)
+        assert not anchor or anchor in map(help_pages.anchor_of, headings), (file.name, anchor)
+
+
+@pytest.mark.parametrize("words", ["slow", "accuracy", "batch size", "undo", "shortcut", "onnx"])
+def test_a_common_word_finds_the_page_of_questions_first(opened: Opened, words: str) -> None:
+    opened.window.search.setText(words)
+    _, first, *_ = (item.text(0) for item in opened.rows())
+    assert first.startswith("Questions")
+
+
+@pytest.mark.parametrize(
+    ("question", "page"),
+    [
+        ("why is my model so slow?", "Questions"),
+        ("how do I add a pass", "Add a pass"),
+        ("how can I use my own quokka weights from a file", "Questions"),
+        ("switch off the sandbox for files", "Sessions"),
+    ],
+)
+def test_a_question_finds_the_pages_about_it(opened: Opened, question: str, page: str) -> None:
+    opened.window.search.setText(question)
+    _, *found = (item.text(0) for item in opened.rows())
+    assert any(each.startswith(page) for each in found[:4]), found[:6]

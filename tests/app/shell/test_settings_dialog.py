@@ -1,0 +1,146 @@
+"""Settings in one dialog, and the details that a report of a problem needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import QSettings
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QComboBox
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.document.settings import Settings
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.code.view import CodeView
+from lowerscope.app.kit.typefaces import CODE_PIXELS
+from lowerscope.app.shell.about import AboutDialog, without_paths
+from lowerscope.app.shell.preferences import preferences_of
+from lowerscope.app.shell.settings_dialog import SettingsDialog
+from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.recipe import Recipe, Source
+
+OTHERS: dict[str, Any] = {
+    "scheme": "dark",
+    "code_pixels": 16.0,
+    "scale": 150,
+    "asks_first": False,
+    "watching": False,
+    "shares_folder": True,
+    "memory_limit": 3_000_000_000,
+    "keep": 2_000_000_000,
+    "cache_limit": 4_000_000_000,
+}
+
+
+@pytest.fixture
+def window(qtbot: QtBot, tmp_path: Path) -> Iterator[MainWindow]:
+    QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, str(tmp_path))
+    window = MainWindow()
+    qtbot.addWidget(window)
+    window._complete()
+    window.show()
+    yield window
+    window.features.stop()
+    theme.set_code_pixels(CODE_PIXELS)
+    theme.set_scheme("light")
+
+
+def fill(dialog: SettingsDialog) -> None:
+    for name in ("scheme", "code_pixels", "scale"):
+        field = dialog.fields[name]
+        assert isinstance(field, QComboBox)
+        field.setCurrentIndex(field.findData(OTHERS[name]))
+    dialog.asks_first.click()
+    dialog.watching.click()
+    dialog.shares_folder.setChecked(True)
+    dialog.memory_limit.setText("3 GB")
+    dialog.keep.setText("2 GB")
+    dialog.cache_limit.setText("4 GB")
+
+
+def opened(window: MainWindow) -> SettingsDialog:
+    window.commands.action("settings").trigger()
+    return next(each for each in window.findChildren(SettingsDialog) if each.isVisible())
+
+
+def test_what_is_chosen_is_in_effect_after_ok_and_nothing_of_it_after_cancel(
+    qtbot: QtBot, window: MainWindow
+) -> None:
+    code = CodeView("code")
+    qtbot.addWidget(code)
+    code.set_text("x = 1")
+    usual, height = code.editor.font().pointSizeF(), code.editor.fontMetrics().height()
+    before = preferences_of(window)
+    others = replace(before, **OTHERS)
+    dialog = opened(window)
+    assert dialog.wanted() == before
+    fill(dialog)
+    assert dialog.wanted() == others
+    dialog.reject()
+    assert preferences_of(window) == before
+    dialog = opened(window)
+    fill(dialog)
+    dialog.accept()
+    assert preferences_of(window) == others
+    assert theme.current().name == "dark"
+    assert window.commands.action("dark").isChecked()
+    assert code.editor.font().pointSizeF() == pytest.approx(usual * 16 / CODE_PIXELS)
+    assert code.editor.fontMetrics().height() > height
+    assert not window.source_watch.on
+    assert window.features.processes.worker.memory_limit == 3_000_000_000
+    assert window.features.runs.keep == 2_000_000_000
+    assert window.banner.isVisible()
+    # The next window has them from its start.
+    assert Settings().scale() == 150
+    assert Settings().code_pixels() == 16.0
+
+
+def test_what_is_no_amount_of_memory_is_said_and_not_taken(window: MainWindow) -> None:
+    dialog = opened(window)
+    dialog.memory_limit.setText("10 MB")
+    assert "torch and TVM need" in dialog.wrong.text()
+    assert not dialog.ok.isEnabled()
+    dialog.memory_limit.setText("")
+    assert dialog.ok.isEnabled()
+    dialog.reject()
+
+
+def test_files_that_may_run_are_forgotten(window: MainWindow) -> None:
+    window.settings.set_trusted({"/home/somebody/net.py": "hash"})
+    dialog = opened(window)
+    assert dialog.known.text() == "1 file may run"
+    dialog.forget.click()
+    assert window.settings.trusted() == {}
+    assert dialog.known.text() == "None"
+    dialog.reject()
+
+
+def test_details_for_a_report_are_copied_without_paths(qtbot: QtBot, window: MainWindow) -> None:
+    path = str(Path.home() / "secret project" / "net.py")
+    window.document.set(recipe=Recipe(source=Source(spec=f"{path}:Net")))
+    window.document.report(Problem(what="no such thing", where=f"{path}:12"))
+    about = AboutDialog(window)
+    qtbot.addWidget(about)
+    about.show()
+    about.copy.click()
+    text = QGuiApplication.clipboard().text()
+    for part in ("lowerscope ", "torch 2", "apache-tvm 0.27", "PySide6", "Python 3", "Qt 6"):
+        assert part in text
+    assert "engine stopped, worker stopped" in text
+    assert "steps LegalizeOps" in text
+    assert "net.py:12" in text
+    assert "no such thing" in text
+    assert "secret" not in text
+    assert str(Path.home()) not in text
+
+
+def test_of_paths_the_last_name_stands() -> None:
+    assert without_paths("in /opt/models/a.py:3, see C:\\x y\\b.py") == "in …/a.py:3, see …/b.py"
+    assert without_paths("3/4 of 10 kB/s at https://pytorch.org/docs/x") == (
+        "3/4 of 10 kB/s at https://pytorch.org/docs/x"
+    )

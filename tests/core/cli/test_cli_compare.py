@@ -1,0 +1,144 @@
+"""``lowerscope compare``: a table of variants, their records, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lowerscope.core.cli.main import main
+from lowerscope.core.files.pipelines_and_schedules import save_schedules
+from lowerscope.core.model.schedule import At, Primitive, Schedule
+
+WRONG = """
+import torch
+from tvm import relax
+
+from lowerscope.core.rules import rule
+
+
+@rule(torch.nn.ReLU, strategy="te")
+def shifted(builder, node, x):
+    return builder.emit(relax.op.add(relax.op.nn.relu(x), relax.const(1.0, "float32")))
+"""
+
+SPLIT = Primitive(
+    id="s1",
+    name="split",
+    arguments={"loop": At(block="T_matmul_NT", loop=1), "factors": (None, 4)},
+)
+"""Of a loop of ``dense``, which only the lowering by TE makes."""
+
+
+def milliseconds(text: str) -> float:
+    number, unit = text.split()
+    return float(number) * {"ns": 1e-6, "µs": 1e-3, "ms": 1.0, "s": 1e3}[unit]
+
+
+def cells(line: str) -> list[str]:
+    """The cells of a line of the table, which stand at least two spaces apart."""
+    return [cell.strip() for cell in line.split("  ") if cell.strip()]
+
+
+def test_each_combination_is_a_variant_and_the_table_has_the_figures_of_the_records(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = ["--lowering", "high-level", "--lowering", "te", "--lowering", "te"]
+    options += ["--pipeline", "legalise", "--pipeline", "fuse"]
+    assert main(["compare", "sample:fashion_mlp", *options]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    headings = ["variant", "verdict", "error", "TVM", "spread", "torch", "ratio"]
+    assert cells(lines[0]) == [*headings, "functions", "build"]
+    rows = {cells(line)[0]: cells(line)[1:] for line in lines[1:5]}
+    assert set(rows) == {
+        "high-level · legalised",
+        "high-level · fused",
+        "TE · legalised",
+        "TE · fused",
+    }
+    assert [row[6] for row in rows.values()] == ["7", "2", "5", "2"]
+    for verdict, error, tvm, spread, torch, ratio, *_ in rows.values():
+        assert verdict == "match"
+        assert 0 < float(error) < 1e-4
+        low, _, high = spread.rpartition(" – ")
+        low = low if not low or " " in low else f"{low} {high.split()[1]}"
+        assert milliseconds(low or high) <= milliseconds(tvm) <= milliseconds(high)
+        expected = milliseconds(tvm) / milliseconds(torch)
+        assert float(ratio.strip("≈ ×")) == pytest.approx(expected, rel=0.05)
+    # All were measured beside the same calls of torch.
+    assert len({row[4] for row in rows.values()}) == 1
+    quickest = min(rows, key=lambda name: milliseconds(rows[name][2]))
+    best = lines[5].removeprefix("Fastest: ").partition(" (")[0].split(", ")
+    assert rows[quickest][2] in [rows[name][2] for name in best]
+    assert lines[6].startswith("Median and quarters of ")
+    assert ", by turns; " in lines[6]
+    # Figures stand below one another.
+    assert len({len(line) for line in lines[:5]}) == 1
+
+
+def test_as_json_a_variant_has_its_recipe_and_its_record(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    schedule = Schedule(function="dense", primitives=(SPLIT,))
+    file = str(save_schedules((schedule,), str(tmp_path / "dense.json")))
+    arguments = ["compare", "sample:fashion_mlp", "--lowering", "te", "--json"]
+    assert main([*arguments, "--schedule", "none", "--schedule", file]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    plain, scheduled = answer["variants"]
+    assert (plain["name"], scheduled["name"]) == ("TE", "dense scheduled")
+    assert plain["recipe"]["schedules"] == []
+    assert scheduled["recipe"]["schedules"][0]["function"] == "dense"
+    for each in (plain, scheduled):
+        assert each["problem"] is None
+        assert each["record"]["verdict"] == "match"
+        assert each["recipe"]["source"]["spec"] == "sample:fashion_mlp"
+        assert {call["function"] for call in each["record"]["calls"]} >= {"dense"}
+    times = {each["name"]: each["record"]["tvm_ms"] for each in answer["variants"]}
+    assert min(times, key=lambda name: times[name]) in answer["fastest"]
+    sides = [
+        [each["side"] for each in one["record"]["times"]["sides"]] for one in (plain, scheduled)
+    ]
+    assert sides == [["TVM", "torch"]] * 2
+    beside = [each["record"]["times"]["sides"][1] for each in (plain, scheduled)]
+    assert beside[0] == beside[1]
+    assert plain["record"]["torch_ms"] == beside[0]["milliseconds"]
+
+
+def test_one_that_differs_is_exit_code_1_and_never_the_fastest(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(WRONG)
+    options = ["--rules", str(wrong), "--lowering", "te", "--lowering", "high-level"]
+    assert main(["compare", "sample:fashion_mlp", *options]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [cells(line)[1] for line in lines[1:3]] == ["differ", "match"]
+    assert lines[3] == "Fastest: high-level"
+    assert lines[-1].endswith("; first difference: relu")
+
+
+def test_one_that_cannot_run_is_exit_code_2_and_the_others_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    options = ["--importer", "tvm-fx", "--lowering", "library", "--lowering", "te"]
+    assert main(["compare", "sample:fashion_mlp", *options]) == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert [cells(line)[1] for line in lines[1:3]] == ["failed", "match"]
+    assert lines[-1].startswith("library: ")
+    assert "no library functions" in lines[-1]
+
+
+def test_bad_use_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    cases = (
+        (["--schedule", "best"], ("--schedule best", "tuned", ".json", "rules", "none")),
+        (["--schedule", str(tmp_path / "gone.json")], ("gone.json",)),
+        (["--lowering", "fast"], ("fast",)),
+        (["--pipeline", "turbo"], ("turbo", "fuse")),
+    )
+    for options, parts in cases:
+        assert main(["compare", "sample:fashion_mlp", *options]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        (line,) = captured.err.splitlines()
+        assert all(part in line for part in parts), line

@@ -1,0 +1,227 @@
+"""Schedules on the command line: files of them, ``schedule``, and ``--schedule``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from lowerscope.core.cli.main import main
+from lowerscope.core.files.pipelines_and_schedules import load_schedules, save_schedules
+from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Schedule
+
+MLP = "sample:fashion_mlp"
+
+
+def step(id: str, name: str, **arguments: Argument) -> Primitive:
+    return Primitive(id=id, name=name, arguments=arguments)
+
+
+MATMUL = Schedule(
+    function="matmul",
+    primitives=(
+        step("s1", "split", loop=At(block="matmul", loop=1), factors=(None, 16)),
+        step("s2", "vectorize", loop=Made(step="s1", output=1)),
+        step("s3", "parallel", loop=Made(step="s1")),
+    ),
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    return str(save_schedules([MATMUL], str(tmp_path / "matmul.json")))
+
+
+def test_a_file_holds_what_was_saved(tmp_path: Path) -> None:
+    other = Schedule(
+        function="conv2d",
+        structure="12ab",
+        variant="best",
+        on=False,
+        everywhere=False,
+        primitives=(step("a", "annotate", ann_key="pragma", ann_val=(1, 2.5, "x", None, True)),),
+    )
+    path = save_schedules([MATMUL, other], str(tmp_path / "two.json"))
+    assert load_schedules(str(path)) == (MATMUL, other)
+    assert json.loads(path.read_text())["version"] == 1
+
+
+def test_a_schedule_is_applied_shown_and_checked(
+    file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["schedule", MLP, "--function", "matmul"]) == 0
+    plain = capsys.readouterr().out
+    assert "i1  128" in plain
+    assert "matmul  [S v_i0, S v_i1, R v_k]" in plain
+    assert "apply_trace" not in plain
+    assert main(["schedule", MLP, "--function", "matmul", "--apply", file, "--check"]) == 0
+    out = capsys.readouterr().out
+    assert "i1_1  16  vectorized" in out
+    assert "✓ 1  split i1 into 8 × 16" in out
+    assert "sch.parallel(l" in out
+    assert "Computes the same as the unscheduled function" in out
+    assert main(["schedule", MLP, "--function", "matmul", "--apply", file, "--show"]) == 0
+    script = capsys.readouterr().out
+    assert script.startswith("# from tvm.script")
+    assert "i1_1 in T.vectorized(T.int64(16))" in script
+    assert main(["schedule", MLP, "--function", "matmul", "--apply", file, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    any_size = [*APPLY, file, "--check", "--input", "x=n,784:float32", "--dim", "n=1..64"]
+    assert main(any_size) == 0
+    out = capsys.readouterr().out
+    assert "Computes the same as the unscheduled function at n = 5: largest error" in out
+    assert [each["status"] for each in record["schedule"]["steps"]] == ["done"] * 3
+    assert record["check"] is None
+
+
+def test_a_check_that_takes_too_long_ends_with_its_exit_code() -> None:
+    command = ["schedule", "sample:matmul", "--function", "matmul", "--check"]
+    program = f"""
+import sys
+from lowerscope.app.__main__ import main
+from lowerscope.core.cli import schedule as cli_schedule
+cli_schedule._SECONDS = 0.2
+sys.exit(main({command!r}))
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 2, ended.stderr
+    assert "the unscheduled function took longer than 0.2 s by itself" in ended.stdout
+
+
+def test_a_step_that_does_not_fit_is_an_error_and_the_others_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = step("s4", "split", loop=At(block="matmul", loop=9), factors=(None, 4))
+    schedule = msgspec.structs.replace(MATMUL, primitives=(*MATMUL.primitives, wrong))
+    path = save_schedules([schedule], str(tmp_path / "wrong.json"))
+    assert main(["schedule", MLP, "--function", "matmul", "--apply", str(path)]) == 2
+    out = capsys.readouterr().out
+    assert "✓ 3  run i1_0 in parallel" in out
+    assert "✕ 4  split" in out
+    assert "around matmul are 4 loops" in out
+    # A model that is run with it fails as well, and says of what.
+    for command in (["run", MLP], ["show", MLP, "--stage", "tensorir"], ["compare", MLP]):
+        assert main([*command, "--schedule", str(path)]) == 2
+        out, error = capsys.readouterr()
+        assert "step 4 of its schedule is left out (split" in error
+        assert "T.parallel(" in out if command[0] == "show" else "atch" in out
+
+
+def test_the_model_runs_with_a_schedule(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", MLP, "--schedule", file]) == 0
+    assert "Matches torch" in capsys.readouterr().out
+    shown = ["show", MLP, "--schedule", file, "--stage", "tensorir", "--function", "matmul"]
+    assert main(shown) == 0
+    assert "T.parallel(T.int64(8))" in capsys.readouterr().out
+    folder = tmp_path / "exported"
+    assert main(["export", MLP, "--schedule", file, "--output", str(folder)]) == 0
+    assert "T.parallel(T.int64(8))" in (folder / "module.py").read_text()
+    capsys.readouterr()
+    assert main(["passes", MLP, "--schedule", file]) == 0
+    assert "ApplySchedules" in capsys.readouterr().out
+
+
+def _primitive(data: dict[str, Any]) -> dict[str, Any]:
+    first: dict[str, Any] = data["schedules"][0]["primitives"][0]
+    return first
+
+
+def _version(data: dict[str, Any]) -> None:
+    data["version"] = 7
+
+
+def _name(data: dict[str, Any]) -> None:
+    _primitive(data)["name"] = "splitt"
+
+
+def _argument(data: dict[str, Any]) -> None:
+    _primitive(data)["arguments"]["factor"] = 4
+
+
+def _type(data: dict[str, Any]) -> None:
+    _primitive(data)["arguments"]["factors"] = "many"
+
+
+def _number(data: dict[str, Any]) -> None:
+    _primitive(data)["arguments"]["factors"] = [None, 2**70]
+
+
+def _field(data: dict[str, Any]) -> None:
+    data["schedules"][0]["primitives"] = {"a": 1}
+
+
+def _function(data: dict[str, Any]) -> None:
+    data["schedules"][0]["function"] = "nothing"
+
+
+def _structure(data: dict[str, Any]) -> None:
+    data["schedules"][0]["structure"] = "0123"
+
+
+def _reference(data: dict[str, Any]) -> None:
+    data["schedules"][0]["primitives"][1]["arguments"]["loop"]["step"] = "s7"
+
+
+def _twice(data: dict[str, Any]) -> None:
+    data["schedules"][0]["primitives"][1]["id"] = "s1"
+
+
+def _none(data: dict[str, Any]) -> None:
+    data["schedules"] = []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (_version, "it is of version 7"),
+        (_name, "there is no primitive 'splitt'; did you mean split?"),
+        (_argument, "split does not take 'factor'"),
+        (_type, "Factors takes several values, and not 'many'"),
+        (_number, "it holds no schedules: can't serialize ints"),
+        (_field, "it holds no schedules"),
+        (_function, "the schedule is for nothing, and there is no such function"),
+        (_structure, "the schedule was made for another structure of matmul"),
+        (_reference, "there is no step 's7' before it"),
+        (_twice, "several steps of the schedule of matmul are called 's1'"),
+        (_none, "there is no schedule in it"),
+    ],
+)
+def test_a_bad_file_is_refused_in_one_line(
+    spoil: Callable[[dict[str, Any]], None],
+    said: str,
+    file: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    data = json.loads(Path(file).read_text())
+    spoil(data)
+    Path(file).write_text(json.dumps(data))
+    for command in (["run", MLP, "--schedule", file], [*APPLY, file]):
+        assert main(command) == 2
+        error = capsys.readouterr().err
+        assert said in error
+        assert len(error.splitlines()) == 1
+
+
+APPLY = ["schedule", MLP, "--function", "matmul", "--apply"]
+
+
+def test_what_is_not_there_is_said(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*APPLY, "missing.json"]) == 2
+    assert "the file cannot be read" in capsys.readouterr().err
+    assert main(["schedule", MLP, "--function", "matmul1", "--apply", file]) == 2
+    assert "it has no schedule for matmul1, but for matmul" in capsys.readouterr().err
+    assert main(["schedule", MLP, "--function", "nothing", "--apply", file]) == 2
+    assert "no TensorIR function 'nothing'" in capsys.readouterr().err
+    Path(file).write_text("{")
+    assert main([*APPLY, file]) == 2
+    assert "it holds no schedules" in capsys.readouterr().err

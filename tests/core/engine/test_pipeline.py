@@ -1,0 +1,263 @@
+"""What is kept from one request to the next, and what is made anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from PIL import Image
+
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.files.sources import parse_input
+from lowerscope.core.model.measuring import Silent
+from lowerscope.core.model.problems import Cancelled, LowerscopeError
+from lowerscope.core.model.queries import RunQuery, SnapshotQuery, TextQuery
+from lowerscope.core.model.recipe import Drawing, InputSpec, Override, Recipe, Source
+from lowerscope.core.model.snapshot import Snapshot
+from lowerscope.core.model.text_metrics import DEFAULT
+
+MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
+
+
+def snapshot(pipeline: Pipeline, recipe: Recipe) -> Snapshot:
+    return pipeline.answer(SnapshotQuery(recipe, DEFAULT))
+
+
+def changed(recipe: Recipe, **fields: object) -> Recipe:
+    return msgspec.structs.replace(recipe, **fields)
+
+
+def test_a_change_runs_its_stage_and_those_after_it() -> None:
+    pipeline = Pipeline()
+    everything = {"open", "load", "trace", "lower", "passes", "records"}
+    assert set(snapshot(pipeline, MLP).milliseconds) == everything
+    assert set(snapshot(pipeline, MLP).milliseconds) == set()
+    te = changed(MLP, lowering="te")
+    assert set(snapshot(pipeline, te).milliseconds) == {"lower", "passes", "records"}
+    mixed = changed(te, overrides=(Override(pattern="relu", strategy="library"),))
+    assert set(snapshot(pipeline, mixed).milliseconds) == {"lower", "passes", "records"}
+    # Passes are applied for a target.
+    native = changed(te, target="native")
+    assert set(snapshot(pipeline, native).milliseconds) == {"passes", "records"}
+    # It says how many cores there are.
+    assert set(snapshot(pipeline, changed(te, threads=1)).milliseconds) == {"passes", "records"}
+    # What concerns the run alone changes nothing here.
+    assert set(snapshot(pipeline, MLP).milliseconds) == set()
+    assert set(snapshot(pipeline, changed(MLP, tracer="export")).milliseconds) == (
+        everything - {"open", "load"}
+    )
+    assert set(snapshot(pipeline, changed(MLP, seed=1)).milliseconds) == everything
+
+
+def test_a_changed_file_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    text = (
+        "import torch\n"
+        "class Net(torch.nn.Linear):\n"
+        "    def __init__(self):\n"
+        "        super().__init__(4, 3)\n"
+        "def example_inputs():\n"
+        "    return (torch.ones(1, 4),)\n"
+    )
+    path.write_text(text)
+    pipeline, recipe = Pipeline(), Recipe(source=Source(spec=str(path)))
+    assert snapshot(pipeline, recipe).fx[-1].shape == (1, 3)
+    path.write_text(text.replace("4, 3", "4, 30"))
+    assert snapshot(pipeline, recipe).fx[-1].shape == (1, 30)
+
+
+def test_the_same_recipe_makes_the_same_records() -> None:
+    first, second = snapshot(Pipeline(), MLP), snapshot(Pipeline(), MLP)
+    assert changed_times(first) == changed_times(second)
+
+
+def changed_times(record: Snapshot) -> Snapshot:
+    passes = tuple(msgspec.structs.replace(each, milliseconds=0.0) for each in record.passes)
+    return msgspec.structs.replace(record, milliseconds={}, passes=passes)
+
+
+@pytest.mark.diagonal
+@pytest.mark.parametrize("sample", ["fashion_mlp", "conv_net", "transformer_block", "resnet18"])
+@pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
+def test_every_binding_and_every_function_is_linked(sample: str, lowering: str) -> None:
+    recipe = Recipe(source=Source(spec=f"sample:{sample}"), lowering=lowering)  # type: ignore[arg-type]
+    record = snapshot(Pipeline(), recipe)
+    made_by: dict[str, list[str]] = {}
+    for node in record.fx:
+        for binding in node.bindings:
+            made_by.setdefault(binding, []).append(node.id)
+    shown = {span.entity for span in record.relax.spans if "/" in span.entity}
+    assert shown == set(made_by)
+    assert all(len(nodes) == 1 for nodes in made_by.values())
+    links = set(record.links)
+    for function in record.functions:
+        if function.kind in ("tensorir", "external"):
+            assert function.calls, function
+            assert all((binding, function.id) in links for binding in function.calls)
+            nodes = {made_by[binding][0] for binding in function.calls}
+            assert all((node, function.id) in links for node in nodes)
+
+
+def test_recipes_whose_library_functions_share_names_run_in_turn(tmp_path: Path) -> None:
+    recipes = []
+    for name, call in (("rows", "x.sum(0)"), ("columns", "x.sum(1) * 2")):
+        path = tmp_path / f"{name}.py"
+        path.write_text(
+            "import torch\n"
+            "class Net(torch.nn.Module):\n"
+            f"    def forward(self, x):\n        return {call}\n"
+            "def example_inputs():\n"
+            "    return (torch.arange(9.0).reshape(3, 3),)\n"
+        )
+        recipes.append(Recipe(source=Source(spec=str(path)), lowering="library"))
+    pipeline = Pipeline()
+    # Both executables are kept; each finds its own functions again.
+    for recipe in (*recipes, *recipes):
+        assert pipeline.answer(RunQuery(recipe)).verdict == "match"
+
+
+def test_a_source_without_torch_has_no_fx_graph() -> None:
+    record = snapshot(Pipeline(), Recipe(source=Source(spec="sample:mlp_tvmscript")))
+    assert record.model.kind == "relax"
+    assert record.fx == ()
+    assert record.fx_graph is None
+    assert {(each.kind, each.name) for each in record.functions} >= {
+        ("relax", "main"),
+        ("tensorir", "linear0"),
+    }
+    assert any(
+        each.kind == "external" and each.name.startswith("env.") for each in record.functions
+    )
+
+
+class Impatient(Silent):
+    def report(self, text: str, fraction: float | None = None) -> None:
+        if text == "Lowering":
+            raise Cancelled
+
+
+def test_a_file_that_is_read_by_a_computed_path_is_looked_at_again(tmp_path: Path) -> None:
+    model = tmp_path / "net.py"
+    model.write_text(
+        "import pathlib, torch\n"
+        "size = int((pathlib.Path(__file__).parent / ('si' + 'ze')).read_text())\n"
+        "class Net(torch.nn.Module):\n"
+        "    def forward(self, x):\n        return x.relu()\n"
+        "def example_inputs():\n    return (torch.ones(size),)\n"
+    )
+    (tmp_path / "size").write_text("3")
+    recipe = Recipe(source=Source(spec=str(model)))
+    pipeline = Pipeline()
+    assert snapshot(pipeline, recipe).model.inputs[0].shape == (3,)
+    assert snapshot(pipeline, recipe).milliseconds == {}
+    (tmp_path / "size").write_text("15")
+    assert snapshot(pipeline, recipe).model.inputs[0].shape == (15,)
+    (tmp_path / "size").write_text("3")
+    assert snapshot(pipeline, recipe).model.inputs[0].shape == (3,)
+
+
+def test_what_is_cancelled_can_be_asked_for_again() -> None:
+    pipeline = Pipeline()
+    with pytest.raises(Cancelled):
+        pipeline.answer(SnapshotQuery(MLP, DEFAULT), Impatient())
+    assert set(snapshot(pipeline, MLP).milliseconds) == {"lower", "passes", "records"}
+
+
+def test_a_small_limit_only_costs_time() -> None:
+    pipeline = Pipeline(limit=1)
+    first = snapshot(pipeline, MLP)
+    assert changed_times(snapshot(pipeline, MLP)) == changed_times(first)
+    assert "def matmul(" in pipeline.answer(TextQuery(MLP, "matmul", "script")).text
+
+
+def test_the_key_tells_whether_a_run_is_of_what_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    text = (
+        "import torch\nmodel = torch.nn.Linear(4, 3)\n"
+        "def example_inputs():\n    return (torch.ones(1, 4),)\n"
+    )
+    path.write_text(text)
+    pipeline, recipe = Pipeline(), Recipe(source=Source(spec=str(path)))
+    shown = snapshot(pipeline, recipe)
+    assert pipeline.answer(RunQuery(recipe)).key == shown.key
+    path.write_text(text.replace("4, 3", "4, 5"))
+    assert pipeline.answer(RunQuery(recipe)).key != shown.key
+
+
+def test_a_model_that_fits_is_opened_once(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(
+        "import torch\n"
+        "class Net(torch.nn.Linear):\n"
+        "    def __init__(self):\n"
+        "        super().__init__(2048, 2048)\n"
+        "def example_inputs():\n"
+        "    return torch.ones(1, 2048)\n"
+    )
+    # 17 MB of weights, which the constants share, and what is made of them.
+    pipeline, recipe = Pipeline(limit=30 << 20), Recipe(source=Source(spec=str(path)))
+    for lowering in ("high-level", "te"):
+        snapshot(pipeline, changed(recipe, lowering=lowering))
+        pipeline.answer(TextQuery(changed(recipe, lowering=lowering), "add", "script"))
+    assert "load" not in snapshot(pipeline, changed(recipe, lowering="library")).milliseconds
+
+
+def test_another_value_of_an_input_is_run_by_what_is_built(tmp_path: Path) -> None:
+    """By the records of the stages: no stage but that of the inputs runs again."""
+    pipeline = Pipeline()
+    first = pipeline.answer(RunQuery(MLP))
+    stages = pipeline.stages(MLP)
+    build, executable = (stages.loaded, stages.build_key)[1], stages.built.executable
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 256, (10, 28, 28), dtype=np.uint8)
+    np.savez(tmp_path / "set.npz", x=pixels, y=np.arange(10))
+    Image.fromarray(pixels[3]).save(tmp_path / "picture.png")
+    float_pixels = pixels[3].reshape(1, 784).astype(np.float32) / 255
+    np.save(tmp_path / "value.npy", float_pixels)
+    drawing = Drawing(width=28, height=28, pixels=pixels[3].tobytes())
+    pictures = (
+        InputSpec(name="x", drawing=drawing),
+        InputSpec(name="x", file=str(tmp_path / "picture.png")),
+        InputSpec(name="x", file=str(tmp_path / "value.npy")),
+        parse_input(f"x={tmp_path / 'set.npz'}#3"),
+    )
+    others = [InputSpec(name="x", shape=(1, 784), dtype="float32", seed=seed) for seed in (1, 2)]
+    shown = []
+    for spec in (*pictures, *others):
+        recipe = changed(MLP, inputs=(spec,))
+        stages = pipeline.stages(recipe)
+        value = stages.loaded.inputs[0].value
+        if spec in pictures:
+            assert np.allclose(value.numpy(), float_pixels, atol=1e-7), spec
+        record = snapshot(pipeline, recipe)
+        assert stages.build_key == build
+        assert stages.built.executable is executable
+        assert set(stages.milliseconds) == {"load"}, spec
+        assert stages.run_key == record.key
+        run = pipeline.answer(RunQuery(recipe))
+        assert run.verdict == "match"
+        expected = stages.loaded.model(value)  # type: ignore[misc]
+        assert run.prediction is not None
+        assert run.prediction.torch == stages.loaded.classes[int(expected.argmax())]
+        shown.append(record.model.inputs[0].picture)
+    assert shown[0] == shown[1] == shown[3] != snapshot(pipeline, MLP).model.inputs[0].picture
+    assert first.key == snapshot(pipeline, MLP).key != record.key
+    # Another form is another program.
+    wide = changed(MLP, inputs=(InputSpec(name="x", shape=(2, 784)),))
+    stages = pipeline.stages(wide)
+    assert stages.loaded
+    assert stages.build_key != build
+
+
+def test_an_index_out_of_range_is_refused_by_torch_before_tvm_reads_there(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text("import torch\nmodel = torch.nn.Embedding(50, 4)\n")
+    np.save(tmp_path / "tokens.npy", np.array([[0, 10**9]]))
+    recipe = Recipe(source=Source(spec=str(path)), inputs=(parse_input("input=1,2:int64[0,50)"),))
+    pipeline = Pipeline()
+    assert pipeline.answer(RunQuery(recipe)).verdict == "match"
+    tokens = (parse_input(f"input={tmp_path}/tokens.npy"),)
+    with pytest.raises(LowerscopeError, match="index out of range"):
+        pipeline.answer(RunQuery(changed(recipe, inputs=tokens)))

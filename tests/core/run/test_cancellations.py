@@ -1,0 +1,210 @@
+"""What fused functions compute where TVM's simplifier would cancel floats."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import tvm
+import tvm_ffi
+from tvm import relax, te, tirx
+
+from lowerscope.core.build.assembly import functions_of, piece_of, shape_of
+from lowerscope.core.build.build import compile_function
+from lowerscope.core.cli.main import recipe_of_command
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.ir.cancellations import with_cancellations
+from lowerscope.core.ir.tensorir import prim_funcs_of
+from lowerscope.core.model.queries import RunQuery
+from lowerscope.core.model.recipe import Step
+from lowerscope.core.passes.transforming import transform
+from lowerscope.core.schedule.measuring import compile_alone
+from lowerscope.core.views.compiled_functions import compiled
+
+_MODEL = """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x, y):
+        return (
+            (x - x) * y,
+            torch.where(x == x, x, y),
+            torch.where(x * 2 != x * 2, y, x),
+            ((x + y) - x) - y * 0.5,
+            (x - (x + y)) * 2,
+            (x - y) + y,
+            (x < y) | (x >= y),
+            torch.where(~(x < y), x, y * 2),
+            torch.where(x * 2 != y, x + 1, y),
+            (x + 1) - 1 == x,
+        )
+
+def example_inputs():
+    x = torch.tensor([float("nan"), float("inf"), 0.0, 1e3, 1e8, 3.0])
+    y = torch.tensor([1.0, 2.0, float("nan"), 0.37, 3.3, 0.1])
+    return x.to(torch.DTYPE), y.to(torch.DTYPE)
+"""
+
+_FUNCTION = """
+# from tvm.script import tirx as T
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((4,), "DTYPE"), C: T.Buffer((4,), "DTYPE")):
+    T.func_attr({"global_symbol": "main"})
+    for i in range(4):
+        with T.sblock("C"):
+            v = T.axis.spatial(4, i)
+            C[v] = A[v] - A[v]
+"""
+
+
+@pytest.mark.parametrize("preset", ["fuse", "cpu", "optimise-cpu"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_floats_do_not_cancel(tmp_path: Path, preset: str, dtype: str) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(_MODEL.replace("DTYPE", dtype))
+    options = ("--pipeline", preset, "--repeats", "1")
+    record = Pipeline().answer(RunQuery(recipe_of_command(("run", str(path), *options))))
+    assert record.verdict == "match", record.reason
+    assert all(each.matches for each in record.outputs)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_a_difference_of_infinities_is_nan(dtype: str) -> None:
+    module = tvm.IRModule({"main": tvm.script.from_source(_FUNCTION.replace("DTYPE", dtype))})
+    kept = with_cancellations(module)
+    assert with_cancellations(kept).same_as(kept)
+    built = tvm.compile(kept, "llvm").jit()
+    given = torch.tensor([float("inf"), float("nan"), 1.0, 3.0]).to(getattr(torch, dtype))
+    made = [tvm.runtime.empty((4,), dtype) for _ in range(2)]
+    torch.utils.dlpack.from_dlpack(made[0]).copy_(given)
+    built["main"](*made)
+    found = torch.utils.dlpack.from_dlpack(made[1])
+    assert found.isnan().tolist() == [True, True, False, False]
+    assert found[2:].tolist() == [0.0, 0.0]
+
+
+_SPECIAL = [float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 1.0, -1.0, 1e30, 0.1, 3.0, 1e8]
+_X, _Y = torch.cartesian_prod(torch.tensor(_SPECIAL), torch.tensor(_SPECIAL)).T.contiguous()
+_ONE, _ZERO = tirx.const(1.0, "float32"), tirx.const(0.0, "float32")
+
+
+def _not(value: Any) -> Any:
+    return ~value if isinstance(value, torch.Tensor) else tirx.Not(value)
+
+
+def _either(one: Any, other: Any) -> Any:
+    return one | other if isinstance(one, torch.Tensor) else tirx.Or(one, other)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (lambda x, y: tirx.Mul(x, _ZERO), lambda x, y: x * 0),
+        (lambda x, y: tirx.Mul(_ZERO, x), lambda x, y: 0 * x),
+        (lambda x, y: tirx.Div(_ZERO, x), lambda x, y: 0 / x),
+        (lambda x, y: tirx.Div(_ONE, tirx.Add(x, _ZERO)), lambda x, y: 1 / (x + 0)),
+        (lambda x, y: tirx.Sub(tirx.Add(x, _ONE), _ONE), lambda x, y: (x + 1) - 1),
+        (lambda x, y: tirx.Add(tirx.Sub(_ONE, x), _ONE), lambda x, y: (1 - x) + 1),
+        (lambda x, y: tirx.exp(x) - tirx.exp(x), lambda x, y: x.exp() - x.exp()),
+        (lambda x, y: x * y - x * y, lambda x, y: x * y - x * y),
+        (lambda x, y: tirx.EQ(x, x), lambda x, y: x == x),
+        (lambda x, y: tirx.NE(x, y), lambda x, y: x != y),
+        (lambda x, y: tirx.NE(x, _ONE), lambda x, y: x != 1),
+        (lambda x, y: _not(tirx.NE(x, y)), lambda x, y: x == y),
+        (lambda x, y: _not(tirx.EQ(x, y)), lambda x, y: x != y),
+        (lambda x, y: _not(tirx.LT(x, y)), lambda x, y: ~(x < y)),
+        (lambda x, y: _not(tirx.LE(x + y, x)), lambda x, y: ~(x + y <= x)),
+        (lambda x, y: _not(tirx.GT(x, _ONE)), lambda x, y: ~(x > 1)),
+        (lambda x, y: _not(tirx.GE(x, y)), lambda x, y: ~(x >= y)),
+        (lambda x, y: _either(tirx.LT(x, y), tirx.GE(x, y)), lambda x, y: (x < y) | (x >= y)),
+        (
+            lambda x, y: tirx.Select(_not(tirx.LT(x, y)), x, y),
+            lambda x, y: torch.where(~(x < y), x, y),
+        ),
+        (
+            lambda x, y: tirx.if_then_else(
+                tirx.LT(x, _ZERO), y, tirx.GE(x, _ZERO).astype("float32")
+            ),
+            lambda x, y: torch.where(x < 0, y, (x >= 0).float()),
+        ),
+    ],
+)
+def test_floats_are_no_integers(
+    ours: Callable[[Any, Any], Any], theirs: Callable[[Any, Any], torch.Tensor]
+) -> None:
+    shape = tuple(_X.shape)
+    x, y = (te.placeholder(shape, "float32", name) for name in "xy")
+    # TE would simplify the expression at once.
+    function = te.create_prim_func([x, y, te.compute(shape, lambda i: tirx.pow(x[i], y[i]))])
+
+    def stored(store: Any) -> Any:
+        return tirx.BufferStore(
+            store.buffer, ours(*store.value.args).astype("float32"), store.indices
+        )
+
+    function = function.with_body(tvm_ffi.structural_map(function.body, (tirx.BufferStore, stored)))
+    out = torch.empty(shape)
+    arguments = [tvm.runtime.tensor(each.numpy()) for each in (_X, _Y, out)]
+    compile_alone(function, tvm.target.Target("llvm")).call(arguments)
+    expected = theirs(_X, _Y).float()
+    torch.testing.assert_close(
+        torch.from_dlpack(arguments[-1]), expected, rtol=1e-6, atol=0, equal_nan=True
+    )
+
+
+def test_a_function_alone_is_the_code_that_it_has_in_the_model(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    path.write_text(_MODEL.replace("DTYPE", "float32"))
+    recipe = recipe_of_command(("run", str(path), "--pipeline", "cpu"))
+    stages = Pipeline().stages(recipe)
+    whole = compiled(stages, "").library.functions
+    functions = prim_funcs_of(stages.completed)
+    assert any(name.startswith("fused_") for name in functions)
+    for name, function in functions.items():
+        made = compile_function(name, function, stages.target).mod.inspect_source("ll")
+        alone = piece_of(functions_of(made), name)
+        assert alone
+        assert [shape_of(each) for each in alone] == [
+            shape_of(each) for each in piece_of(whole, name)
+        ]
+
+
+def test_constants_are_folded_as_floats() -> None:
+    module = tvm.IRModule({"main": tvm.script.from_source(_FUNCTION.replace("DTYPE", "float32"))})
+    builder = relax.BlockBuilder()
+    with builder.function("main", []):
+        with builder.dataflow():
+            name = builder.add_func(module["main"].without_attr("global_symbol"), "same")
+            given = relax.const(np.array([np.inf, np.nan, 1, 3], "float32"))
+            kind = relax.TensorType((4,), "float32")
+            out = builder.emit_output(relax.call_tir(name, (given,), kind))
+        builder.emit_func_output(out)
+    folded = transform(builder.get(), (Step(name="FoldConstant"),))
+    folded.check()
+    main = folded.module["main"].script(show_meta=True)
+    made = relax.VirtualMachine(tvm.compile(folded.module, "llvm"), tvm.cpu())["main"]().numpy()
+    assert "call_tir" not in main
+    np.testing.assert_array_equal(made, [np.nan, np.nan, 0, 0])
+
+
+def test_what_cancels_nothing_is_left_alone() -> None:
+    A, B = (tvm.te.placeholder((4,), "float32", name) for name in "AB")
+    k = tvm.te.placeholder((4,), "int32", "k")
+    total = tvm.te.compute((4,), lambda i: A[i] - B[i] + A[3 - i] + (k[i] - k[i]), "C")
+    module = tvm.IRModule({"main": tvm.te.create_prim_func([A, B, k, total])})
+    assert with_cancellations(module).same_as(module)
+
+
+def test_its_text_alone_is_a_program() -> None:
+    module = tvm.IRModule({"main": tvm.script.from_source(_FUNCTION.replace("DTYPE", "float32"))})
+    names = {"tvm": tvm, "tirx": tvm.tirx}
+    text = inspect.getsource(with_cancellations)
+    exec(f"from __future__ import annotations\n{text}", names)  # as in an exported program
+    made = names["with_cancellations"](module)
+    assert not made.same_as(module)
+    assert tvm_ffi.structural_equal(made, with_cancellations(module))

@@ -1,0 +1,83 @@
+"""What becomes of tensors that are handed to library functions: observed, not assumed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lowerscope.core.cli.main import main
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.model.queries import RunQuery
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.run_records import HandOver
+
+PROGRAM = """
+import numpy as np
+import torch
+import tvm
+from tvm.script import ir as I
+from tvm.script import relax as R
+
+@tvm.register_global_func("env.in_place", override=True)
+def in_place(x, out):
+    torch.add(torch.from_dlpack(x)[0:2].view(2, 4), 1, out=torch.from_dlpack(out))
+
+@tvm.register_global_func("env.copied", override=True)
+def copied(x, out):
+    torch.from_dlpack(out).copy_(torch.from_dlpack(x).clone() * 2)
+
+@tvm.register_global_func("env.straight", override=True)
+def straight(x, out):
+    torch.from_dlpack(out).copy_(torch.from_dlpack(x))
+
+@tvm.register_global_func("env.numpy", override=True)
+def by_numpy(x, out):
+    out.copyfrom(x.numpy() + 1)
+
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((2, 4), "float32")):
+        with R.dataflow():
+            a = R.call_dps_packed("env.in_place", (x,), out_ty=R.Tensor((2, 4), "float32"))
+            b = R.call_dps_packed("env.copied", (a,), out_ty=R.Tensor((2, 4), "float32"))
+            c = R.call_dps_packed("env.straight", (b,), out_ty=R.Tensor((2, 4), "float32"))
+            d = R.call_dps_packed("env.numpy", (c,), out_ty=R.Tensor((2, 4), "float32"))
+            R.output(d)
+        return d
+
+def reference(x):
+    return (x + 1) * 2 + 1
+"""
+
+
+def test_what_torch_did_with_the_memory_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    record = Pipeline().answer(RunQuery(Recipe(source=Source(spec=str(path)))))
+    assert record.verdict == "match"
+    found = {each.function: each.hand_over for each in record.calls}
+    whole = 2 * 4 * 4
+    assert found == {
+        "env.in_place": HandOver(inputs=("in place",), results=("in place",)),
+        "env.copied": HandOver(inputs=("copied",), results=("copied",), copied_bytes=2 * whole),
+        "env.straight": HandOver(inputs=("in place",), results=("copied",), copied_bytes=whole),
+        "env.numpy": HandOver(inputs=("unseen",), results=("unseen",)),
+    }
+
+
+@pytest.mark.parametrize("name", ["linear0", "relu"])
+def test_the_command_line_tells_it_for_each_node(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["run", "sample:fashion_mlp", "--override", f"{name}=library", "--per-node", "--json"]
+    assert main(command) == 0
+    nodes = {each["fx"]: each for each in json.loads(capsys.readouterr().out)["nodes"]}
+    (told,) = nodes[f"fx:{name}"]["hand_overs"]
+    count = 3 if name == "linear0" else 1
+    assert told == {"inputs": ["in place"] * count, "results": ["copied"], "copied_bytes": 512}
+    assert nodes[f"fx:{name}"]["functions"] == [f"torch.{name.rstrip('0')}"]
+    assert nodes[f"fx:{name}"]["tvm_ms"] > 0
+    assert not any(each["hand_overs"] for key, each in nodes.items() if key != f"fx:{name}")

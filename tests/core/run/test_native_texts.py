@@ -1,0 +1,261 @@
+"""LLVM IR, assembly and bytecode of what was compiled, and what ties their lines to the rest."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.files.sources import SAMPLES
+from lowerscope.core.ir.tensorir import parts_of
+from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.queries import BuildStepsQuery, TextQuery
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.snapshot import TextRecord, View
+from tests.core.large_samples import LARGE
+
+CODE = [name for name in SAMPLES if name not in LARGE]
+"""Samples whose code is looked at: large ones have many more functions, of the same kinds."""
+
+NESTS = """
+import tvm
+from tvm.script import ir as I
+from tvm.script import relax as R
+from tvm.script import tirx as T
+
+
+@I.ir_module(s_tir=True)
+class Nests:
+    @T.prim_func(s_tir=True)
+    def twice(A: T.Buffer((1000,), "float32"), C: T.Buffer((1000,), "float32")):
+        B = T.sblock_alloc_buffer((1000,))
+        for i in range(1000):
+            with T.sblock("first"):
+                v = T.axis.spatial(1000, i)
+                B[v] = A[v] * T.float32(3.0)
+        for i in range(1000):
+            with T.sblock("second"):
+                v = T.axis.spatial(1000, i)
+                C[v] = B[999 - v] + T.float32(5.0)
+
+    @T.prim_func(s_tir=True)
+    def threads(A: T.Buffer((64, 64), "float32"), C: T.Buffer((64, 64), "float32")):
+        for i in T.parallel(64):
+            for j in T.vectorized(64):
+                with T.sblock("body"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = A[vi, vj] * T.float32(7.0)
+
+    @R.function
+    def main(a: R.Tensor((1000,), "float32"), b: R.Tensor((64, 64), "float32")):
+        cls = Nests
+        with R.dataflow():
+            c = R.call_tir(cls.twice, (a,), R.Tensor((1000,), "float32"))
+            d = R.call_tir(cls.threads, (b,), R.Tensor((64, 64), "float32"))
+            e = R.call_tir(cls.twice, (c,), R.Tensor((1000,), "float32"))
+            out = (d, e)
+            R.output(out)
+        return out
+"""
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline()
+
+
+@pytest.fixture(scope="module")
+def nests(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    path = tmp_path_factory.mktemp("nests") / "nests.py"
+    path.write_text(NESTS)
+    return Recipe(source=Source(spec=str(path)))
+
+
+def sample(name: str, target: str = "llvm") -> Recipe:
+    return Recipe(source=Source(spec=f"sample:{name}"), lowering="te", target=target)
+
+
+def text_of(pipeline: Pipeline, recipe: Recipe, view: View, name: str) -> TextRecord:
+    return pipeline.answer(TextQuery(recipe, name, view))
+
+
+def lines_of(record: TextRecord, entity: str) -> list[str]:
+    """Return the lines of an entity, without the remarks that the text begins with."""
+    lines = record.text.split("\n")
+    head = lines.index("")
+    return [
+        line
+        for span in record.spans
+        if span.entity == entity
+        for line in lines[max(span.first - 1, head) : span.last]
+    ]
+
+
+def plain(lines: list[str]) -> list[str]:
+    """Return instructions without what depends on the other functions of a library."""
+    found = []
+    for line in lines:
+        code = re.split(r"\s#\s", line.expandtabs(1))[0].strip()
+        code = re.sub(r"\.L(BB|CPI|JTI)\d+_", r".L\1_", code)
+        code = re.sub(r"\.L\.str[.\d]*", ".Lstr", code)
+        noise = re.match(r"\.(cfi|loc|Ltmp|Lfunc|p2align|file|type|size)|#|$", code)
+        if not noise:
+            found.append(re.sub(r"\s+", " ", code))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "target"), [*((name, "llvm") for name in CODE), ("conv_net", "native")]
+)
+def test_each_function_has_its_own_code_and_no_other(
+    name: str, target: str, pipeline: Pipeline
+) -> None:
+    check_code(pipeline, sample(name, target))
+
+
+def check_code(pipeline: Pipeline, recipe: Recipe) -> None:
+    """Look that the text of each function is its code in the library, and no other's."""
+    build = pipeline.stages(recipe).recorded
+    library = build.built.executable.mod.imports[0].inspect_source("asm").split("\n")
+    for function in build.tensorir:
+        own = f"__tvm_ffi_{function}"
+        others = {f"__tvm_ffi_{each}" for each in build.tensorir} - {own}
+        llvm, asm = (text_of(pipeline, recipe, view, function) for view in ("llvm", "asm"))
+        defined = re.findall(r"^define .*?@([\w.]+)\(", llvm.text, re.MULTILINE)
+        labels = re.findall(r"^([\w.]+):", asm.text, re.MULTILINE)
+        assert own in defined
+        assert own in labels
+        assert not others.intersection(defined + labels)
+        # What is shown is what the library has.
+        lines = asm.text.split("\n")
+        for symbol in (own, f"{function}_compute_"):
+            if symbol in labels:
+                shown = lines[lines.index(f"{symbol}:") + 1 :]
+                shown = shown[: shown.index("")] if "" in shown else shown
+                begin = library.index(f"{symbol}:")
+                ends = (i for i in range(begin, len(library)) if "cfi_endproc" in library[i])
+                assert plain(shown) == plain(library[begin + 1 : next(ends)]), symbol
+
+
+@pytest.mark.diagonal
+@pytest.mark.parametrize("target", ["llvm", "native"])
+@pytest.mark.parametrize("name", ["fashion_mlp", "conv_net", "transformer_block"])
+def test_labels_that_carry_a_name_lie_in_the_lines_of_a_loop_of_that_name(
+    name: str, target: str, pipeline: Pipeline
+) -> None:
+    recipe = sample(name, target)
+    seen = 0
+    for function, body in pipeline.stages(recipe).recorded.tensorir.items():
+        record = text_of(pipeline, recipe, "llvm", function)
+        loops = [part.id for part in parts_of(function, body) if part.kind == "loop"]
+        covered = {span.entity for span in record.spans}
+        assert covered >= set(loops), "a loop without lines has a remark"
+        names = {re.sub(r"#\d+$", "", each).rsplit("/", 1)[1] for each in loops}
+        for number, line in enumerate(record.text.split("\n"), start=1):
+            label = re.match(r"for_body_([a-z]+\d*)(\.us|\.i)?:", line)
+            if label is None or label[1] not in names:
+                continue
+            seen += 1
+            around = [span.entity for span in record.spans if span.first <= number <= span.last]
+            assert any(re.search(rf"/{label[1]}(#\d+)?$", each) for each in around), line
+    assert seen
+
+
+@pytest.mark.parametrize("view", ["llvm", "asm"])
+def test_loops_of_the_same_name_are_told_apart(
+    view: View, nests: Recipe, pipeline: Pipeline
+) -> None:
+    record = text_of(pipeline, nests, view, "twice")
+    first, second = (lines_of(record, f"tir:twice/{block}/i") for block in ("first", "second"))
+    multiply, add = ("fmul", "fadd") if view == "llvm" else ("mulps", "addps")
+    assert any(multiply in line for line in first)
+    assert not any(multiply in line for line in second)
+    assert any(add in line for line in second)
+    assert not any(re.search(rf"\b{add}\b", line) for line in first)
+    # A block has the lines of the loop around it.
+    assert lines_of(record, "tir:twice/first") == first
+
+
+def test_what_threads_run_belongs_to_their_function(nests: Recipe, pipeline: Pipeline) -> None:
+    llvm, asm = (text_of(pipeline, nests, view, "threads") for view in ("llvm", "asm"))
+    assert "@__tvm_parallel_lambda(i32 %task_id" in llvm.text
+    assert "__tvm_parallel_lambda:" in asm.text
+    assert any("fmul" in line for line in lines_of(llvm, "tir:threads/body/i"))
+    assert any("mulps" in line for line in lines_of(asm, "tir:threads/body/i"))
+    assert "# body/j: vectorized by TVM" in asm.text
+    assert "parallel" not in text_of(pipeline, nests, "llvm", "twice").text
+
+
+def test_the_bytecode_is_tied_to_bindings_and_functions(nests: Recipe, pipeline: Pipeline) -> None:
+    record = text_of(pipeline, nests, "bytecode", "main")
+    lines = record.text.split("\n")
+    assert lines[0] == "@main:"
+    called = {
+        span.entity: lines[span.first - 1].split()[1]
+        for span in record.spans
+        if span.entity.startswith("relax:main/")
+    }
+    assert called == {
+        "relax:main/c": "twice",
+        "relax:main/d": "threads",
+        "relax:main/e": "twice",
+    }
+    twice = [span.first for span in record.spans if span.entity == "tir:twice"]
+    assert [lines[number - 1].split()[1] for number in twice] == ["twice", "twice"]
+
+
+def test_library_functions_and_lowered_operators_have_lines_in_the_bytecode(
+    pipeline: Pipeline,
+) -> None:
+    record = text_of(pipeline, sample("mlp_tvmscript"), "bytecode", "")
+    lines = record.text.split("\n")
+    calls = [span.first for span in record.spans if span.entity == "ext:env.relu"]
+    assert calls
+    assert all("env.relu" in lines[number - 1] for number in calls)
+    # High-level operators become calls of the passes: their lines are those of the operators.
+    recipe = Recipe(source=Source(spec="sample:fashion_mlp"))
+    high = text_of(pipeline, recipe, "bytecode", "")
+    module = pipeline.stages(recipe).module
+    bindings = {f"relax:main/{each.var.name}" for each in module["main"].body.blocks[0].bindings}
+    tied = {span.entity for span in high.spans if span.entity.startswith("relax:main/")}
+    assert tied
+    assert tied <= bindings
+
+
+def test_loops_keep_their_ids_while_they_are_lowered(nests: Recipe, pipeline: Pipeline) -> None:
+    steps = pipeline.answer(BuildStepsQuery(nests))
+    for number in range(len(steps) + 1):
+        moment = Moment(clock="build", index=number)
+        record = pipeline.answer(TextQuery(nests, "twice", "script", moment))
+        lines = record.text.split("\n")
+        at = {span.entity: lines[span.first - 1] for span in record.spans}
+        for block in ("first", "second"):
+            assert "for i in range(1000)" in at.get(f"tir:twice/{block}/i", ""), steps[
+                number - 1
+            ].name
+
+
+def test_what_is_not_there_is_named(pipeline: Pipeline) -> None:
+    recipe = sample("fashion_mlp")
+    for view in ("llvm", "asm"):
+        with pytest.raises(LowerscopeError, match="no TensorIR function main") as raised:
+            text_of(pipeline, recipe, view, "main")
+        assert "dense" in raised.value.problem.choices
+    with pytest.raises(LowerscopeError, match="no bytecode of dense") as raised:
+        text_of(pipeline, recipe, "bytecode", "dense")
+    assert raised.value.problem.choices == ("main",)
+
+
+def test_a_module_without_tensorir_says_so(tmp_path: Path, pipeline: Pipeline) -> None:
+    path = tmp_path / "library.py"
+    path.write_text(
+        "import torch\n\n\nclass Net(torch.nn.ReLU):\n    pass\n\n\n"
+        "def example_inputs():\n    return (torch.ones(2, 3),)\n"
+    )
+    recipe = Recipe(source=Source(spec=str(path)), lowering="library")
+    assert "call" in text_of(pipeline, recipe, "bytecode", "").text
+    with pytest.raises(LowerscopeError, match="no TensorIR function, so LLVM was given nothing"):
+        text_of(pipeline, recipe, "llvm", "relu")

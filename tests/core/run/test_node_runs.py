@@ -1,0 +1,251 @@
+"""What a run shows of each node, against torch's modules and builds of their own, made here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from lowerscope.core.build.build import build, register_library
+from lowerscope.core.build.targets import make_target
+from lowerscope.core.cli.main import main
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.lowering.translator import lower
+from lowerscope.core.model.queries import RunQuery
+from lowerscope.core.model.recipe import Extension, Recipe, Source, Step, Strategy
+from lowerscope.core.model.run_records import NodeRun, RunRecord
+from lowerscope.core.passes.transforming import transform
+from lowerscope.core.run.execution import Execution
+from lowerscope.core.tracing.tracing import trace
+
+LLVM = make_target("llvm", 0)
+LAYERS = {
+    "conv_net": ("conv", "relu", "pool", "flatten", "linear0", "relu_1", "linear1"),
+    "fashion_mlp": ("linear0", "relu", "linear1"),
+}
+
+WRONG = """
+import torch
+from tvm import relax
+
+from lowerscope.core.rules import rule
+
+
+@rule(torch.nn.ReLU)
+def shifted(builder, node, x):
+    return relax.op.add(relax.op.nn.relu(x), relax.const(1.0, "float32"))
+"""
+
+ODD = """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        once = x * 2
+        once.relu_()
+        halves = torch.split(once, 1)
+        noise = torch.rand_like(x)
+        return halves[0] - halves[1], noise + once
+
+def example_inputs():
+    return (torch.randn(2, 3),)
+"""
+
+
+NORMED = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm2d(2)
+        self.norm.running_mean.fill_(0.5)
+
+    def forward(self, x):
+        return self.norm(x * 3).relu()
+
+def example_inputs():
+    return (torch.randn(1, 2, 4, 4),)
+"""
+
+TWICE = """
+import tvm
+from tvm import relax
+
+
+def six(value):
+    return relax.op.multiply(value.args[0], relax.const(6.0, "float32"))
+
+
+@tvm.transform.module_pass(opt_level=0)
+def twice(module, context):
+    function = module["main"]
+    first, second, *rest = function.body.blocks[0].bindings
+    made = relax.DataflowVar(first.var.name, first.var.ty)
+    half = relax.DataflowVar("half", first.var.ty)
+    batch_norm = relax.Call(
+        second.value.op, [half, *second.value.args[1:]], second.value.attrs)
+    block = relax.DataflowBlock([
+        relax.VarBinding(made, six(first.value)),
+        relax.VarBinding(half, relax.op.multiply(made, relax.const(0.5, "float32"))),
+        relax.VarBinding(second.var, batch_norm),
+        *rest,
+    ])
+    body = relax.SeqExpr([block], function.body.body)
+    changed = relax.Function(function.params, body, function.ret_ty, attrs=function.attrs)
+    return relax.transform.Normalize()(tvm.IRModule({"main": changed}))
+"""
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline()
+
+
+def fx_nodes(record: RunRecord) -> dict[str, NodeRun]:
+    """Return the records of the FX nodes by name."""
+    return {each.id.removeprefix("fx:"): each for each in record.nodes if each.id.startswith("fx:")}
+
+
+def own_error(prefix: nn.Module, x: torch.Tensor, lowering: Strategy, steps: str) -> float:
+    """Build the first layers alone; return how far what they give is from torch."""
+    traced = trace(prefix, (x,), "fx")
+    lowered = lower(traced, [("x", tuple(x.shape), "float32")], lowering)
+    module = transform(lowered.module, find_pipeline(steps).steps, target=LLVM).module
+    register_library(lowered.library)
+    (actual,) = Execution(build(module, LLVM).executable, "main", (x,)).outputs()
+    with torch.inference_mode():
+        expected = prefix(x)
+    assert actual.shape == expected.shape
+    return float((actual.double() - expected.double()).abs().max())
+
+
+@pytest.mark.parametrize("sample", LAYERS)
+@pytest.mark.parametrize(
+    ("lowering", "steps"),
+    [("high-level", "none"), ("te", "none"), ("library", "none"), ("te", "fuse"), ("te", "cpu")],
+)
+def test_the_error_of_each_node_is_that_of_the_layers_so_far(
+    pipeline: Pipeline, sample: str, lowering: Strategy, steps: str
+) -> None:
+    recipe = Recipe(
+        source=Source(spec=f"sample:{sample}"),
+        lowering=lowering,
+        steps=find_pipeline(steps).steps,
+        target="llvm",
+    )
+    record = pipeline.answer(RunQuery(recipe))
+    nodes = fx_nodes(record)
+    loaded = pipeline.stages(recipe).loaded
+    assert loaded.model is not None
+    model = loaded.model.eval()
+    layers = [getattr(model, name.removesuffix("_1")) for name in LAYERS[sample]]
+    compared = []
+    for count, name in enumerate(LAYERS[sample], start=1):
+        node = nodes[name]
+        assert node.milliseconds is not None
+        assert node.milliseconds == pytest.approx(
+            sum(record.calls[index].milliseconds for index in node.calls)
+        )
+        assert all(node.id in record.calls[index].nodes for index in node.calls)
+        if node.matches is None:
+            assert node.reason.startswith("it has no value of its own: fused into fused_")
+            assert node.shared_with
+            continue
+        compared.append(name)
+        error = own_error(nn.Sequential(*layers[:count]), loaded.inputs[0].value, lowering, steps)
+        assert node.max_abs_error == pytest.approx(error, rel=1e-6, abs=1e-12)
+        assert node.matches
+    fused = {"conv", "linear0"} if steps != "none" else set()
+    assert compared == [name for name in LAYERS[sample] if name not in fused]
+    assert nodes["x"].reason == "an input: it is given"
+    assert nodes["x"].milliseconds is None
+
+
+def test_fused_nodes_have_the_time_of_their_call_together(pipeline: Pipeline) -> None:
+    recipe = Recipe(
+        source=Source(spec="sample:transformer_block"),
+        lowering="te",
+        steps=find_pipeline("fuse").steps,
+    )
+    record = pipeline.answer(RunQuery(recipe))
+    nodes = fx_nodes(record)
+    assert nodes["matmul"].shared_with == ("fx:truediv",)
+    assert nodes["matmul"].calls == nodes["truediv"].calls
+    # These are one function, which is called for each of them.
+    calls = [nodes[f"attention_{name}"].calls for name in ("query", "key", "value")]
+    assert [len(each) for each in calls] == [1, 1, 1]
+    assert len(set(calls)) == 3
+    assert {record.calls[each[0]].function for each in calls} == {"fused_dense_add"}
+
+
+def test_a_wrong_rule_is_the_first_node_that_differs(pipeline: Pipeline, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.py"
+    path.write_text(WRONG)
+    recipe = Recipe(
+        source=Source(spec="sample:conv_net"),
+        extensions=(Extension(path=str(path), kind="rules"),),
+    )
+    record = pipeline.answer(RunQuery(recipe))
+    assert record.verdict == "differ"
+    nodes = fx_nodes(record)
+    found = [(name, nodes[name].matches) for name in LAYERS["conv_net"]]
+    assert found[:2] == [("conv", True), ("relu", False)]
+    assert nodes["relu"].max_abs_error == pytest.approx(1.0, abs=1e-5)
+    assert nodes["relu"].reason == "12544 of 12544 elements differ"
+
+
+def test_values_before_a_write_in_place_and_those_that_cannot_be_compared(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    path = tmp_path / "odd.py"
+    path.write_text(ODD)
+    record = pipeline.answer(RunQuery(Recipe(source=Source(spec=str(path)))))
+    nodes = fx_nodes(record)
+    assert all(nodes[name].matches for name in ("mul", "relu_", "split", "sub"))
+    (drawn,) = [name for name in nodes if name.startswith("rand")]
+    for name in (drawn, "add"):
+        assert nodes[name].matches is None
+        assert nodes[name].reason == f"depends on {drawn}, which draws random numbers"
+    assert nodes[drawn].milliseconds is not None
+
+
+def test_a_value_of_which_a_pass_kept_the_name_alone_is_not_compared(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    model, passes = tmp_path / "normed.py", tmp_path / "twice.py"
+    model.write_text(NORMED)
+    passes.write_text(TWICE)
+    recipe = Recipe(
+        source=Source(spec=str(model)),
+        extensions=(Extension(path=str(passes), kind="passes"),),
+        steps=(Step(name="twice"), Step(name="DecomposeOpsForInference")),
+    )
+    record = pipeline.answer(RunQuery(recipe))
+    assert record.verdict == "match"
+    nodes = fx_nodes(record)
+    assert nodes["mul"].matches is None
+    assert nodes["mul"].reason == "not comparable: changed by twice"
+    # What is left of a tuple that a pass took apart has its value.
+    assert nodes["norm"].matches
+    assert nodes["relu"].matches
+
+
+def test_the_command_line_has_the_nodes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "sample:fashion_mlp", "--lower", "te", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    nodes = {each["id"]: each for each in record["nodes"]}
+    assert nodes["fx:relu"]["matches"] is True
+    (call,) = nodes["fx:relu"]["calls"]
+    assert record["calls"][call]["function"] == "te_relu"
+    assert nodes["relax:main/lv2"]["max_abs_error"] == nodes["fx:relu"]["max_abs_error"]
+
+
+def test_a_source_without_torch_has_no_nodes(pipeline: Pipeline) -> None:
+    record = pipeline.answer(RunQuery(Recipe(source=Source(spec="sample:mlp_tvmscript"))))
+    assert record.nodes == ()
+    assert [each.function for each in record.calls] == ["linear0", "env.relu", "linear0"]

@@ -1,0 +1,214 @@
+"""A tensor beside its reference: figures, places and pieces, held against NumPy."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from lowerscope.core.model.comparison_records import TensorPlace, Window
+from lowerscope.core.model.tolerances import Tolerances
+from lowerscope.core.run.compare.tensor_comparison import compared, signed_difference, window
+
+PLACE = TensorPlace(entity="fx:relu")
+CHOSEN = Tolerances()
+REAL = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+WHOLE = (torch.bool, torch.uint8, torch.int8, torch.int64)
+SHAPES: tuple[tuple[int, ...], ...] = ((), (0,), (7,), (3, 0, 2), (5, 9), (2, 1, 3, 4, 5))
+
+
+def pair(shape: tuple[int, ...], dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    ours, theirs = (torch.randn(shape, generator=generator) * 9 for _ in range(2))
+    if dtype.is_complex:
+        return torch.complex(ours, theirs).to(dtype), torch.complex(theirs, theirs).to(dtype)
+    return ours.to(dtype), theirs.to(dtype)
+
+
+def wide(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    if tensor.is_complex():
+        return tensor.to(torch.complex128).numpy()
+    return tensor.double().numpy()
+
+
+def at(array: np.ndarray[Any, Any], place: int) -> tuple[int, ...]:
+    return tuple(int(each) for each in np.unravel_index(place, array.shape))
+
+
+@pytest.mark.parametrize("dtype", [*REAL, *WHOLE, torch.complex64], ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_figures_are_numpys(
+    shape: tuple[int, ...], dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("comparing.tensor_comparison", "comparing.verdicts"):
+        monkeypatch.setattr(f"lowerscope.core.{module}.CHUNK", 11)
+    ours, theirs = pair(shape, dtype)
+    before = ours.clone(), theirs.clone()
+    found = compared(PLACE, ours, theirs, CHOSEN)
+    assert torch.equal(ours, before[0])
+    assert torch.equal(theirs, before[1])
+    a, b = wide(ours), wide(theirs)
+    gap = np.abs(a - b)
+    assert (found.shape, found.torch_shape, found.kept) == (shape, shape, True)
+    assert found.dtype == found.torch_dtype == str(dtype).removeprefix("torch.")
+    assert found.ours is not None
+    assert found.ours.count == gap.size
+    outside = gap > found.atol + found.rtol * np.abs(b)
+    assert found.outside == int(outside.sum())
+    if gap.size == 0:
+        assert (found.verdict, found.matches) == ("not-comparable", None)
+        assert (found.max_abs_error, found.max_abs_at, found.cosine) == (None, (), None)
+        assert (found.ours.low, found.ours.mean, found.counts) == (None, None, ())
+        return
+    assert found.matches == (found.outside == 0)
+    assert found.verdict == ("differ" if found.outside else "match")
+    magnitudes = np.abs(a) if dtype.is_complex else a
+    assert (found.ours.low, found.ours.high) == pytest.approx((magnitudes.min(), magnitudes.max()))
+    assert found.ours.mean == pytest.approx(magnitudes.mean())
+    assert found.ours.deviation == pytest.approx(magnitudes.std())
+    assert found.outside_share == pytest.approx(outside.mean())
+    assert found.max_abs_error == pytest.approx(gap.max())
+    assert gap[found.max_abs_at] == gap.max()
+    large = np.abs(b) > found.atol
+    relative = np.divide(gap, np.abs(b), out=np.zeros_like(gap), where=large)
+    assert found.max_rel_error == pytest.approx(relative.max())
+    assert relative[found.max_rel_at] == pytest.approx(relative.max())
+    lengths = np.linalg.norm(a.reshape(-1)) * np.linalg.norm(b.reshape(-1))
+    if lengths:
+        cosine = np.vdot(b.reshape(-1), a.reshape(-1)).real / lengths
+        assert found.cosine == pytest.approx(cosine)
+    else:
+        assert found.cosine is None
+    signed = gap if dtype.is_complex else a - b
+    assert sum(found.counts) == gap.size
+    assert found.counts == tuple(np.histogram(signed, found.edges)[0])
+
+
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+def test_what_is_not_finite_is_said_first(dtype: torch.dtype) -> None:
+    theirs = torch.arange(24.0).reshape(2, 3, 4).to(dtype)
+    ours = theirs.clone()
+    ours[0, 2, 1], ours[1, 0, 0], ours[1, 1, 1] = torch.nan, torch.nan, -torch.inf
+    ours[1, 2, 3] = theirs[1, 2, 3] = torch.inf
+    theirs[0, 0, 2] = torch.nan
+    found = compared(PLACE, ours, theirs, CHOSEN)
+    assert found.not_finite == (
+        "2 NaN, 1 infinity; 1 NaN in the reference alone; 1 infinity on both sides"
+    )
+    assert found.reason == f"{found.not_finite}; 4 of 24 elements differ"
+    assert found.matches is False
+    assert found.outside == 4
+    assert found.not_finite_at == (0, 0, 2)
+    assert found.max_abs_error == float("inf")
+    assert found.ours is not None
+    assert (found.ours.nans, found.ours.infinities) == (2, 2)
+    alike = compared(PLACE, ours, ours, CHOSEN)
+    assert alike.not_finite == "2 NaN, 2 infinities on both sides"
+    assert (alike.verdict, alike.matches) == ("match", True)
+    assert (alike.reason, alike.not_finite_at) == (alike.not_finite, ())
+    nothing = torch.full_like(ours, torch.nan)
+    found = compared(PLACE, nothing, nothing, CHOSEN)
+    assert (found.verdict, found.matches, found.max_abs_error) == ("inconclusive", None, None)
+    assert found.not_finite == "24 NaN on both sides"
+
+
+def test_integers_are_told_apart_where_float64_is_not_exact() -> None:
+    theirs = torch.tensor([2**53, -(2**63), 5])
+    ours = torch.tensor([2**53 + 1, 2**63 - 1, 5])
+    found = compared(PLACE, ours, theirs, CHOSEN)
+    assert (found.outside, found.max_abs_at) == (2, (1,))
+    assert found.max_abs_error == pytest.approx(2.0**64)
+    assert (found.rtol, found.atol) == (0, 0)
+    near = signed_difference(ours[:1], theirs[:1])
+    assert (near.dtype, near.tolist()) == (torch.int64, [1])
+
+
+@pytest.mark.parametrize(
+    ("ours", "reason"),
+    [
+        (torch.ones(2, 3), "shape (2, 3) instead of (3, 2)"),
+        (torch.ones(3, 2, dtype=torch.float64), "dtype torch.float64 instead of torch.float32"),
+    ],
+)
+def test_another_shape_or_dtype_is_said_with_the_figures_of_both(
+    ours: torch.Tensor, reason: str
+) -> None:
+    theirs = torch.zeros(3, 2)
+    found = compared(PLACE, ours, theirs, CHOSEN)
+    assert (found.matches, found.reason) == (False, reason)
+    assert found.ours is not None
+    assert found.torch is not None
+    assert (found.ours.mean, found.torch.mean) == (1, 0)
+    shown = window(PLACE, ours, theirs, CHOSEN, (), (0, 0, 0, 0), 256)
+    assert (shown.reason, shown.difference) == (reason, b"")
+    assert numbers(shown, shown.ours).tolist() == ours.double().tolist()
+
+
+def numbers(found: Window, values: bytes) -> np.ndarray[Any, Any]:
+    """Return values of a window as a matrix."""
+    rows, columns = len(found.row_edges) - 1, len(found.column_edges) - 1
+    return np.frombuffer(values, found.format).reshape(rows, columns)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int64, torch.bool], ids=str)
+def test_a_window_has_the_values_of_a_slice(dtype: torch.dtype) -> None:
+    ours, theirs = pair((2, 3, 9, 11), dtype)
+    found = window(PLACE, ours, theirs, CHOSEN, (1, 2), (4, 3, 3, 100), 256)
+    a, b = (wide(each)[1, 2, 4:7, 3:] for each in (ours, theirs))
+    assert (found.leading, found.shape) == ((1, 2), (2, 3, 9, 11))
+    assert found.row_edges == (4, 5, 6, 7)
+    assert found.column_edges == tuple(range(3, 12))
+    assert found.format == ("<f8" if dtype.is_floating_point else "<i8")
+    assert np.array_equal(numbers(found, found.ours), a)
+    assert np.array_equal(numbers(found, found.torch), b)
+    assert np.array_equal(numbers(found, found.difference), a - b)
+    outside = np.abs(a - b) > found.atol + found.rtol * np.abs(b)
+    assert np.array_equal(np.frombuffer(found.outside, "u1").reshape(a.shape), outside)
+
+
+def test_a_large_piece_has_the_largest_difference_of_each_cell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lowerscope.core.run.compare.tensor_comparison._TOGETHER", 50)
+    ours, theirs = pair((1, 37, 53), torch.float32)
+    theirs[0, 5, 6] = torch.nan
+    found = window(PLACE, ours, theirs, CHOSEN, (0,), (0, 0, 0, 0), 8)
+    assert (found.row_edges[0], found.row_edges[-1]) == (0, 37)
+    assert (found.column_edges[0], found.column_edges[-1]) == (0, 53)
+    a, b = wide(ours)[0], wide(theirs)[0]
+    gap = np.nan_to_num(np.abs(a - b), nan=np.inf)
+    shown = [numbers(found, each) for each in (found.ours, found.torch, found.difference)]
+    marks = np.frombuffer(found.outside, "u1").reshape(8, 8)
+    for row, (top, bottom) in enumerate(pairwise(found.row_edges)):
+        for column, (left, right) in enumerate(pairwise(found.column_edges)):
+            cell = np.s_[top:bottom, left:right]
+            place = at(gap[cell], int(gap[cell].argmax()))
+            expected = [each[cell][place] for each in (a, b, a - b)]
+            assert np.array_equal([each[row, column] for each in shown], expected, equal_nan=True)
+            assert marks[row, column] == (gap[cell] > 1e-5 + 1e-4 * np.abs(b[cell])).any()
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (0,), (4, 0), (2, 2, 2)], ids=str)
+def test_windows_of_odd_shapes(shape: tuple[int, ...]) -> None:
+    ours, _ = pair(shape, torch.float32)
+    found = window(PLACE, ours, None, CHOSEN, (9,), (0, 0, 0, 0), 256, "random")
+    rows, columns = len(found.row_edges) - 1, len(found.column_edges) - 1
+    expected = {(): (1, 1), (5,): (1, 5), (2, 2, 2): (2, 2)}.get(shape, (0, 0))
+    assert (rows, columns) == expected
+    assert (found.reason, found.torch, found.outside) == ("random", b"", b"")
+    last = wide(ours)[-1] if len(shape) == 3 else wide(ours)
+    assert np.array_equal(numbers(found, found.ours).reshape(-1), last.reshape(-1))
+
+
+def test_torchs_side_alone_can_be_looked_at() -> None:
+    theirs = torch.arange(6).reshape(2, 3)
+    found = compared(PLACE, None, theirs, CHOSEN, "an input: it is given")
+    assert (found.kept, found.ours, found.matches) == (False, None, None)
+    assert found.torch is not None
+    assert (found.torch.high, found.torch_shape) == (5, (2, 3))
+    shown = window(PLACE, None, theirs, CHOSEN, (), (0, 1, 0, 0), 256, "an input: it is given")
+    assert shown.ours == b""
+    assert numbers(shown, shown.torch).tolist() == [[1, 2], [4, 5]]

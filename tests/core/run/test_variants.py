@@ -1,0 +1,144 @@
+"""Names of variants, and how two runs differ function by function."""
+
+from __future__ import annotations
+
+import msgspec
+
+from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.variant_names import variant_names
+from lowerscope.core.model.recipe import Extension, Override, Recipe, Source, Step
+from lowerscope.core.model.run_records import CallRun, RunRecord
+from lowerscope.core.model.schedule import Schedule
+from lowerscope.core.model.time_records import RunTimes, SideTimes
+from lowerscope.core.model.variant_records import (
+    Variant,
+    can_be_told,
+    fastest,
+    function_times,
+    ratio_of,
+)
+
+PLAIN = Recipe(source=Source(spec="sample:fashion_mlp"))
+
+
+def changed(**fields: object) -> Recipe:
+    return msgspec.structs.replace(PLAIN, **fields)
+
+
+def test_a_name_says_what_differs_from_the_others() -> None:
+    fused = find_pipeline("fuse").steps
+    assert variant_names([PLAIN]) == ("high-level",)
+    assert variant_names([PLAIN, changed(lowering="te")]) == ("high-level", "TE")
+    four = [changed(lowering=each) for each in ("high-level", "te")]
+    four += [msgspec.structs.replace(each, steps=fused) for each in four]
+    assert variant_names(four)[2:] == ("high-level · fused", "TE · fused")
+    avx2 = '{"kind": "llvm", "mattr": ["+avx2", "+fma"]}'
+    targets = [changed(target=each) for each in ("llvm", "native", avx2)]
+    assert variant_names(targets) == ("llvm", "native", "avx2,fma")
+    skylake = changed(target='{"kind": "llvm", "mcpu": "skylake-avx512", "mattr": ["+avx2"]}')
+    assert variant_names([PLAIN, skylake])[1] == "skylake-avx512 avx2"
+
+
+def test_schedules_rules_and_overrides_are_said_and_equal_names_are_numbered() -> None:
+    applied = (*PLAIN.steps, Step(name="ApplySchedules"))
+    schedules = (Schedule(function="matmul"), Schedule(function="add", variant="tiled"))
+    scheduled = changed(steps=applied, schedules=schedules)
+    # A schedule that is not applied makes no difference to a run.
+    assert variant_names([PLAIN, scheduled])[1] == "matmul scheduled, add tiled"
+    assert variant_names([PLAIN, changed(schedules=schedules)]) == (
+        "high-level (1)",
+        "high-level (2)",
+    )
+    more = [changed(steps=(Step(name="LegalizeOps"), Step(name=name))) for name in ("A", "B")]
+    assert variant_names([PLAIN, *more]) == ("legalised", "legalised + A", "legalised + B")
+    own = [changed(steps=(*(Step(name=each) for each in "CDE"), Step(name=last))) for last in "FG"]
+    assert variant_names([PLAIN, *own])[1:] == (
+        "4 steps of your own (1)",
+        "4 steps of your own (2)",
+    )
+    rules = changed(extensions=(Extension(path="/home/me/my_rules.py", kind="rules"),))
+    mixed = changed(overrides=(Override(pattern="fx:relu", strategy="library"),))
+    assert variant_names([PLAIN, rules, mixed]) == ("high-level", "my_rules.py", "relu library")
+
+
+def record(
+    tvm_ms: float, *calls: CallRun, verdict: str = "match", spread: float = 0.1
+) -> RunRecord:
+    sides = tuple(
+        SideTimes(
+            side=side,
+            milliseconds=ms,
+            low=ms - spread / 2,
+            high=ms + spread / 2,
+            fastest=ms - spread,
+            slowest=ms + spread,
+            repeats=9,
+            threads=2,
+        )
+        for side, ms in (("TVM", tvm_ms), ("torch", 1.0))
+    )
+    return RunRecord(
+        verdict=verdict,
+        reason="",
+        max_abs_error=0.0,
+        max_rel_error=0.0,
+        rtol=1e-4,
+        atol=1e-5,
+        torch_ms=1.0,
+        tvm_ms=tvm_ms,
+        build_ms=1.0,
+        functions=1,
+        outputs=(),
+        calls=calls,
+        times=RunTimes(sides=sides, warm_up=2),
+    )
+
+
+def test_functions_of_two_runs_are_added_up_by_name() -> None:
+    old = record(
+        9.0,
+        CallRun(function="add", milliseconds=1.0, nodes=("fx:add",)),
+        CallRun(function="matmul", milliseconds=5.0, nodes=("fx:linear0",)),
+        CallRun(function="add", milliseconds=2.0, nodes=("fx:add_1",)),
+    )
+    new = record(
+        5.0,
+        CallRun(function="add", milliseconds=2.5, nodes=("fx:add",)),
+        CallRun(function="dense", milliseconds=2.0, nodes=("fx:linear0",)),
+    )
+    rows = function_times(old, new)
+    assert [each.name for each in rows] == ["matmul", "dense", "add"]
+    add = rows[2]
+    assert (add.old_calls, add.new_calls, add.old_ms, add.new_ms) == (2, 1, 3.0, 2.5)
+    assert add.difference == -0.5
+    assert add.nodes == ("fx:add", "fx:add_1")
+    assert (rows[0].new_calls, rows[1].old_calls) == (0, 0)
+
+
+def test_what_differs_is_not_the_fastest_and_nor_is_what_cannot_be_told_from_it() -> None:
+    slow, quick = (Variant(name=str(ms), recipe=PLAIN, record=record(ms)) for ms in (2.0, 1.5))
+    wrong = Variant(name="wrong", recipe=PLAIN, record=record(0.1, verdict="differ"))
+    failed = Variant(name="failed", recipe=PLAIN)
+    assert fastest([slow, wrong, quick, failed]) == (quick,)
+    assert fastest([slow, failed]) == ()
+    assert fastest([wrong, failed]) == ()
+    near = Variant(name="near", recipe=PLAIN, record=record(1.55))
+    noisy = Variant(name="noisy", recipe=PLAIN, record=record(1.9, spread=0.5))
+    assert fastest([slow, near, noisy, quick]) == (near, noisy, quick)
+    assert can_be_told(slow, quick)
+    assert not can_be_told(quick, near)
+    assert ratio_of(record(1.5)) == (1.5, True)
+    assert ratio_of(record(1.05)) == (1.05, False)
+
+
+def test_what_is_inconclusive_or_was_measured_beside_others_is_not_the_fastest() -> None:
+    slow, quick = (Variant(name=str(ms), recipe=PLAIN, record=record(ms)) for ms in (2.0, 1.5))
+    nothing = Variant(name="nothing", recipe=PLAIN, record=record(0.1, verdict="inconclusive"))
+    assert fastest([slow, nothing, quick]) == (quick,)
+    times = msgspec.structs.replace(record(0.1).times, processors=2, others=1.8)
+    held = msgspec.structs.replace(record(0.1), times=times)
+    beside = Variant(name="beside", recipe=PLAIN, record=held)
+    # The figures stay, but nothing is stated of them.
+    assert not can_be_told(slow, beside)
+    assert ratio_of(held) == (0.1, False)
+    assert fastest([slow, beside]) == (slow, beside)

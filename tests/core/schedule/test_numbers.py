@@ -1,0 +1,163 @@
+"""Times, rates and the machine's peaks, measured on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tvm import relax, tirx, topi
+
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.model.measuring import Silent
+from lowerscope.core.model.problems import Cancelled, LowerscopeError
+from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, WorkQuery
+from lowerscope.core.model.recipe import Dimension, InputSpec, Recipe, Source
+from lowerscope.core.run.torch_interpreter import nodes_of, torch_ms
+from lowerscope.core.schedule.at_sizes import at_sizes, sizes_at_calls
+from lowerscope.core.schedule.measuring import BUDGET, REPEATS, repeated
+from lowerscope.core.schedule.peaks import kept_peaks, peaks_key
+
+MODEL = """
+import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return torch.cat([x[:, 1:], x[:, 1:]], 1) * 2
+
+def example_inputs():
+    return (torch.randn(4, 6),)
+"""
+
+RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline()
+
+
+def test_rates_are_work_by_time_and_the_share_is_of_the_roofline(pipeline: Pipeline) -> None:
+    work = pipeline.answer(WorkQuery(_derived(pipeline), "dense"))
+    assert work.flops == 2 * 784 * 128
+    measured = pipeline.answer(MeasureQuery(RECIPE, "dense", None))
+    assert 0 < measured.low <= measured.milliseconds <= measured.high
+    assert measured.gflops == pytest.approx(work.flops / measured.milliseconds / 1e6)
+    moved = work.read + work.written
+    assert measured.gbytes_per_second == pytest.approx(moved / measured.milliseconds / 1e6)
+    peaks = pipeline.answer(PeaksQuery(RECIPE, False))
+    allowed = min(peaks.gflops, work.intensity * peaks.cache_gbytes_per_second)
+    assert 0 < measured.share <= 1
+    assert measured.share == pytest.approx(measured.gflops / allowed)
+    # The file is kept for the next process.
+    assert kept_peaks(peaks_key(RECIPE.target, peaks.threads)) == peaks
+
+
+def test_torch_takes_the_node_alone(pipeline: Pipeline) -> None:
+    stages = pipeline.stages(_derived(pipeline))
+    assert nodes_of(stages, "te_relu").names == ("relu",)
+    assert not nodes_of(stages, "te_relu").does_more
+    # The addition of the bias is a function of its own.
+    linear = nodes_of(stages, "dense")
+    assert (linear.names, linear.does_more) == (("linear0",), True)
+    measured = pipeline.answer(MeasureQuery(RECIPE, "te_relu", None))
+    assert measured.torch_ms > 0
+    assert measured.torch_nodes == ("relu",)
+
+
+def test_a_source_without_torch_has_no_time_of_torch(pipeline: Pipeline) -> None:
+    recipe = Recipe(source=Source(spec="sample:mlp_tvmscript"))
+    stages = pipeline.stages(recipe)
+    functions = stages.unscheduled.module.functions_items()
+    names = [key.name_hint for key, each in functions if isinstance(each, tirx.PrimFunc)]
+    assert names
+    for name in names:
+        assert nodes_of(stages, name).names == ()
+    assert torch_ms(stages, (), 0, Silent()) is None
+
+
+def test_a_check_keeps_the_unscheduled_result(pipeline: Pipeline) -> None:
+    assert pipeline.answer(CheckQuery(RECIPE, "dense", None, 60)).verdict == "same"
+    stages = pipeline.stages(RECIPE)
+    again = pipeline.answer(CheckQuery(RECIPE, "dense", None, 60))
+    assert again.verdict == "same"
+    assert "reference" not in stages.milliseconds
+
+
+def test_functions_of_any_size_are_measured_at_the_traced_one(pipeline: Pipeline) -> None:
+    recipe = Recipe(
+        source=Source(spec="sample:fashion_mlp"),
+        inputs=(InputSpec(shape=("n", 784)),),
+        dimensions=(Dimension(name="n", low=1, high=8),),
+        lowering="te",
+    )
+    _derived(pipeline, recipe)
+    work = pipeline.answer(WorkQuery(recipe, "dense"))
+    assert (work.flops, work.at) == (2 * 5 * 784 * 128, "n = 5")
+    assert (work.read, work.written) == (4 * 784 * (5 + 128), 4 * 5 * 128)
+    measured = pipeline.answer(MeasureQuery(recipe, "dense", None))
+    assert measured.gflops == pytest.approx(work.flops / measured.milliseconds / 1e6)
+    assert measured.at == "n = 5"
+    found = pipeline.answer(CheckQuery(recipe, "dense", None, 60))
+    assert (found.verdict, found.at) == ("same", "n = 5")
+
+
+def test_what_is_given_its_size_as_a_number_is_checked_too(
+    pipeline: Pipeline, tmp_path: Path
+) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(MODEL)
+    recipe = Recipe(
+        source=Source(spec=str(file)),
+        inputs=(InputSpec(shape=("n", "m")),),
+        dimensions=(Dimension(name="n", low=2, high=8), Dimension(name="m", low=3, high=9)),
+    )
+    multiply = pipeline.stages(recipe).functions.by_name["multiply"]
+    assert "m: T.int64" in multiply.script()
+    found = pipeline.answer(CheckQuery(recipe, "multiply", None, 60))
+    assert (found.verdict, found.at) == ("same", "m = 7, n = 5")
+
+
+def test_a_size_that_hangs_on_values_is_not_known() -> None:
+    n, k = tirx.Var("n", "int64"), tirx.Var("k", "int64")
+    x = relax.Var("x", relax.TensorType((n,), "float32"))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [x]):
+        plus = builder.emit_te(lambda a: topi.add(a, a), x, primfunc_name_hint="plus")
+        some = relax.TensorType(dtype="float32", ndim=1)
+        found = builder.emit(relax.call_pure_packed("env.f", plus, ty_args=some))
+        cast = builder.match_cast(found, relax.TensorType((k,), "float32"))
+        last = builder.emit_te(topi.tanh, cast, primfunc_name_hint="last")
+        builder.emit_func_output(last)
+    module = builder.get()
+    given = sizes_at_calls(module, [(8,)])
+    assert given == {"plus": ((8,), (8,))}
+    assert at_sizes(module["plus"], given.get("plus")).text == "n = 8"
+    with pytest.raises(LowerscopeError, match="computed at run time"):
+        at_sizes(module["last"], given.get("last"))
+
+
+def test_slow_functions_are_called_once_and_fast_ones_in_batches() -> None:
+    assert repeated(lambda number: 2 * BUDGET, lambda: None) == [2 * BUDGET]
+    numbers: list[int] = []
+
+    def fast(number: int) -> float:
+        numbers.append(number)
+        return 1e-6
+
+    assert len(repeated(fast, lambda: None)) == REPEATS
+    assert numbers[-1] == 2000
+
+
+def test_a_measurement_can_be_cancelled(pipeline: Pipeline) -> None:
+    class Stopped(Silent):
+        def report(self, text: str, fraction: float | None = None) -> None:
+            if text == "Measuring":
+                raise Cancelled
+
+    with pytest.raises(Cancelled):
+        pipeline.answer(MeasureQuery(RECIPE, "dense", None), Stopped())
+
+
+def _derived(pipeline: Pipeline, recipe: Recipe = RECIPE) -> Recipe:
+    _ = pipeline.stages(recipe).unscheduled
+    return recipe

@@ -1,0 +1,84 @@
+"""Random schedules: whatever is done to their steps, they can be replayed, and as a program."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import msgspec
+import pytest
+import tvm
+import tvm_ffi
+
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.model.encoding import to_bytes
+from lowerscope.core.model.queries import MovesQuery, ScheduleQuery
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.schedule import Primitive, Schedule
+from lowerscope.core.schedule.replay import Replays
+
+FUSED = Recipe(source=Source(spec="sample:fashion_mlp"), steps=find_pipeline("fuse").steps)
+
+Primitives = tuple[Primitive, ...]
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline()
+
+
+def _with(function: str, primitives: Primitives) -> Recipe:
+    schedule = Schedule(function=function, primitives=primitives)
+    return msgspec.structs.replace(FUSED, schedules=(schedule,))
+
+
+def _grown(pipeline: Pipeline, function: str, draw: random.Random) -> Primitives:
+    """Return primitives that the menu of moves offers one after the other."""
+    primitives: Primitives = ()
+    for number in range(5):
+        recipe = _with(function, primitives)
+        record = pipeline.answer(ScheduleQuery(recipe, function, None))
+        count = min(len(record.tree), draw.choice((1, 1, 2)))
+        chosen = tuple(node.reference for node in draw.sample(record.tree, count))
+        moves = pipeline.answer(MovesQuery(recipe, function, None, chosen))
+        legal = [move for move in moves if move.legal]
+        if legal:
+            primitive = draw.choice(legal).primitive
+            primitives += (msgspec.structs.replace(primitive, id=f"s{number}"),)
+    return primitives
+
+
+def _disturbed(primitives: Primitives, draw: random.Random) -> tuple[Primitives, ...]:
+    """Return the primitives with one switched off, in another order, and without one."""
+    place = draw.randrange(len(primitives))
+    before, one, after = primitives[:place], primitives[place], primitives[place + 1 :]
+    off = (*before, msgspec.structs.replace(one, on=False), *after)
+    return off, tuple(draw.sample(primitives, len(primitives))), (*before, *after)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_schedule_can_be_replayed_whatever_is_done_to_its_steps(
+    pipeline: Pipeline, seed: int
+) -> None:
+    draw = random.Random(seed)
+    function = draw.choice(list(pipeline.stages(FUSED).functions.by_name))
+    primitives = _grown(pipeline, function, draw)
+    assert primitives
+    for each in (primitives, *_disturbed(primitives, draw)):
+        recipe = _with(function, each)
+        record = pipeline.answer(ScheduleQuery(recipe, function, None))
+        assert to_bytes(record)
+        assert [step.id for step in record.steps] == [primitive.id for primitive in each]
+        if each is primitives:
+            assert [step.error for step in record.steps] == [None] * len(each)
+        stages = pipeline.stages(recipe)
+        state = stages.states(function)[-1]
+        program: dict[str, Any] = {}
+        exec(record.code, program)
+        sch = tvm.s_tir.Schedule(state.base)
+        program["apply_trace"](sch)
+        assert tvm_ffi.structural_equal(sch.mod["main"], state.function), record.code
+        # From nothing that was kept, the same comes out.
+        again = Replays().replay(function, state.base, stages.target, each)[-1]
+        assert tvm_ffi.structural_equal(again.function, state.function)

@@ -1,0 +1,261 @@
+"""Schedules by rule: they fit, compute the same, say why, and can be replayed and edited."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tvm
+import tvm_ffi
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tvm import te, tirx, topi
+
+from lowerscope.core.cli.main import main
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.files.pipelines_and_schedules import save_schedules
+from lowerscope.core.model.recipe import Recipe, Source, Step
+from lowerscope.core.model.schedule import At, Primitive
+from lowerscope.core.model.schedule import Schedule as Kept
+from lowerscope.core.model.schedule_records import ByRule
+from lowerscope.core.schedule.rules.analysis import contraction_of
+from lowerscope.core.schedule.rules.by_rule import by_rule
+from lowerscope.core.schedule.rules.contraction import tile_of
+from lowerscope.core.schedule.rules.parallel import Machine, machine_of
+from lowerscope.core.schedule.rules.recorder import Writing
+from tests.core.schedule.ruling import NARROW, WIDE, made
+from tests.core.schedule.running import Runner
+
+FUSED = (
+    *("FoldBatchnormToConv2D", "LegalizeOps", "AnnotateTIROpPattern"),
+    *("FoldConstant", "FuseOps", "FuseTIR", "DeadCodeElimination"),
+)
+ODD = st.sampled_from((1, 2, 3, 5, 7, 8, 13, 16, 24, 31, 32, 48, 96))
+
+
+def product(m: int, n: int, k: int, dtype: str, *, transposed: bool, relu: bool) -> Any:
+    a = te.placeholder((m, k), dtype, name="A")
+    b = te.placeholder((n, k) if transposed else (k, n), dtype, name="B")
+    c = topi.matmul(a, b, transp_b=transposed)
+    return te.create_prim_func([a, b, topi.nn.relu(c) if relu else c])
+
+
+def convolution(
+    channels: int, filters: int, size: int, kernel: int, stride: int, *, bias: bool
+) -> Any:
+    x = te.placeholder((1, channels, size, size), name="x")
+    w = te.placeholder((filters, channels, kernel, kernel), name="w")
+    y = topi.nn.conv2d(x, w, stride, kernel // 2, 1, data_layout="NCHW")
+    if not bias:
+        return te.create_prim_func([x, w, y])
+    b = te.placeholder((1, filters, 1, 1), name="b")
+    return te.create_prim_func([x, w, b, topi.nn.relu(topi.add(y, b))])
+
+
+def modules(sample: str, steps: tuple[str, ...]) -> dict[str, tirx.PrimFunc]:
+    recipe = Recipe(
+        source=Source(spec=f"sample:{sample}"), steps=tuple(Step(name=each) for each in steps)
+    )
+    functions = Pipeline().stages(recipe).transformed.module.functions
+    return {
+        str(variable.name_hint): function
+        for variable, function in functions.items()
+        if isinstance(function, tirx.PrimFunc)
+    }
+
+
+@pytest.mark.parametrize("sample", ["fashion_mlp", "conv_net", "transformer_block"])
+def test_functions_of_the_samples_compute_the_same(sample: str) -> None:
+    found = modules(sample, FUSED) | modules(sample, ("LegalizeOps",))
+    runner = Runner(WIDE)
+    rules = {}
+    for name, function in found.items():
+        ruled, after = made(function, WIDE)
+        rules[name] = ruled.rule
+        assert ruled.rule or ruled.reason
+        if ruled.rule:
+            assert runner.difference(name, function, after) is None, name
+    of_sums = {name for name in rules if "matmul" in name or "conv2d" in name}
+    assert {rules[name] for name in of_sums} == {"contraction"}
+    assert "elementwise" in rules.values()
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    sizes=st.tuples(ODD, ODD, ODD),
+    dtype=st.sampled_from(("float32", "float64", "float16", "int32")),
+    transposed=st.booleans(),
+    relu=st.booleans(),
+    target=st.sampled_from((NARROW, WIDE)),
+)
+def test_products_of_any_shape_compute_the_same(
+    sizes: tuple[int, int, int], dtype: str, transposed: bool, relu: bool, target: tvm.target.Target
+) -> None:
+    function = product(*sizes, dtype, transposed=transposed, relu=relu)
+    _, after = made(function, target)
+    assert Runner(target).difference("product", function, after) is None
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    channels=st.sampled_from((1, 3, 8, 17)),
+    filters=st.sampled_from((1, 5, 8, 16, 24)),
+    size=st.sampled_from((5, 7, 8, 13, 14)),
+    kernel=st.sampled_from((1, 3, 5)),
+    stride=st.sampled_from((1, 2)),
+    bias=st.booleans(),
+)
+def test_convolutions_of_any_shape_compute_the_same(
+    channels: int, filters: int, size: int, kernel: int, stride: int, bias: bool
+) -> None:
+    function = convolution(channels, filters, size, kernel, stride, bias=bias)
+    _, after = made(function, WIDE)
+    assert Runner(WIDE).difference("convolution", function, after) is None
+
+
+def test_sums_are_kept_in_registers() -> None:
+    function = convolution(16, 32, 14, 3, 1, bias=True)
+    ruled, after = made(function, WIDE)
+    script = after.script()
+    # A tile of 8 lanes by 7 columns, for which what is multiplied is read once.
+    assert 'scope="local"' in script
+    assert "T.vectorized(8)" in script or "T.vectorized(T.int64(8))" in script
+    assert "T.parallel(" in script
+    module = tvm.IRModule({"main": after.with_attr("global_symbol", "main")})
+    assembly = tvm.compile(module, WIDE).mod.inspect_source("asm")
+    assert assembly.count("vfmadd231ps") >= 7
+    assert all(each.comment for each in ruled.primitives)
+
+
+def test_tiles_fit_the_registers() -> None:
+    for target in (NARROW, WIDE):
+        machine = machine_of(target)
+        for shape in ((64, 64, 64), (1, 1000, 512), (128, 10, 784), (7, 512, 512)):
+            writing = Writing(product(*shape, "float32", transposed=False, relu=False), target)
+            found = contraction_of(writing)
+            assert found is not None
+            tile = tile_of(found, machine)
+            assert tile is not None
+            assert tile.padded or shape[tile.vector] % tile.width == 0
+            assert tile.registers <= machine.registers
+    assert machine_of(NARROW) == Machine(vector_bytes=16, registers=16, threads=2)
+    assert machine_of(WIDE).lanes("float32") == 8
+    assert machine_of(WIDE).lanes("float16") == 16
+
+
+def test_no_step_is_refused_whatever_the_tile() -> None:
+    """Of a step that is refused, nothing is seen but another rule."""
+    functions = [
+        *(convolution(4, filters, 9, 3, 1, bias=True) for filters in (8, 16, 24)),
+        *(convolution(3, 16, size, 3, 2, bias=False) for size in (5, 13)),
+        *(
+            product(m, n, 24, "float32", transposed=transposed, relu=True)
+            for m, n in ((1, 16), (13, 13), (17, 10), (64, 24))
+            for transposed in (False, True)
+            if m > 1 or not transposed
+        ),
+    ]
+    for target in (NARROW, WIDE):
+        for function in functions:
+            ruled = by_rule(function, target)
+            assert ruled.rule == "contraction", function.script()
+
+
+def test_what_no_rule_fits_says_so() -> None:
+    x = te.placeholder((4,), name="x")
+    ruled = by_rule(te.create_prim_func([x, te.compute((), lambda: x[0], name="y")]), NARROW)
+    assert ruled == ByRule(reason="no rule is for functions of this kind")
+
+
+def test_the_same_function_gets_the_same_steps() -> None:
+    function = product(32, 48, 64, "float32", transposed=True, relu=True)
+    one, two = by_rule(function, WIDE), by_rule(function, WIDE)
+    assert one == two
+    assert tvm_ffi.structural_equal(made(function, WIDE)[1], made(function, WIDE)[1])
+
+
+def test_the_model_is_scheduled_by_rules_but_for_what_has_a_schedule(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    relu = next(each for each in modules("fashion_mlp", ("LegalizeOps",)) if "relu" in each)
+    block = Writing(modules("fashion_mlp", ("LegalizeOps",))[relu], NARROW).blocks()[0]
+    step = Primitive(id="s1", name="unroll", arguments={"loop": At(block=block, loop=1)})
+    file = save_schedules([by_hand(relu, step)], str(tmp_path / "own.json"))
+    options = ["sample:fashion_mlp", "--schedule", "rules", "--schedule", str(file)]
+    assert main(["run", *options, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "match"
+    assert main(["show", *options, "--stage", "tensorir", "--function", relu]) == 0
+    shown = capsys.readouterr().out
+    assert "T.unroll" in shown
+    assert "T.vectorized" not in shown
+    assert main(["show", *options, "--stage", "tensorir", "--function", "matmul"]) == 0
+    assert "T.vectorized" in capsys.readouterr().out
+    assert main(["passes", *options]) == 0
+    names = capsys.readouterr().out
+    assert names.index("ApplySchedules") < names.index("ApplyRules")
+
+
+def by_hand(function: str, *steps: Primitive) -> Kept:
+    return Kept(function=function, primitives=steps)
+
+
+SINGLE = """
+import torch
+
+class Single(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+def example_inputs():
+    return (torch.randn(1),)
+"""
+
+
+def test_the_command_schedule_takes_what_a_rule_writes(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    options = ["schedule", "sample:fashion_mlp", "--function"]
+    assert main([*options, "matmul", "--apply", "rules", "--check"]) == 0
+    printed = capsys.readouterr().out
+    assert "registers have names, and no places that are counted" in printed
+    assert "Computes the same as the unscheduled function" in printed
+    single = tmp_path / "single.py"
+    single.write_text(SINGLE)
+    assert main(["schedule", str(single), "--function", "relu", "--rules"]) == 2
+    assert "no rule schedules relu" in capsys.readouterr().err
+    assert main(["schedule", str(single), "--rules"]) == 0
+    assert "no rule is for functions of this kind" in capsys.readouterr().out
+    assert main([*options, "matmul", "--rules"]) == 0
+    assert capsys.readouterr().out in printed
+
+
+def test_the_command_schedule_lists_what_rules_write_for_all(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    model = ["schedule", "sample:fashion_mlp"]
+    assert main([*model, "--rules"]) == 0
+    heading, *lines, total = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["function", "rule", "steps", "time"]
+    found = {line.split()[0]: line.split()[1:] for line in lines}
+    assert set(found) == set(modules("fashion_mlp", ("LegalizeOps",)))
+    assert found["matmul"][:2] == ["contraction", "12"]
+    assert found["add1"][0] == "elementwise"
+    assert int(total.split()[0]) == sum(int(each[1]) for each in found.values() if each[1] != "–")
+    assert main([*model, "--rules", "--pipeline", "fuse", "--check", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert all((each["check"] or {}).get("verdict", "same") == "same" for each in listed)
+    assert {each["rule"] for each in listed if "matmul" in each["function"]} == {"contraction"}
+    # With a file it is, as for all commands, one of lowering rules.
+    own = tmp_path / "own.py"
+    own.write_text("from lowerscope.core.rules import rule\n")
+    assert main([*model, "--rules", str(own), "--function", "matmul", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["schedule"]["steps"] == []
+    for options, said in (
+        ([], "it is not said of which function"),
+        (["--rules", "--show"], "it is not said of which function"),
+        (["--rules", "--function", "matmul", "--apply", "a.json"], "two schedules are given"),
+    ):
+        assert main([*model, *options]) == 2
+        assert said in capsys.readouterr().err

@@ -1,0 +1,271 @@
+"""Rules for what goes row by row: depthwise convolutions, poolings, what moves data, elements."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import tvm
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tvm import te, tirx, topi
+
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.ir.tensorir import structure_of
+from lowerscope.core.model.queries import RunQuery
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.schedule.references import function_of
+from lowerscope.core.schedule.rules.analysis import blocks_of
+from lowerscope.core.schedule.rules.by_rule import written_by_rule
+from lowerscope.core.schedule.rules.movement import accesses_of
+from lowerscope.core.schedule.rules.recorder import Choice, Writing
+from lowerscope.core.schedule.rules.windows import row_width
+from tests.core.schedule.rule_numerics import examine
+from tests.core.schedule.ruling import NARROW, WIDE, made
+from tests.core.schedule.running import Runner
+
+
+def placeholder(name: str, *shape: int, dtype: str = "float32") -> Any:
+    return te.placeholder(shape, dtype, name=name)
+
+
+def grouped(
+    channels: int,
+    size: tuple[int, int],
+    stride: int = 1,
+    dilation: int = 1,
+    *,
+    groups: int = 0,
+    filters: int = 0,
+    dtype: str = "float32",
+    sums: str = "float32",
+) -> tirx.PrimFunc:
+    """Return a depthwise convolution, or one of groups, with bias, a residual and ReLU6."""
+    groups, filters = groups or channels, filters or channels
+    x = placeholder("x", 1, channels, *size, dtype=dtype)
+    w = placeholder("w", filters, channels // groups, 3, 3, dtype=dtype)
+    b = placeholder("b", 1, filters, 1, 1, dtype=sums)
+    y = topi.nn.group_conv2d_nchw(x, w, stride, dilation, dilation, groups, sums)
+    r = te.placeholder(y.shape, sums, name="r")
+    return te.create_prim_func([x, w, b, r, topi.clip(topi.add(topi.add(y, b), r), 0, 6)])
+
+
+def pool(kind: str, size: tuple[int, int], window: int, stride: int, padding: int) -> tirx.PrimFunc:
+    x = placeholder("x", 2, 5, *size)
+    sides = (padding,) * 4
+    both = (window, window), (stride, stride), (1, 1)
+    return te.create_prim_func([x, topi.nn.pool2d(x, *both, sides, kind)])
+
+
+X = placeholder("x", 1, 12, 14, 16)
+HEADS = placeholder("heads", 1, 64, 8, 64)
+TABLE = placeholder("table", 50, 24)
+DEPTHWISE = {
+    "14 columns": grouped(24, (14, 14)),
+    "7 columns": grouped(12, (7, 7)),
+    "every other of 28 columns": grouped(8, (28, 28), 2),
+    "every other of 9 columns": grouped(8, (9, 9), 2),
+    "a row that is cut": grouped(2, (6, 112)),
+    "a row that nothing divides": grouped(2, (5, 113)),
+    "a window with gaps": grouped(4, (11, 13), dilation=2),
+    "groups": grouped(12, (10, 8), groups=3, filters=6),
+    "groups whose rows are cut": grouped(8, (5, 112), groups=2, filters=16),
+    "planes that nothing divides": grouped(4, (67, 113), groups=2),
+    "two filters for each channel": grouped(6, (8, 8), filters=12),
+    "float64": grouped(6, (9, 10), dtype="float64", sums="float64"),
+    "float16": grouped(6, (7, 8), dtype="float16", sums="float16"),
+    "int8": grouped(6, (8, 15), dtype="int8", sums="int32"),
+}
+NHWC = [placeholder("x", 1, 9, 9, 24), placeholder("w", 3, 3, 24, 1)]
+OTHERS: dict[str, tuple[str, tirx.PrimFunc]] = {
+    "depthwise, channels last": (
+        "depthwise",
+        te.create_prim_func([*NHWC, topi.nn.depthwise_conv2d_nhwc(*NHWC, 1, 1, 1)]),
+    ),
+    "largest of 3×3": ("pooling", pool("max", (15, 14), 3, 2, 1)),
+    "mean of 2×2": ("pooling", pool("avg", (12, 16), 2, 2, 0)),
+    "mean of all": (
+        "pooling",
+        te.create_prim_func([X, topi.nn.adaptive_pool(X, (1, 1), "avg")]),
+    ),
+    "heads": ("elementwise", te.create_prim_func([HEADS, topi.transpose(HEADS, (0, 2, 1, 3))])),
+    "transpose": ("movement", te.create_prim_func([X, topi.transpose(X, (0, 2, 3, 1))])),
+    "pad": ("movement", te.create_prim_func([X, topi.nn.pad(X, [0, 0, 1, 2], [0, 0, 3, 1])])),
+    "side by side": (
+        "movement",
+        te.create_prim_func([X, topi.concatenate([X, topi.nn.relu(X), X], axis=3)]),
+    ),
+    "one after the other": (
+        "elementwise",
+        te.create_prim_func([X, topi.concatenate([X, topi.nn.relu(X)], axis=1)]),
+    ),
+    "parts": ("elementwise", te.create_prim_func([X, *topi.split(X, 3, axis=1)])),
+    "slice": (
+        "elementwise",
+        te.create_prim_func([X, topi.strided_slice(X, [0, 1, 2, 3], [1, 9, 14, 16])]),
+    ),
+    "reshape": ("elementwise", te.create_prim_func([X, topi.reshape(X, (24, 112))])),
+    "rows of a table": (
+        "elementwise",
+        te.create_prim_func(
+            [TABLE, i := placeholder("i", 9, dtype="int64"), topi.take(TABLE, i, 0, mode="clip")]
+        ),
+    ),
+    "broadcast of a costly one": (
+        "elementwise",
+        te.create_prim_func(
+            [X, s := placeholder("s", 12, 1, 1), topi.multiply(X, topi.exp(topi.tanh(s)))]
+        ),
+    ),
+    "a row that nothing divides": (
+        "elementwise",
+        te.create_prim_func([y := placeholder("y", 101, 331), topi.nn.relu(y)]),
+    ),
+}
+
+
+@pytest.mark.parametrize("target", [NARROW, WIDE], ids=["sse", "avx2"])
+def test_depthwise_convolutions_compute_the_same(target: tvm.target.Target) -> None:
+    runner = Runner(target)
+    # Wide ones are most of them; the others differ in the number of registers.
+    names = list(DEPTHWISE) if target is WIDE else list(DEPTHWISE)[::4]
+    for name, function in ((name, DEPTHWISE[name]) for name in names):
+        ruled, after = made(function, target)
+        assert ruled.rule == "depthwise", (name, ruled.reason)
+        assert all(each.comment for each in ruled.primitives)
+        assert runner.difference(name, function, after) is None, name
+
+
+@pytest.mark.parametrize(
+    ("function", "open_to_tuning"),
+    [
+        (DEPTHWISE["a row that is cut"], {"values of a row at once", "rows at once", "threads"}),
+        (DEPTHWISE["groups"], {"filters at once", "steps that are written out"}),
+        (DEPTHWISE["every other of 28 columns"], {"planes that are padded at once"}),
+        (OTHERS["largest of 3×3"][1], {"values of a row at once", "rows at once"}),
+        (OTHERS["mean of all"][1], {"planes at once", "threads"}),
+    ],
+)
+def test_what_tuning_decides_otherwise_computes_the_same(
+    function: tirx.PrimFunc, open_to_tuning: set[str]
+) -> None:
+    rule, usual, _ = written_by_rule(function, WIDE, {})
+    assert usual is not None
+    choices = {each.name: each for each in usual.choices if len(each.offered) > 1}
+    assert open_to_tuning <= set(choices)
+    runner, numbers = Runner(WIDE), random.Random(0)
+    seen = {structure_of(function_of(usual.sch))}
+    drawn = {name: numbers.choice(each.offered) for name, each in choices.items()}
+    for decisions in (drawn, *({name: _other(choices[name])} for name in open_to_tuning)):
+        decided, writing, reason = written_by_rule(function, WIDE, decisions)
+        assert (decided, reason) == (rule, "")
+        assert writing is not None
+        after = function_of(writing.sch)
+        seen.add(structure_of(after))
+        assert runner.difference("decided", function, after) is None, decisions
+    assert len(seen) > len(open_to_tuning)
+
+
+def _other(choice: Choice) -> int:
+    """Return the first that is not what the rule takes by itself."""
+    return next(each for each in choice.offered if each != choice.taken)
+
+
+def test_what_is_pooled_moved_and_computed_by_elements_is_the_same() -> None:
+    runner = Runner(WIDE)
+    for name, (rule, function) in OTHERS.items():
+        ruled, after = made(function, WIDE)
+        assert ruled.rule == rule, (name, ruled.reason)
+        assert all(each.comment for each in ruled.primitives)
+        assert runner.difference(name, function, after) is None, name
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    channels=st.sampled_from((1, 3, 8, 18)),
+    size=st.tuples(st.integers(3, 30), st.integers(3, 66)),
+    stride=st.sampled_from((1, 2, 3)),
+    target=st.sampled_from((NARROW, WIDE)),
+)
+def test_depthwise_convolutions_of_any_shape_compute_the_same(
+    channels: int, size: tuple[int, int], stride: int, target: tvm.target.Target
+) -> None:
+    function = grouped(channels, size, stride)
+    _, after = made(function, target)
+    assert Runner(target).difference("depthwise", function, after) is None
+
+
+def test_functions_drawn_at_random_compute_the_same() -> None:
+    # Symbolic extents and all dtypes, for three targets, in a child with guarded buffers.
+    kinds = ("convolution", "pooling", "movement", "elementwise")
+    findings = examine(first=7, count=20, share=0.3, seconds=240, kinds=kinds)
+    assert findings.bad == []
+    assert {"pooling", "elementwise"} <= set(findings.by_rule)
+    assert findings.checked == findings.by_rule.total() >= 12
+
+
+def test_rows_stay_in_registers_and_nothing_is_asked() -> None:
+    _, after = made(DEPTHWISE["14 columns"], WIDE)
+    script = after.script()
+    assert 'scope="local"' in script
+    assert "T.parallel(" in script
+    # Two rows of 14 columns at once, and no element of the padding is asked where it is.
+    assert "T.vectorized(14)" in script
+    assert "if_then_else" not in script
+    module = tvm.IRModule({"main": after.with_attr("global_symbol", "main")})
+    assembly = tvm.compile(module, WIDE).mod.inspect_source("asm")
+    assert assembly.count("vfmadd") >= 9 * 4
+
+
+@pytest.mark.parametrize(
+    ("extent", "lanes", "width"),
+    [
+        *((64, 16, 64), (56, 16, 56), (112, 16, 16), (1000, 16, 40), (14, 16, 14)),
+        *((7, 8, 7), (1021, 16, 0), (1, 16, 0), (None, 16, 0)),
+    ],
+)
+def test_widths_of_rows_leave_few_lanes_empty(extent: int | None, lanes: int, width: int) -> None:
+    assert row_width(extent, lanes) == width
+
+
+def rows_of(*arguments: Any) -> int:
+    writing = Writing(te.create_prim_func(list(arguments)), WIDE)
+    stmt: Any = blocks_of(writing)[-1].stmt
+    accesses = accesses_of(stmt)
+    assert accesses is not None
+    return accesses.row([int(axis.dom.extent) for axis in stmt.iter_vars])
+
+
+def test_axes_are_one_row_where_all_that_is_read_goes_along() -> None:
+    bias, last = placeholder("b", 12, 1, 1), placeholder("l", 16)
+    cases: list[tuple[int, Callable[[], Any]]] = [
+        (4, lambda: (X, topi.nn.relu(X))),
+        (2, lambda: (X, bias, topi.add(X, bias))),
+        (1, lambda: (X, last, topi.add(X, last))),
+        (1, lambda: (X, topi.transpose(X, (0, 2, 1, 3)))),
+        (0, lambda: (X, topi.transpose(X, (0, 1, 3, 2)))),
+        (2, lambda: (X, topi.reshape(X, (24, 112)))),
+    ]
+    for expected, case in cases:
+        assert rows_of(*case()) == expected
+
+
+def test_the_sample_matches_torch_with_batch_norms_folded_into_groups() -> None:
+    pipeline = Pipeline()
+    steps = find_pipeline("optimise-cpu").steps
+    recipe = Recipe(source=Source(spec="sample:depthwise_net"), steps=steps)
+    assert pipeline.answer(RunQuery(recipe, quick=True)).verdict == "match"
+    module = pipeline.stages(recipe).transformed.module
+    names = {
+        str(variable.name_hint): function.script()
+        for variable, function in module.functions.items()
+        if isinstance(function, tirx.PrimFunc)
+    }
+    # Batch norms and ReLU6 are nowhere by themselves, and depthwise rows are in registers.
+    assert not any(each.startswith(("batch_norm", "clip", "relu")) for each in names)
+    depthwise = [each for each in names.values() if "group_conv2d_nchw" in each]
+    assert len(depthwise) >= 8
+    assert all("local" in each for each in depthwise)

@@ -1,0 +1,190 @@
+"""Rules for reductions, softmax and norms: they fit, and compute what the function computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import tvm
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from tvm import relax, te, tirx, topi
+from tvm.s_tir import Schedule
+
+import lowerscope.core.engine.pipeline  # noqa: F401 - its TensorIR of operators that keeps NaN
+from lowerscope.core.build.targets import make_target
+from lowerscope.core.model.schedule import At, Primitive
+from lowerscope.core.passes.vector_math import vector_math
+from lowerscope.core.schedule.applying import apply
+from lowerscope.core.schedule.failures import StepFailed
+from lowerscope.core.schedule.references import first_outputs
+from tests.core.schedule.ruling import NARROW, WIDE, legalised, made
+from tests.core.schedule.running import Runner
+
+NN = relax.op.nn
+NATIVE = make_target("native", 2)
+LENGTHS = st.sampled_from((1, 3, 8, 13, 16, 31, 64, 100, 197))
+
+OPERATORS: dict[str, tuple[Callable[..., Any], Callable[[int, int], list[tuple[int, ...]]]]] = {
+    "softmax": (lambda x: NN.softmax(x, -1), lambda m, n: [(2, m, n)]),
+    "softmax over channels": (lambda x: NN.softmax(x, 1), lambda m, n: [(1, m, 3, n)]),
+    "log_softmax": (lambda x: NN.log_softmax(x, -1), lambda m, n: [(m, n)]),
+    "layer_norm": (
+        lambda x, g, b: NN.layer_norm(x, g, b, [-1]),
+        lambda m, n: [(1, m, n), (n,), (n,)],
+    ),
+    "rms_norm": (lambda x, g: NN.rms_norm(x, g, [-1]), lambda m, n: [(m, n), (n,)]),
+    "group_norm": (
+        lambda x, g, b: NN.group_norm(x, g, b, 2, 1, [2]),
+        lambda m, n: [(2, 2 * m, n), (2 * m,), (2 * m,)],
+    ),
+    "instance_norm": (
+        lambda x, g, b: NN.instance_norm(x, g, b, 1, [2, 3]),
+        lambda m, n: [(1, m, 5, n), (m,), (m,)],
+    ),
+    "batch_norm": (
+        lambda x, g, b, m, v: NN.batch_norm(x, g, b, m, v, 1, training=True)[0],
+        lambda m, n: [(2, m, 3, n), *[(m,)] * 4],
+    ),
+    "sum": (lambda x: relax.op.sum(x, [1]), lambda m, n: [(m, n)]),
+    "sum of columns": (lambda x: relax.op.sum(x, [0]), lambda m, n: [(m, n)]),
+    "sum of all": (relax.op.sum, lambda m, n: [(m, n)]),
+    "mean of planes": (lambda x: relax.op.mean(x, [2, 3]), lambda m, n: [(2, m, 7, n)]),
+    "max": (lambda x: relax.op.max(x, [1], keepdims=True), lambda m, n: [(m, n)]),
+    "argmax": (lambda x: relax.op.argmax(x, 1), lambda m, n: [(m, n)]),
+    "std": (lambda x: relax.op.std(x, [1]), lambda m, n: [(m, n)]),
+}
+
+
+@settings(
+    max_examples=2,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    # Each example is built twice: a smaller one is not worth minutes.
+    phases=(Phase.explicit, Phase.generate),
+)
+@given(
+    sizes=st.tuples(LENGTHS, LENGTHS),
+    dtype=st.sampled_from(("float32", "float64", "float16")),
+    target=st.sampled_from((NARROW, WIDE, NATIVE)),
+)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_rows_of_any_length_compute_the_same(
+    name: str, sizes: tuple[int, int], dtype: str, target: tvm.target.Target
+) -> None:
+    operator, shapes = OPERATORS[name]
+    if name == "batch_norm" or (dtype == "float64" and name.endswith("_norm")):
+        # TVM has no norms of float64; and its sums over a batch are too long for float16.
+        dtype = "float32"
+    function = legalised(operator, *shapes(*sizes), dtype=dtype)
+    ruled, after = made(function, target)
+    # Of a single value there is nothing to be scheduled.
+    assert ruled.rule == "row by row" or max(sizes) == 1, ruled.reason
+    assert all(each.comment for each in ruled.primitives)
+    assert Runner(target).difference(name, function, after) is None
+
+
+def test_rows_of_unknown_number_and_length_compute_the_same() -> None:
+    m, n = tirx.Var("m", "int64"), tirx.Var("n", "int64")
+    norm = legalised(lambda x, g, b: NN.layer_norm(x, g, b, [-1]), (m, 48), (48,), (48,))
+    softmax = legalised(lambda x: NN.softmax(x, -1), (4, m, n))
+    runner = Runner(WIDE)
+    for name, function in {"norm": norm, "softmax": softmax}.items():
+        ruled, after = made(function, WIDE)
+        assert ruled.rule == "row by row", ruled.reason
+        assert runner.difference(name, function, after) is None
+        assert "T.parallel(" in after.script()
+        assert "T.vectorized(" in after.script()
+
+
+def test_places_of_the_largest_along_columns_are_shared_out() -> None:
+    n = tirx.Var("n", "int64")
+    runner = Runner(WIDE)
+    for name, shape, shared in (("known", (7, 96, 64), 1), ("any", (7, 64, n), 2)):
+        function = legalised(lambda x: relax.op.argmax(x, 0, True), shape)
+        ruled, after = made(function, WIDE)
+        assert ruled.rule == "row by row", ruled.reason
+        # The names of its two blocks begin alike; to copy a few values is not worth it.
+        assert after.script().count("T.parallel(") == shared
+        assert runner.difference(name, function, after) is None
+
+
+def test_a_softmax_is_one_loop_over_its_rows() -> None:
+    ruled, after = made(legalised(lambda x: NN.softmax(x, -1), (1, 4, 64, 64)), WIDE)
+    script = after.script()
+    assert script.count("T.parallel(") == 1
+    assert {"rfactor", "merge", "parallel", "vectorize"} <= {each.name for each in ruled.primitives}
+    comments = [each.comment for each in ruled.primitives]
+    assert "8 partial results are one vector register" in comments
+    # The partial results are in a register: the rows take none of their memory from a pool.
+    module = tvm.IRModule({"main": after.with_attr("global_symbol", "main")})
+    assert "AllocWorkspace@" not in tvm.compile(module, WIDE).mod.inspect_source("asm")
+
+
+@pytest.mark.parametrize("sizes", [(1, 40, 64), (1, 7, 13), (1, 1000, 512)])
+def test_a_matrix_times_a_vector_reads_its_rows_once(sizes: tuple[int, int, int]) -> None:
+    m, n, k = sizes
+    x, w, b = (te.placeholder(shape, name="p") for shape in ((m, k), (n, k), (n,)))
+    sums = topi.add(topi.matmul(x, w, transp_b=True), b)
+    function = te.create_prim_func([x, w, b, topi.nn.relu(sums)])
+    ruled, after = made(function, WIDE)
+    assert ruled.rule == "matrix times vector"
+    assert Runner(WIDE).difference("product", function, after) is None
+
+
+def test_what_is_costly_is_done_in_the_lanes_of_the_result() -> None:
+    """The tile of a product with an erf behind it lies along what is stored side by side."""
+    x, w = te.placeholder((64, 256), name="x"), te.placeholder((256, 1024), name="w")
+    function = vector_math(te.create_prim_func([x, w, topi.erf(topi.matmul(x, w))]))
+    ruled, after = made(function, NATIVE)
+    assert ruled.rule == "contraction"
+    assert "T.vectorized(3)" not in after.script()
+    assert Runner(NATIVE).difference("product", function, after) is None
+
+
+def test_nan_is_the_largest_and_the_first_of_two_is_found() -> None:
+    x = np.linspace(0, 1, 3 * 64, dtype="float32").reshape(3, 64)
+    x[1, 17] = x[1, 34] = x[2, 63] = np.nan
+    for operator, expected in (
+        (relax.op.argmax, torch.from_numpy(x).argmax(1)),
+        (lambda x, axis: relax.op.max(x, [axis]), torch.from_numpy(x).amax(1)),
+    ):
+        ruled, after = made(_along(operator), WIDE)
+        assert "rfactor" in {each.name for each in ruled.primitives}
+        module = tvm.IRModule({"main": after.with_attr("global_symbol", "main")})
+        given = tvm.runtime.tensor(x)
+        got = tvm.runtime.tensor(np.zeros_like(expected.numpy()))
+        tvm.compile(module, WIDE)["main"](given, got)
+        np.testing.assert_array_equal(got.numpy(), expected.numpy())
+
+
+def _along(operator: Callable[..., Any]) -> tirx.PrimFunc:
+    return legalised(lambda x: operator(x, 1), (3, 64))
+
+
+@pytest.mark.parametrize("name", ["exp", "erf", "tanh", "sigmoid"])
+def test_arithmetic_of_functions_is_as_exact_as_theirs(name: str) -> None:
+    x = np.concatenate([np.linspace(-90, 90, 4000), np.linspace(-4, 4, 4093)]).astype("float32")
+    x = np.concatenate([x, np.array([np.nan, np.inf, -np.inf], "float32")])
+    placeholder = te.placeholder(x.shape, name="x")
+    function = te.create_prim_func([placeholder, getattr(topi, name)(placeholder)])
+    changed = vector_math(function)
+    assert f"T.{name}(" not in changed.script()
+    ruled, after = made(changed, WIDE)
+    assert ruled.rule == "elementwise"
+    module = tvm.IRModule({"main": after.with_attr("global_symbol", "main")})
+    got = tvm.runtime.tensor(np.zeros_like(x))
+    tvm.compile(module, WIDE)["main"](tvm.runtime.tensor(x), got)
+    exact = getattr(torch, name)(torch.from_numpy(x).double()).float().numpy()
+    # What is smaller than 2**-125 is 0.
+    np.testing.assert_allclose(got.numpy(), exact, rtol=6e-7, atol=2e-38)
+
+
+def test_what_loses_named_values_is_refused() -> None:
+    sch = Schedule(tvm.IRModule({"main": legalised(lambda x: relax.op.argmax(x, 1), (3, 64))}))
+    loop = Primitive(id="s1", name="vectorize", arguments={"loop": At(block="x0_red_temp", loop=0)})
+    with pytest.raises(StepFailed, match="isnan one element after the other"):
+        apply(sch, loop, first_outputs(sch), WIDE)

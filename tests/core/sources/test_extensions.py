@@ -1,0 +1,266 @@
+"""Library files: the functions that they register, who calls them, and what is missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+import tvm
+import tvm_ffi
+
+from lowerscope.core import stages
+from lowerscope.core.cli.main import main
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.queries import RunQuery, SnapshotQuery
+from lowerscope.core.model.recipe import Extension, Recipe, Source
+from lowerscope.core.model.snapshot import Snapshot
+from lowerscope.core.model.text_metrics import DEFAULT
+from lowerscope.core.passes.extensions import LoadedExtension, load_extension
+from lowerscope.core.sources import import_isolation
+
+MODULE = """
+import numpy as np
+from tvm.script import ir as I
+from tvm.script import relax as R
+
+@I.ir_module
+class Module:
+    @R.function
+    def main(
+        x: R.Tensor((1, 4), "float32"), w: R.Tensor((3, 4), "float32"), b: R.Tensor((3,), "float32")
+    ) -> R.Tensor((1, 3), "float32"):
+        with R.dataflow():
+            lv0 = R.call_dps_packed("env.linear", (x, w, b), out_ty=R.Tensor((1, 3), "float32"))
+            lv1 = R.call_dps_packed("env.relu", (lv0,), out_ty=R.Tensor((1, 3), "float32"))
+            R.output(lv1)
+        return lv1
+
+def example_inputs():
+    return (
+        np.ones((1, 4), "float32"),
+        np.ones((3, 4), "float32"),
+        np.array([-6, 0, 2], "float32"),
+    )
+"""
+
+LINEAR = """import torch
+import tvm
+
+@tvm.register_global_func("env.linear", override=True)
+def torch_linear(x, w, b, out):
+    from scales import SCALE
+
+    x, w, b, out = (torch.from_dlpack(each) for each in (x, w, b, out))
+    torch.mm(x, w.T * SCALE, out=out)
+    torch.add(out, b, out=out)
+"""
+
+RELU = """import numpy as np
+import tvm
+
+@tvm.register_global_func("env.relu", override=True)
+def numpy_relu(x, out):
+    np.maximum(np.from_dlpack(x), 0, out=np.from_dlpack(out))
+
+@tvm.register_global_func("env.idle", override=True)
+def nobody_calls(x, out): ...
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> Path:
+    """Return a module whose functions two other files register, in a folder of their own."""
+    path = tmp_path / "module.py"
+    path.write_text(MODULE)
+    folder = tmp_path / "functions"
+    folder.mkdir()
+    (folder / "linear.py").write_text(LINEAR)
+    (folder / "relu.py").write_text(RELU)
+    (folder / "scales.py").write_text("SCALE = 1\n")
+    return path
+
+
+def library(module: Path, *names: str) -> tuple[Extension, ...]:
+    folder = module.parent / "functions"
+    return tuple(Extension(path=str(folder / f"{name}.py"), kind="library") for name in names)
+
+
+def recipe_of(module: Path, *names: str) -> Recipe:
+    return Recipe(source=Source(spec=str(module)), extensions=library(module, *names))
+
+
+def snapshot_of(pipeline: Pipeline, recipe: Recipe) -> Snapshot:
+    return pipeline.answer(SnapshotQuery(recipe, DEFAULT))
+
+
+def test_a_module_runs_with_functions_of_other_files(
+    module: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [str(module.parent / "functions" / name) for name in ("linear.py", "relu.py")]
+    options = ["--library", files[0], "--library", files[1]]
+    assert main(["run", str(module), *options, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["verdict"] == "no-reference"
+    assert err == ""
+    assert main(["show", str(module), *options, "--stage", "library"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["function", "registered", "called", "by", "nodes"]
+    assert lines[2].split() == ["env.linear", f"{files[0]}:4", "lv0", "in", "main"]
+    assert lines[3].split() == ["env.relu", f"{files[1]}:4", "lv1", "in", "main"]
+    assert lines[4].split() == ["env.idle", f"{files[1]}:8", "nothing"]
+    assert main(["show", str(module), *options, "--stage", "library", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)[1]
+    assert record["id"] == "ext:env.relu"
+    assert record["origin"] == "file"
+    assert record["line"]["line"] == 4
+    assert record["calls"] == ["relax:main/lv1"]
+
+
+def test_the_functions_compute(module: Path) -> None:
+    pipeline = Pipeline()
+    recipe = recipe_of(module, "linear", "relu")
+    outputs = pipeline.answer(RunQuery(recipe)).outputs
+    assert [output.shape for output in outputs] == [(1, 3)]
+    key = pipeline.answer(RunQuery(recipe)).key
+    # What a library file imports as the model runs is a part of the key.
+    (module.parent / "functions" / "scales.py").write_text("SCALE = 20\n")
+    assert pipeline.answer(RunQuery(recipe)).key != key
+    assert snapshot_of(pipeline, recipe).key == pipeline.answer(RunQuery(recipe)).key
+
+
+def test_what_is_missing_is_told_before_the_run(
+    module: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    relu = str(module.parent / "functions" / "relu.py")
+    assert main(["run", str(module), "--library", relu]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == (
+        "lowerscope: env.linear is not registered; called by lv0 in main. Load the file that "
+        "registers it with --library.\n"
+    )
+    assert main(["show", str(module), "--library", relu, "--stage", "relax"]) == 0
+    assert "note: env.linear is not registered; called by lv0 in main; load the file" in (
+        capsys.readouterr().err
+    )
+
+
+def test_what_is_missing_is_a_problem_to_act_on(module: Path) -> None:
+    pipeline = Pipeline()
+    recipe = recipe_of(module, "linear")
+    (note,) = snapshot_of(pipeline, recipe).notes
+    assert note.code == "missing-function"
+    with pytest.raises(LowerscopeError) as caught:
+        pipeline.answer(RunQuery(recipe))
+    assert caught.value.problem.code == "missing-function"
+    assert caught.value.problem.choices == ("env.relu",)
+    origins = {each.name: each.origin for each in snapshot_of(pipeline, recipe).library}
+    assert origins == {"env.linear": "file", "env.relu": "missing"}
+    # One file was loaded before; without the other it is gone again.
+    both = recipe_of(module, "linear", "relu")
+    assert pipeline.answer(RunQuery(both)).verdict == "no-reference"
+    with pytest.raises(LowerscopeError, match=r"env\.relu is not registered"):
+        pipeline.answer(RunQuery(recipe))
+    linear, relu = both.extensions
+    off = msgspec.structs.replace(
+        both, extensions=(linear, msgspec.structs.replace(relu, on=False))
+    )
+    assert snapshot_of(pipeline, off).notes == (note,)
+
+
+def test_a_later_file_replaces_a_function(module: Path) -> None:
+    other = module.parent / "functions" / "other.py"
+    other.write_text(RELU.replace("np.maximum", "np.minimum"))
+    pipeline = Pipeline()
+    record = snapshot_of(pipeline, recipe_of(module, "linear", "relu", "other")).library
+    assert {each.name: each.line.file for each in record if each.line}["env.relu"] == str(other)
+    record = snapshot_of(pipeline, recipe_of(module, "linear", "other", "relu")).library
+    line = next(each.line for each in record if each.name == "env.relu")
+    assert line is not None
+    assert line.file.endswith("relu.py")
+    assert line.text == '@tvm.register_global_func("env.relu", override=True)'
+
+
+def test_a_function_of_a_file_beside_the_model_is_not_the_models(module: Path) -> None:
+    beside = module.parent / "beside.py"
+    beside.write_text(RELU)
+    pipeline = Pipeline()
+    recipe = recipe_of(module, "linear")
+    added = Extension(path=str(beside), kind="library")
+    both = msgspec.structs.replace(recipe, extensions=(*recipe.extensions, added))
+    origins = [
+        {each.name: each.origin for each in snapshot_of(pipeline, each).library}["env.relu"]
+        for each in (both, recipe, both)
+    ]
+    assert origins == ["file", "missing", "file"]
+
+
+def test_the_sample_and_the_library_strategy_are_listed() -> None:
+    pipeline = Pipeline()
+    sample = Recipe(source=Source(spec="sample:mlp_tvmscript"))
+    (record,) = snapshot_of(pipeline, sample).library
+    assert (record.name, record.origin, record.calls) == ("env.relu", "file", ("relax:main/lv1",))
+    assert record.line is not None
+    assert "register_global_func" in record.line.text
+    torch = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="library")
+    records = {each.name: each for each in snapshot_of(pipeline, torch).library}
+    assert {each.origin for each in records.values()} == {"torch"}
+    assert records["torch.linear"].nodes == ("fx:linear0", "fx:linear1")
+    assert records["torch.linear"].calls == ("relax:main/lv", "relax:main/lv2")
+
+
+def test_files_that_hold_something_else_are_noted(module: Path) -> None:
+    folder = module.parent / "functions"
+    (folder / "rules.py").write_text(
+        "import torch\nfrom lowerscope.core.rules import rule\n"
+        "@rule(torch.nn.ReLU)\ndef mine(builder, node, x): ...\n"
+    )
+    recipe = recipe_of(module, "linear", "relu", "scales", "rules")
+    extensions = (*recipe.extensions, Extension(path=str(folder / "relu.py"), kind="rules"))
+    recipe = msgspec.structs.replace(recipe, extensions=extensions)
+    texts = [note.text for note in snapshot_of(Pipeline(), recipe).notes]
+    assert texts == [
+        "it registers no function; one is by @tvm.register_global_func",
+        "it registers no function; one is by @tvm.register_global_func",
+        "its rules (mine) count only with --rules",
+        "it has no rule; one is made by @rule of lowerscope.core.rules",
+    ]
+
+
+def test_a_library_file_that_fails_is_one_line_of_its_own(
+    module: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = module.parent / "functions" / "broken.py"
+    broken.write_text("import tvm\n\ntvm.register_global_func(3)\nx = 1 / 0\n")
+    assert main(["run", str(module), "--library", str(broken)]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(f"lowerscope: {broken}:")
+    assert err.count("\n") == 1
+
+
+def test_a_file_that_is_listed_twice_leaves_what_was_there_before(module: Path) -> None:
+    tvm.register_global_func("env.relu", lambda x, out: None)
+    try:
+        recipe = recipe_of(module, "relu", "linear", "relu")
+        assert Pipeline().answer(RunQuery(recipe)).verdict == "no-reference"
+        assert tvm.get_global_func("env.relu", allow_missing=True) is not None
+    finally:
+        tvm_ffi.registry.remove_global_func("env.relu")
+
+
+def test_a_file_is_loaded_before_the_environment_is_held(
+    module: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Another lane that loads it waits for the environment: held here, both would wait for ever.
+    held: list[int] = []
+
+    def load(extension: Extension) -> LoadedExtension:
+        held.append(len(import_isolation._entered))
+        return load_extension(extension)
+
+    monkeypatch.setattr(stages, "load_extension", load)
+    with Pipeline().stages(recipe_of(module, "relu")).running():
+        assert held == [0]

@@ -1,0 +1,231 @@
+"""Models in memory: handed over in private, explored as plain values, shown in a notebook."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from lowerscope.core import explore
+from lowerscope.core.files import in_memory
+from lowerscope.core.files.in_memory import (
+    VARIABLE,
+    Order,
+    Parcel,
+    pack,
+    private_file,
+    read_handed,
+    take,
+)
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.notebook import Exploration
+
+
+class Net(nn.Module):
+    """A small model, of this file and of no importable one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(8, 4)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.drop(self.linear(x)))
+
+
+@pytest.fixture(scope="module")
+def explored() -> Exploration:
+    torch.manual_seed(3)
+    return explore(Net(), torch.ones(2, 8), window=False, lowering="te")
+
+
+def test_importing_it_takes_neither_torch_nor_tvm() -> None:
+    code = (
+        "import sys; from lowerscope.core import explore; assert callable(explore);"
+        "print(*{'torch', 'tvm', 'PySide6', 'pygments'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+def test_what_is_asked_for_comes_as_plain_values() -> None:
+    model = Net()
+    x = torch.rand(2, 8)
+    explored = explore(model, (x,), title="mine", window=False, lowering="te", pipeline="fuse")
+    assert model.training  # what is looked at is a copy
+    nodes = {node.name: node for node in explored.fx()}
+    assert nodes["linear"].strategy == "te"
+    assert nodes["relu"].line is not None
+    assert nodes["relu"].line.file == __file__
+    record = explored.run()
+    assert record.verdict == "match"
+    assert "fused_" in explored.tensorir()
+    assert "R.nn.relu" in explored.change(lowering="high-level").relax()
+    assert "R.nn.relu" not in explored.relax()
+    assert repr(explored) == "<Exploration of mine: lowering='te', pipeline='fuse'>"
+    # The model as it was then, whatever became of it.
+    with torch.no_grad():
+        model.linear.weight.zero_()
+    assert explored.change(lowering="library").run().verdict == "match"
+    _, kept, inputs = read_handed(explored.recipe.source.spec)
+    assert torch.any(kept.linear.weight != 0)
+    assert torch.equal(inputs[0], x)
+
+
+def test_a_module_of_tvm_is_explored_as_well() -> None:
+    from lowerscope.core.engine.pipeline import Pipeline
+
+    recipe = Recipe(source=Source(spec="sample:mlp_tvmscript"))
+    stages = Pipeline().stages(recipe)
+    inputs = tuple(each.value for each in stages.loaded.inputs)
+    explored = explore(stages.module, inputs, window=False)
+    page = explored._repr_html_()
+    assert "FX graph" not in page
+    assert "✕" not in page
+    assert "T.prim_func" in explored.tensorir()
+
+
+@pytest.mark.parametrize(
+    ("choices", "reason"),
+    [
+        ({"lowering": "fast"}, "invalid choice: 'fast'"),
+        ({"no_such": 1}, "--no-such=1"),
+        ({"trust": True}, "trust has no meaning"),
+        ({"override": ["relu"]}, "PATTERN=STRATEGY"),
+    ],
+)
+def test_what_is_no_choice_is_refused(choices: dict[str, object], reason: str) -> None:
+    with pytest.raises(LowerscopeError, match=re.escape(reason)):
+        explore(Net(), torch.ones(2, 8), window=False, **choices)
+
+
+def test_what_is_no_model_is_said() -> None:
+    with pytest.raises(LowerscopeError, match="of type int"):
+        explore(3, window=False).snapshot()
+    with pytest.raises(LowerscopeError, match="cannot be handed over"):
+        explore(threading.Lock(), window=False)
+    page = explore(Net(), torch.ones(2, 9), window=False)._repr_html_()
+    assert "✕" in page
+    assert "linear" in page
+
+
+def test_a_notebook_shows_graph_and_scripts_in_light_and_dark(explored: Exploration) -> None:
+    page = explored._repr_html_()
+    svg = re.search(r"<svg.*</svg>", page, re.DOTALL)
+    assert svg is not None
+    root = ET.fromstring(svg[0])
+    boxes = [each for each in root.iter() if each.get("class") == "box"]
+    assert len(boxes) == len(explored.graph().boxes)
+    assert {"x", "linear", "TE"} <= set(root.itertext())
+    assert '<span class="k">def</span>' in page
+    assert "T.prim_func" in re.sub(r"<[^>]*>", "", page)
+    # Each colour is one of both themes, and all that are used are defined.
+    defined = set(re.findall(r"(--[\w-]+): light-dark\(#\w{6}, #\w{6}\);", page))
+    assert set(re.findall(r"var\((--[\w-]+)\)", page)) == defined
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "<script" not in page
+
+
+def test_names_of_the_user_are_text_in_the_page() -> None:
+    page = explore(Net(), torch.ones(2, 8), title="<b>&", window=False)._repr_html_()
+    assert "&lt;b&gt;&amp;" in page
+    assert "<b>&<" not in page
+
+
+# Handing over
+
+
+@pytest.fixture
+def parcel() -> Parcel:
+    return pack(nn.Linear(2, 2), torch.ones(1, 2), "Linear")
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv(VARIABLE, raising=False)
+    yield tmp_path
+    number = os.environ.pop(VARIABLE, "").partition(":")[0]
+    if number:
+        os.close(int(number))
+
+
+def order(file: str, token: str, parcel: Parcel) -> Order:
+    return Order(file=file, token=token, recipe=Recipe(source=Source(spec=parcel.spec)))
+
+
+def test_the_file_is_private_and_goes_when_it_is_taken(
+    parcel: Parcel, own_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with private_file(parcel) as (file, token):
+        status = os.stat(file)
+        assert status.st_mode & 0o777 == 0o600
+        assert os.stat(os.path.dirname(file)).st_mode & 0o777 == 0o700
+        take(order(file, token, parcel))
+        assert list(own_folder.iterdir()) == []
+    # As another process has it, which holds nothing but the descriptor; again and again.
+    monkeypatch.setattr(in_memory, "_here", {})
+    for _ in range(2):
+        header, model, inputs = read_handed(parcel.spec)
+        assert header.title == "Linear"
+        assert model(inputs).shape == (1, 2)
+    # Another model is another one.
+    with pytest.raises(LowerscopeError, match="Net is in the memory"):
+        read_handed("memory:Net-0123456789abcdef")
+
+
+def test_the_file_goes_when_the_window_never_comes(parcel: Parcel, own_folder: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), private_file(parcel):
+        raise KeyboardInterrupt
+    assert list(own_folder.iterdir()) == []
+    # What was left by a process that was killed goes with the next.
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    left = own_folder / f"lowerscope-model-{child.pid}-abc"
+    left.mkdir()
+    (left / "model").touch()
+    with private_file(parcel):
+        assert not left.exists()
+
+
+@pytest.mark.parametrize("wrong", ["token", "mode", "link", "gone"])
+def test_another_file_is_not_taken(wrong: str, parcel: Parcel, own_folder: Path) -> None:
+    with private_file(parcel) as (file, token):
+        if wrong == "token":
+            token = token[:-1] + ("0" if token[-1] != "0" else "1")
+        elif wrong == "mode":
+            os.chmod(file, 0o640)
+        elif wrong == "link":
+            os.rename(file, f"{file}-2")
+            os.symlink(f"{file}-2", file)
+        else:
+            os.unlink(file)
+        with pytest.raises(LowerscopeError, match="not taken"):
+            take(order(file, token, parcel))
+        assert VARIABLE not in os.environ
+    assert list(own_folder.iterdir()) == []
+
+
+def test_a_model_in_memory_is_in_no_file(explored: Exploration, tmp_path: Path) -> None:
+    from lowerscope.core.cli import main
+    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.export.folder import export
+    from lowerscope.core.model.artifacts import parse_wanted
+
+    wanted = parse_wanted(["session,reproduce,module"])
+    done = export(Pipeline(), explored.recipe, tmp_path, force=False, wanted=wanted)
+    assert [Path(path).name for path in done.paths] == ["module.py"]
+    assert all("in the memory of the Python process" in each for each in done.left_out)
+    assert len(done.left_out) == 2
+    assert main.main(["show", "memory:Net-0123456789abcdef", "--stage", "fx"]) == main.ERROR

@@ -1,0 +1,263 @@
+"""The FX graph as records, as a table and as a picture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import fx, nn
+
+from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.snapshot import FxNode, SourceLine
+from lowerscope.core.model.text_metrics import DEFAULT
+from lowerscope.core.tracing.tracing import TracedModel, trace
+from lowerscope.core.views.graph.fx_graph import fx_graph
+from lowerscope.core.views.graphs import fx_nodes
+from lowerscope.core.views.tables import print_table
+
+Example = Callable[[str], tuple[nn.Module, tuple[torch.Tensor, ...]]]
+
+
+@dataclass(frozen=True)
+class Lowering:
+    strategy: str
+    rule: str
+    bindings: tuple[str, ...]
+    functions: tuple[str, ...]
+    reason: str = ""
+    random: bool = False
+    line: SourceLine | None = None
+    parts: tuple[Any, ...] = ()
+
+
+def never() -> None:
+    pass
+
+
+def records_of(traced: TracedModel, lowered: Mapping[str, Lowering]) -> tuple[FxNode, ...]:
+    return fx_nodes(traced.graph_module, traced.values, traced.lines, traced.modules, lowered)
+
+
+def picture_of(traced: TracedModel, lowered: Mapping[str, Lowering]) -> GraphRecord:
+    nodes = records_of(traced, lowered)
+    return fx_graph(traced.graph_module, nodes, traced.values, DEFAULT, never)
+
+
+def labels_of(model: nn.Module, *inputs: torch.Tensor, tracer: str = "fx") -> dict[str, str]:
+    assert tracer in ("fx", "export")
+    traced = trace(model.eval(), inputs, "fx" if tracer == "fx" else "export")
+    return {node.name: node.label for node in records_of(traced, {})}
+
+
+def test_records_of_an_mlp(example: Example) -> None:
+    model, inputs = example("mlp")
+    traced = trace(model, inputs, "fx")
+    lowering = Lowering("te", "te_linear", ("relax:main/lv",), ("tir:dense",))
+    nodes = {node.name: node for node in records_of(traced, {"linear0": lowering})}
+    assert list(nodes) == ["x", "linear0", "relu", "linear1", "output"]
+    line = nodes["linear0"].line
+    assert isinstance(line, SourceLine)
+    assert line.text == "hidden: torch.Tensor = self.linear1(self.relu(self.linear0(x)))"
+    assert nodes["linear0"] == FxNode(
+        id="fx:linear0",
+        name="linear0",
+        opcode="call_module",
+        target="linear0",
+        args="(x,)",
+        kwargs="{}",
+        shape=(1, 128),
+        dtype="float32",
+        type="1×128 float32",
+        label="Linear · 784 → 128",
+        module="linear0",
+        line=line,
+        strategy="te",
+        rule="te_linear",
+        bindings=("relax:main/lv",),
+        functions=("tir:dense",),
+    )
+    assert nodes["relu"].label == "ReLU"
+    assert nodes["relu"].strategy == ""
+
+
+@pytest.mark.parametrize("name", ["mlp", "resnet", "attention"])
+@pytest.mark.parametrize("tracer", ["fx", "export"])
+def test_table_says_what_print_tabular_says(example: Example, name: str, tracer: str) -> None:
+    model, inputs = example(name)
+    traced = trace(model, inputs, "fx" if tracer == "fx" else "export")
+    header, rule, *rows = print_table(records_of(traced, {})).split("\n")
+    assert header.split() == ["opcode", "name", "target", "args", "kwargs", "shape", "dtype"]
+    starts = [header.index(column) for column in header.split()]
+    assert starts == [match.start() for match in re.finditer("-+", rule)]
+    graph = traced.graph_module.graph
+    for node, row in zip(graph.nodes, rows, strict=True):
+        cells = [
+            row[start:end].strip() for start, end in zip(starts, [*starts[1:], None], strict=True)
+        ]
+        target = str(node.target).partition(" at 0x")[0].removesuffix(">")
+        assert cells[0] == node.op
+        assert cells[1] == node.name
+        assert cells[2].removesuffix(">") == target
+        assert cells[3] == str(node.args)
+        assert cells[4] == str(node.kwargs)
+        value = traced.values[node.name]
+        if value.shape is not None:
+            assert cells[5:] == ["×".join(map(str, value.shape)), value.dtype]
+    assert "0x" not in "\n".join(rows)
+
+
+def test_picture_of_an_mlp(example: Example) -> None:
+    model, inputs = example("mlp")
+    lowering = Lowering("te", "te_linear", (), ())
+    graph = picture_of(trace(model, inputs, "fx"), {"linear0": lowering})
+    assert [(box.id, box.subtitle, box.kind, box.strategy) for box in graph.boxes] == [
+        ("fx:x", "placeholder", "input", ""),
+        ("fx:linear0", "Linear · w 128×784, b 128", "call", "te"),
+        ("fx:relu", "ReLU", "call", ""),
+        ("fx:linear1", "Linear · w 10×128, b 10", "call", ""),
+        ("fx:output", "1×10 f32", "output", ""),
+    ]
+    assert [(edge.source, edge.target, edge.label) for edge in graph.edges] == [
+        ("fx:x", "fx:linear0", "1×784 f32"),
+        ("fx:linear0", "fx:relu", "1×128"),
+        ("fx:relu", "fx:linear1", "1×128"),
+        ("fx:linear1", "fx:output", "1×10"),
+    ]
+    assert len({box.x + box.width / 2 for box in graph.boxes}) == 1
+    for box in graph.boxes:
+        assert box.width >= DEFAULT.title_width(box.title) + 20
+        assert box.width >= DEFAULT.quiet_width(box.subtitle) + 20
+
+
+def test_a_box_with_a_name_of_5000_letters_is_not_as_wide() -> None:
+    model = nn.Module()
+    name = "l" * 5000
+    graph = fx.Graph()
+    graph.output(graph.call_function(torch.relu, (graph.placeholder(name),)))
+    traced = trace(fx.GraphModule(model, graph), (torch.ones(2),), "fx")
+    box = picture_of(traced, {}).boxes[0]
+    assert box.title == name
+    assert 400 < box.width < 500
+
+
+def test_weights_of_the_export_tracer_are_inside_the_boxes(example: Example) -> None:
+    model, inputs = example("mlp")
+    graph = picture_of(trace(model, inputs, "export"), {})
+    boxes = {box.title: box for box in graph.boxes}
+    assert not any("weight" in title or "bias" in title for title in boxes)
+    assert boxes["linear"].kind == "call"
+    assert boxes["linear"].subtitle == "linear · w 128×784, b 128"
+
+
+def test_constants_with_one_use_are_in_its_box(example: Example) -> None:
+    model, inputs = example("attention")
+    graph = picture_of(trace(model, inputs, "fx"), {})
+    boxes = {box.title: box.subtitle for box in graph.boxes}
+    assert "mask" not in boxes
+    assert boxes["add"] == "add · mask 16×16"
+    assert boxes["reshape"] == "reshape · 1, 16, 4, 16"
+
+
+class Shared(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x * self.scale + x * x).sum().to(torch.float64) * self.scale
+
+
+def test_a_constant_with_several_uses_is_in_the_boxes_of_all() -> None:
+    graph = picture_of(trace(Shared(), (torch.ones(2, 4),), "export"), {})
+    assert not [box for box in graph.boxes if box.title == "scale"]
+    using = [box for box in graph.boxes if "fx:scale" in box.members]
+    assert [(box.title, box.subtitle) for box in using] == [
+        ("mul", "mul · scale 4"),
+        ("mul_2", "mul · scale 4"),
+    ]
+    # x * x has one edge; the sum is a scalar, which has no label.
+    squares = [edge for edge in graph.edges if edge.source == "fx:x"]
+    assert len(squares) == len({edge.target for edge in squares})
+    assert {edge.label for edge in graph.edges if edge.source == "fx:sum_1"} == {""}
+
+
+class Returned(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, int]:
+        return x.view(x.size(0) * x.size(1)), self.scale, x.size(0)
+
+
+def test_scalars_are_in_the_boxes_that_use_them_and_what_is_returned_has_one() -> None:
+    graph = picture_of(trace(Returned(), (torch.ones(2, 4),), "fx"), {})
+    boxes = {box.title: box for box in graph.boxes}
+    assert list(boxes) == ["x", "view", "scale", "size_2", "output"]
+    assert boxes["view"].subtitle == "view · mul"
+    assert set(boxes["view"].members) == {"fx:mul", "fx:size", "fx:size_1"}
+    assert boxes["scale"].kind == "constant"
+    assert {(edge.source, edge.target) for edge in graph.edges} == {
+        ("fx:x", "fx:view"),
+        ("fx:x", "fx:size_2"),
+        ("fx:view", "fx:output"),
+        ("fx:scale", "fx:output"),
+        ("fx:size_2", "fx:output"),
+    }
+
+
+def test_resnet_has_a_straight_spine(example: Example) -> None:
+    model, inputs = example("resnet")
+    graph = picture_of(trace(model, inputs, "fx"), {})
+    middles = {box.title: box.x + box.width / 2 for box in graph.boxes}
+    beside = [title for title in middles if "down" in title]
+    assert len({middle for title, middle in middles.items() if title not in beside}) == 1
+    subtitles = {box.title: box.subtitle for box in graph.boxes}
+    assert subtitles["stem"] == "Conv2d · w 8×3×7×7, b 8, stride 2"
+    assert subtitles["pool"] == "MaxPool2d · 3×3, stride 2"
+
+
+class Modules(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(4, 8, (3, 5), (2, 1), (1, 2), groups=2)
+        self.norm = nn.GroupNorm(2, 8)
+        self.average = nn.AdaptiveAvgPool2d(1)
+        self.flatten = nn.Flatten()
+        self.drop = nn.Dropout(0.25)
+        self.soft = nn.Softmax(dim=-1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.flatten(self.average(self.norm(self.conv(x))))
+        result: torch.Tensor = self.soft(self.drop(x))
+        return result[:, 1:3]
+
+
+def test_labels_of_modules() -> None:
+    labels = labels_of(Modules(), torch.ones(1, 4, 8, 8))
+    assert labels == {
+        "x": "placeholder",
+        "conv": "Conv2d · 4 → 8, 3×5, stride 2×1, groups 2",
+        "norm": "GroupNorm · 8, groups 2",
+        "average": "AdaptiveAvgPool2d · 1×1",
+        "flatten": "Flatten · 1 … -1",
+        "drop": "Dropout · p 0.25",
+        "soft": "Softmax · dim -1",
+        "getitem": "getitem · [:, 1:3]",
+        "output": "output",
+    }
+
+
+def test_labels_of_aten_operators(example: Example) -> None:
+    model, inputs = example("resnet")
+    labels = labels_of(model, *inputs, tracer="export")
+    assert labels["conv2d"] == "conv2d · 3 → 8, 7×7, stride 2"
+    assert labels["batch_norm"] == "batch_norm · 8"
+    assert labels["max_pool2d"] == "max_pool2d · 3×3, stride 2"
+    assert labels["linear"] == "linear · 32 → 10"
+    assert labels["relu"] == "relu"
+    assert labels["stem_weight"] == "get_attr · 8×3×7×7"

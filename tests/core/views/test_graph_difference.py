@@ -1,0 +1,160 @@
+"""The difference of two graphs: what became what, and one drawing for both."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+import pytest
+
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.model.module_steps import GraphDifference, Moment, Side
+from lowerscope.core.model.queries import GraphDifferenceQuery
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.text_metrics import DEFAULT
+
+FUSE = next(preset.steps for preset in PRESETS if preset.name == "fuse")
+RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"), steps=FUSE)
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    """Return a pipeline that all tests here share."""
+    return Pipeline()
+
+
+def compare(pipeline: Pipeline, old: Side, new: Side, function: str = "main") -> GraphDifference:
+    """Return the difference of two graphs, whose boxes are those of its nodes."""
+    found = pipeline.answer(GraphDifferenceQuery(old, new, DEFAULT, function))
+    boxes = {box.id: box for box in found.graph.boxes}
+    assert sorted(boxes) == sorted(node.id for node in found.nodes)
+    for node in found.nodes:
+        assert boxes[node.id].strategy == ("" if node.status == "same" else node.status)
+    for edge in found.graph.edges:
+        assert boxes[edge.source].y < boxes[edge.target].y
+    return found
+
+
+def step(pipeline: Pipeline, name: str) -> GraphDifference:
+    """Return what a step of the recipe did to the graph of main."""
+    runs = pipeline.stages(RECIPE).transformed.runs
+    number = next(i for i, run in enumerate(runs, 1) if run.name == name and not run.depth)
+    moment = Moment(clock="passes", index=number)
+    old = Side(recipe=RECIPE, moment=moment, before=True)
+    return compare(pipeline, old, Side(recipe=RECIPE, moment=moment))
+
+
+def nodes(found: GraphDifference, status: str) -> list[tuple[str, str, str]]:
+    """Return name, before and after of the nodes with a status."""
+    return [(node.name, node.before, node.after) for node in found.nodes if node.status == status]
+
+
+def test_legalised_bindings_have_changed(pipeline: Pipeline) -> None:
+    found = step(pipeline, "LegalizeOps")
+    assert Counter(node.status for node in found.nodes) == {"changed": 7, "same": 2}
+    assert ("lv3", "R.nn.relu", "call_tir relu") in nodes(found, "changed")
+    assert found.nodes[0].name == "x"
+    assert found.nodes[-1].name == "return"
+
+
+def test_folded_bindings_are_gone(pipeline: Pipeline) -> None:
+    found = step(pipeline, "FoldConstant")
+    assert [name for name, _, _ in nodes(found, "removed")] == ["lv", "lv4"]
+    assert [name for name, _, _ in nodes(found, "changed")] == ["lv1", "lv5"]
+    gone = next(node for node in found.nodes if node.status == "removed")
+    assert (gone.id, gone.old, gone.new) == ("old:relax:main/lv", "relax:main/lv", "")
+
+
+def test_names_that_are_given_anew_are_not_what_they_were(pipeline: Pipeline) -> None:
+    found = step(pipeline, "FuseOps")
+    assert [name for name, _, _ in nodes(found, "removed")] == ["lv1", "lv2", "lv3", "lv5", "lv6"]
+    assert [name for name, _, _ in nodes(found, "added")] == ["lv", "lv1"]
+    assert nodes(found, "changed") == []
+
+
+def test_a_call_of_the_same_function_is_the_same_node_under_another_name(
+    pipeline: Pipeline,
+) -> None:
+    found = step(pipeline, "FuseTIR")
+    assert [name for name, _, _ in nodes(found, "changed")] == ["lv", "lv1 → gv"]
+
+
+def test_the_same_graph_has_no_difference(pipeline: Pipeline) -> None:
+    found = compare(pipeline, Side(recipe=RECIPE), Side(recipe=RECIPE))
+    assert {node.status for node in found.nodes} == {"same"}
+
+
+@pytest.mark.parametrize("sample", ["conv_net", "transformer_block"])
+def test_two_lowerings_of_every_sample_make_a_graph_without_cycles(
+    pipeline: Pipeline, sample: str
+) -> None:
+    recipe = Recipe(source=Source(spec=f"sample:{sample}"))
+    other = msgspec.structs.replace(recipe, lowering="te")
+    found = compare(pipeline, Side(recipe=recipe), Side(recipe=other))
+    old = pipeline.stages(recipe).transformed.module["main"]
+    bindings = {binding.var.name for block in old.body.blocks for binding in block.bindings}
+    listed = {node.old.removeprefix("relax:main/") for node in found.nodes if node.old}
+    # All bindings of the old side, but for those that only name what is returned.
+    assert len(bindings - listed) <= 2
+
+
+def test_boxes_stand_for_what_became_both_sides(pipeline: Pipeline) -> None:
+    runs = pipeline.stages(RECIPE).transformed.runs
+    number = next(i for i, run in enumerate(runs, 1) if run.name == "FuseOps" and not run.depth)
+    moment = Moment(clock="passes", index=number)
+    found = compare(
+        pipeline,
+        Side(recipe=RECIPE, moment=moment, before=True),
+        Side(recipe=RECIPE, moment=moment),
+    )
+    boxes = {box.id: set(box.entities) for box in found.graph.boxes}
+    # Before the step, bindings have the names of the lowered module.
+    for node in found.nodes:
+        if node.status == "removed":
+            assert boxes[node.id] == {node.old}
+    (fused,) = [node for node in found.nodes if "fused_matmul_add_relu" in node.after]
+    assert {"relax:main/lv1", "relax:main/lv2", "relax:main/lv3"} <= boxes[fused.id]
+    # The same names in a module that was lowered in another way are other bindings.
+    other = msgspec.structs.replace(RECIPE, lowering="te")
+    before = Side(recipe=RECIPE, moment=Moment(clock="passes", index=0))
+    found = compare(pipeline, before, Side(recipe=other))
+    removed = [node.id for node in found.nodes if node.status == "removed"]
+    assert removed
+    assert all(not box.entities for box in found.graph.boxes if box.id in removed)
+    assert any(box.entities for box in found.graph.boxes if box.id not in removed)
+
+
+def test_a_function_of_one_side_alone_was_added(pipeline: Pipeline) -> None:
+    runs = pipeline.stages(RECIPE).transformed.runs
+    number = next(i for i, run in enumerate(runs, 1) if run.name == "FuseOps" and not run.depth)
+    moment = Moment(clock="passes", index=number)
+    found = compare(
+        pipeline,
+        Side(recipe=RECIPE, moment=moment, before=True),
+        Side(recipe=RECIPE, moment=moment),
+        "fused_matmul_add_relu",
+    )
+    assert {node.status for node in found.nodes} == {"added"}
+    assert "call_tir relu" in {node.after for node in found.nodes}
+
+
+def test_bindings_of_two_lowerings_are_paired_by_their_nodes(pipeline: Pipeline) -> None:
+    recipes = [
+        Recipe(source=Source(spec="sample:transformer_block"), lowering=lowering)
+        for lowering in ("high-level", "te")
+    ]
+    old, new = (
+        {
+            f"relax:main/{binding}": name
+            for name, lowering in pipeline.stages(recipe).lowered.nodes.items()
+            for binding in lowering.bindings
+        }
+        for recipe in recipes
+    )
+    found = compare(pipeline, *(Side(recipe=recipe) for recipe in recipes))
+    pairs = [(old[each.old], new[each.new]) for each in found.nodes if each.old in old and each.new]
+    assert all(one == other for one, other in pairs)
+    # Each node that both sides have code of has a box that says what it has become.
+    paired = {one for one, _ in pairs}
+    assert paired == set(old.values()) & set(new.values())

@@ -1,0 +1,237 @@
+"""Graphs of recipes: with modules expanded, and at a step of the passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.queries import GraphQuery, TextQuery
+from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
+from lowerscope.core.model.snapshot import TextRecord
+from lowerscope.core.model.text_metrics import DEFAULT
+from lowerscope.core.views.graph.hierarchy import Opening
+from lowerscope.core.views.script import relax_text
+
+RESNET = Recipe(source=Source(spec="sample:resnet18"))
+FUSED = Recipe(
+    source=Source(spec="sample:transformer_block"),
+    lowering="te",
+    steps=(Step(name="AnnotateTIROpPattern"), Step(name="FuseOps")),
+)
+
+
+EVERYTHING = Opening(None, (1e9, 1e9))
+SEEN = (
+    ("fashion_mlp", "fuse", "high-level"),
+    ("conv_net", "fuse", "high-level"),
+    ("transformer_block", "fuse", "te"),
+    ("fashion_mlp", "cpu", "te"),
+)
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    return Pipeline()
+
+
+def test_modules_of_resnet_collapse_and_expand(pipeline: Pipeline) -> None:
+    closed = pipeline.answer(
+        GraphQuery(RESNET, DEFAULT, "fx", None, Opening(()).expanded, Opening(()).fits)
+    )
+    assert [box.title for box in closed.boxes if box.kind == "group"] == [
+        "layer1",
+        "layer2",
+        "layer3",
+        "layer4",
+    ]
+    assert closed.boxes[5].subtitle == "Sequential · 16 nodes"
+    wanted = ("module:layer2", "module:layer2.0")
+    opened = pipeline.answer(
+        GraphQuery(RESNET, DEFAULT, "fx", None, Opening(wanted).expanded, Opening(wanted).fits)
+    )
+    assert opened.expanded == wanted
+    assert [region.title for region in opened.regions] == ["layer2 · Sequential", "0 · BasicBlock"]
+    assert {box.id for box in closed.boxes} - {box.id for box in opened.boxes} == {"module:layer2"}
+    # The trunk runs straight down through all frames.
+    trunk = [box for box in opened.boxes if "shortcut" not in box.id]
+    assert len({round(box.x + box.width / 2, 3) for box in trunk}) == 1
+
+
+def test_a_source_without_torch_says_that_it_has_no_fx_graph(pipeline: Pipeline) -> None:
+    recipe = Recipe(source=Source(spec="sample:mlp_tvmscript"))
+    with pytest.raises(LowerscopeError, match="no FX graph"):
+        pipeline.answer(GraphQuery(recipe, DEFAULT, "fx"))
+
+
+def test_a_fused_module_has_a_box_for_each_group_within_its_module(pipeline: Pipeline) -> None:
+    runs = pipeline.stages(FUSED).transformed.runs
+    last = next(number for number, run in enumerate(runs, 1) if run.name == "FuseOps")
+    moment = Moment(clock="passes", index=last)
+    everything = Opening(("module:attention",))
+    graph = pipeline.answer(
+        GraphQuery(FUSED, DEFAULT, "relax", moment, everything.expanded, everything.fits)
+    )
+    calls = {box.subtitle.split(" · ")[0]: box for box in graph.boxes}
+    group = calls["call fused_matmul_divide"]
+    (frame,) = graph.regions
+    assert frame.id == "module:attention"
+    assert frame.x < group.x < frame.x + frame.width
+    assert frame.y < group.y < frame.y + frame.height
+    # What it holds has the names of the module as it was lowered.
+    lowered = pipeline.stages(FUSED).lowered
+    assert lowered is not None
+    nodes = [
+        node
+        for node, lowering in lowered.nodes.items()
+        for binding in lowering.bindings
+        if f"relax:main/{binding}" in group.members
+    ]
+    assert nodes == ["matmul", "truediv"]
+    outside = calls["call fused_dense1_add2_gelu"]
+    assert outside.y > frame.y + frame.height
+
+
+@pytest.mark.parametrize(("sample", "preset", "lowering"), SEEN)
+def test_boxes_at_a_step_stand_for_what_the_lines_of_the_script_do(
+    pipeline: Pipeline, sample: str, preset: str, lowering: Strategy
+) -> None:
+    steps = next(each.steps for each in PRESETS if each.name == preset)
+    recipe = Recipe(source=Source(spec=f"sample:{sample}"), lowering=lowering, steps=steps)
+    stages = pipeline.stages(recipe)
+    lowered = stages.lowered
+    assert lowered is not None
+    for moment in _after_steps(pipeline, recipe):
+        graph, whole = _graphs_at(pipeline, recipe, moment)
+        lines = _lines_of_main(relax_text(stages.module_at(moment)))
+        marked = _lines_of_main(pipeline.answer(TextQuery(recipe, "", "script", moment)))
+        drawn = [box for box in graph.boxes if box.id in lines]
+        assert drawn
+        for node, record in lowered.nodes.items():
+            bindings = [f"relax:main/{each}" for each in record.bindings]
+            selected = [box for box in drawn if {*box.entities, *box.members} & {*bindings}]
+            assert _all(lines, [box.id for box in selected]) == _all(marked, bindings), node
+        for box in drawn:
+            # A click selects what its own lines came from, and nothing else.
+            came = {each for each, found in marked.items() if found & lines[box.id]}
+            assert set(box.entities) == came, (moment, box.id)
+        _check_inside(graph, whole)
+
+
+def _graphs_at(
+    pipeline: Pipeline, recipe: Recipe, moment: Moment
+) -> tuple[GraphRecord, GraphRecord]:
+    """The graph with all modules expanded, and with all fused functions as well."""
+    whole = pipeline.answer(
+        GraphQuery(recipe, DEFAULT, "relax", moment, EVERYTHING.expanded, EVERYTHING.fits)
+    )
+    modules = Opening(tuple(each for each in whole.expanded if each.startswith("module:")))
+    return pipeline.answer(
+        GraphQuery(recipe, DEFAULT, "relax", moment, modules.expanded, modules.fits)
+    ), whole
+
+
+def _check_inside(graph: GraphRecord, whole: GraphRecord) -> None:
+    """What is inside of the call of a fused function is all that it came from, and nothing else."""
+    frames = {region.id: region for region in whole.regions}
+    for call in (box for box in graph.boxes if box.kind == "fused"):
+        frame = frames[call.id]
+        inside = [box for box in whole.boxes if box.id.startswith(f"{call.id}/")]
+        assert len(inside) > 1
+        for box in inside:
+            assert frame.x < box.x < box.x + box.width < frame.x + frame.width
+            assert frame.y < box.y < box.y + box.height < frame.y + frame.height
+            assert box.entities
+        came = [each for box in inside for each in box.entities]
+        assert len(came) == len(set(came))
+        # Other names of the value that it gives are members of a box.
+        held = {each for box in inside for each in (*box.entities, *box.members)}
+        assert {*came} <= {*call.entities} <= held
+        assert frame.origins == call.entities
+        # What flows out of the call does so still.
+        mine = {box.id for box in inside}
+        assert any(edge.source in mine and edge.target not in mine for edge in whole.edges)
+
+
+def test_what_a_step_has_folded_has_no_box(pipeline: Pipeline) -> None:
+    steps = next(each.steps for each in PRESETS if each.name == "fuse")
+    recipe = Recipe(source=Source(spec="sample:fashion_mlp"), steps=steps)
+    stages = pipeline.stages(recipe)
+    gone = {each for each, fate in stages.transformed.fates.items() if fate.gone}
+    # The first binding of the fused module has the name of one that was folded.
+    assert "relax:main/lv" in gone
+    for moment in _after_steps(pipeline, recipe)[3:]:
+        graph, _ = _graphs_at(pipeline, recipe, moment)
+        stood_for = {each for box in graph.boxes for each in (*box.entities, *box.members)}
+        assert stood_for.isdisjoint(gone)
+    fused = {box.subtitle.split(" · ")[0]: box for box in graph.boxes}
+    assert fused["call_tir fused_matmul_add_relu"].members == (
+        "relax:main/lv1",
+        "relax:main/lv2",
+        "relax:main/lv3",
+    )
+
+
+def test_the_call_of_a_fused_function_is_looked_into(pipeline: Pipeline) -> None:
+    steps = next(each.steps for each in PRESETS if each.name == "fuse")
+    recipe = Recipe(source=Source(spec="sample:fashion_mlp"), steps=steps)
+    runs = pipeline.stages(recipe).transformed.runs
+    for name in ("FuseOps", "FuseTIR"):
+        number = next(place for place, run in enumerate(runs, 1) if run.name == name)
+        moment = Moment(clock="passes", index=number)
+        closed = pipeline.answer(GraphQuery(recipe, DEFAULT, "relax", moment))
+        assert closed.collapsible
+        first, second = (box for box in closed.boxes if box.kind == "fused")
+        opened = pipeline.answer(
+            GraphQuery(
+                recipe,
+                DEFAULT,
+                "relax",
+                moment,
+                Opening((first.id,)).expanded,
+                Opening((first.id,)).fits,
+            )
+        )
+        assert opened.expanded == (first.id,)
+        titles = {box.id: box.title for box in opened.boxes}
+        edges = [(titles[edge.source], titles[edge.target]) for edge in opened.edges]
+        assert set(edges) == {
+            ("gv", second.title),
+            ("lv1", "lv2"),
+            ("lv2", "gv"),
+            (second.title, "return"),
+            ("x", "lv1"),
+        }
+        # A constant that the call is given is that of the one that reads it.
+        words = {
+            box.title: box.subtitle for box in opened.boxes if box.id.startswith(f"{first.id}/")
+        }
+        assert words["lv1"] == "call_tir matmul · const 784×128"
+        assert words["lv2"] == "call_tir add · const 128"
+        assert words["gv"] == "call_tir relu"
+
+
+def _after_steps(pipeline: Pipeline, recipe: Recipe) -> list[Moment]:
+    """Before the first step, and after each of the recipe's."""
+    runs = pipeline.stages(recipe).transformed.runs
+    steps = [number for number, run in enumerate(runs, start=1) if run.depth == 0]
+    return [Moment(clock="passes", index=index) for index in (0, *steps)]
+
+
+def _lines_of_main(text: TextRecord) -> dict[str, set[int]]:
+    """The lines of each binding in ``main``."""
+    main = next(span for span in text.spans if span.entity == "relax:main")
+    found: dict[str, set[int]] = {}
+    for span in text.spans:
+        if "/" in span.entity and main.first <= span.first <= main.last:
+            found.setdefault(span.entity, set()).update(range(span.first, span.last + 1))
+    return found
+
+
+def _all(lines: dict[str, set[int]], entities: Iterable[str]) -> set[int]:
+    return {line for each in entities for line in lines.get(each, ())}

@@ -1,0 +1,280 @@
+"""Modules as groups: collapsed into one box, or expanded into a frame of their own."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+
+import networkx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lowerscope.core.model.graph import TITLE_BAR, GraphRecord
+from lowerscope.core.model.problems import Cancelled
+from lowerscope.core.model.text_metrics import DEFAULT
+from lowerscope.core.views.graph.boxes import Frame, collapse, graph_record
+from lowerscope.core.views.graph.hierarchy import (
+    BoxText,
+    Flow,
+    Group,
+    Modules,
+    Opening,
+    groups_in,
+    hierarchy,
+)
+
+Model = tuple[list[str], list[tuple[int, int]], frozenset[str]]
+"""The path of each box's module, edges, and what is expanded."""
+
+
+@st.composite
+def models(draw: st.DrawFn) -> Model:
+    """Graphs of modules in modules, of which some are expanded and some are called twice."""
+    names = st.lists(st.sampled_from("abc"), max_size=3)
+    paths: list[str] = []
+    for run in draw(st.lists(names, min_size=1, max_size=10)):
+        paths += [".".join(run)] * draw(st.integers(1, 4))
+    ends = st.tuples(st.integers(0, len(paths) - 1), st.integers(0, len(paths) - 1))
+    pairs = draw(st.lists(ends, max_size=2 * len(paths)))
+    edges = [(min(pair), max(pair)) for pair in dict.fromkeys(pairs) if pair[0] != pair[1]]
+    known = [group.id for group in groups_in(hierarchy(paths))]
+    expanded = draw(st.sets(st.sampled_from(known))) if known else set()
+    return paths, edges, frozenset(expanded)
+
+
+def drawn(paths: list[str], edges: list[tuple[int, int]], expanded: frozenset[str]) -> GraphRecord:
+    boxes = [BoxText(f"n{i}", f"n{i}", "x" * (i % 40), "call") for i in range(len(paths))]
+    flows = [Flow(f"n{source}", f"n{target}", "1×64") for source, target in edges]
+    modules = Modules(paths, {}, Opening(tuple(sorted(expanded))))
+    return graph_record(boxes, flows, DEFAULT, lambda: None, modules=modules)
+
+
+def rectangle(thing: object) -> tuple[float, float, float, float]:
+    return (thing.x, thing.y, thing.x + thing.width, thing.y + thing.height)  # type: ignore[attr-defined]
+
+
+def apart(one: object, two: object) -> bool:
+    left, top, right, bottom = rectangle(one)
+    x0, y0, x1, y1 = rectangle(two)
+    return right <= x0 + 1e-6 or x1 <= left + 1e-6 or bottom <= y0 + 1e-6 or y1 <= top + 1e-6
+
+
+def inside(one: object, two: object) -> bool:
+    left, top, right, bottom = rectangle(one)
+    x0, y0, x1, y1 = rectangle(two)
+    return x0 <= left and y0 <= top and right <= x1 and bottom <= y1
+
+
+def members(record: GraphRecord, paths: list[str]) -> dict[str, set[str]]:
+    """Return the boxes that belong into each region, by its id."""
+    groups = {group.id: {f"n{box}" for box in group.boxes()} for group in all_groups(paths)}
+    return {
+        region.id: {
+            box.id for box in record.boxes if (set(box.members) or {box.id}) <= groups[region.id]
+        }
+        for region in record.regions
+    }
+
+
+def all_groups(paths: list[str]) -> list[Group]:
+    return list(groups_in(hierarchy(paths)))
+
+
+def through(points: tuple[tuple[float, float], ...], thing: object) -> bool:
+    """Return whether a line runs through a box: its segments, clipped to it."""
+    left, top, right, bottom = rectangle(thing)
+    for (x0, y0), (x1, y1) in pairwise(points):
+        begin, end = 0.0, 1.0
+        for start, delta, low, high in (
+            (x0, x1 - x0, left + 1e-3, right - 1e-3),
+            (y0, y1 - y0, top + 1e-3, bottom - 1e-3),
+        ):
+            if delta == 0:
+                end = end if low < start < high else -1.0
+                continue
+            near, far = sorted(((low - start) / delta, (high - start) / delta))
+            begin, end = max(begin, near), min(end, far)
+        if begin < end:
+            return True
+    return False
+
+
+@settings(max_examples=150, deadline=None)
+@given(models())
+def test_nothing_overlaps_and_frames_hold_their_own_boxes(model: Model) -> None:
+    record = drawn(*model)
+    for one, two in combinations(record.boxes, 2):
+        assert apart(one, two)
+    belongs = members(record, model[0])
+    for region in record.regions:
+        assert belongs[region.id]
+        for box in record.boxes:
+            if box.id in belongs[region.id]:
+                assert inside(box, region)
+                assert box.y >= region.y + TITLE_BAR
+            else:
+                assert apart(box, region)
+    for first, second in combinations(record.regions, 2):
+        assert apart(first, second) or inside(second, first)
+    whole = GraphRecord(boxes=(), edges=(), width=record.width, height=record.height)
+    for thing in (*record.boxes, *record.regions):
+        assert thing.x >= 0
+        assert thing.x + thing.width <= whole.width
+        assert thing.y + thing.height <= whole.height
+
+
+@settings(max_examples=150, deadline=None)
+@given(models())
+def test_edges_lead_from_box_to_box_and_beside_the_others(model: Model) -> None:
+    record = drawn(*model)
+    boxes = {box.id: box for box in record.boxes}
+    belongs = members(record, model[0])
+    for edge in record.edges:
+        source, target = boxes[edge.source], boxes[edge.target]
+        (x0, y0), (x1, y1) = edge.points[0], edge.points[-1]
+        assert (round(x0, 3), round(y0, 3)) == (
+            round(source.x + source.width / 2, 3),
+            round(source.y + source.height, 3),
+        )
+        assert target.x <= x1 <= target.x + target.width
+        assert abs(y1 - target.y) < 1e-3
+        assert all(one[1] <= two[1] + 1e-6 for one, two in pairwise(edge.points))
+        for box in record.boxes:
+            assert not through(edge.points, box)
+        for region in record.regions:
+            if not {edge.source, edge.target} & belongs[region.id]:
+                assert not through(edge.points, region)
+
+
+@settings(max_examples=100, deadline=None)
+@given(models())
+def test_what_is_left_has_no_cycle_and_every_flow(model: Model) -> None:
+    paths, edges, expanded = model
+    record = drawn(*model)
+    known = networkx.DiGraph([(edge.source, edge.target) for edge in record.edges])
+    assert networkx.is_directed_acyclic_graph(known)
+    holder = {each: box.id for box in record.boxes for each in box.members or (box.id,)}
+    assert set(holder) == {f"n{i}" for i in range(len(paths))}
+    wanted = {(holder[f"n{source}"], holder[f"n{target}"]) for source, target in edges}
+    drawn_edges = [(edge.source, edge.target) for edge in record.edges]
+    assert set(drawn_edges) == {pair for pair in wanted if pair[0] != pair[1]}
+    assert len(drawn_edges) == len(set(drawn_edges))
+    assert set(record.expanded) <= expanded
+
+
+@settings(max_examples=50, deadline=None)
+@given(models())
+def test_equal_graphs_get_equal_pictures(model: Model) -> None:
+    assert drawn(*model) == drawn(*model)
+
+
+def titles(items: object) -> list[object]:
+    return [
+        item if isinstance(item, int) else (item.title, titles(item.items))
+        for item in items  # type: ignore[attr-defined]
+    ]
+
+
+def test_groups_are_runs_of_boxes_of_one_module() -> None:
+    paths = ["", "stem", "layer.0", "layer.0", "layer.1", "layer.1.down", "layer.1", ""]
+    first, second, layer, last = hierarchy(paths)
+    assert (first, second, last) == (0, 1, 7)
+    assert isinstance(layer, Group)
+    assert [group.id for group in groups_in((layer,))] == [
+        "module:layer",
+        "module:layer.0",
+        "module:layer.1",
+    ]
+    assert titles((layer,)) == [("layer", [("0", [2, 3]), ("1", [4, 5, 6])])]
+
+
+def test_a_module_that_is_called_again_has_another_group() -> None:
+    groups = all_groups(["block", "block", "", "block", "block"])
+    assert [(group.id, group.title) for group in groups] == [
+        ("module:block", "block"),
+        ("module:block#2", "block#2"),
+    ]
+
+
+def test_a_group_that_another_one_is_all_of_is_left_out() -> None:
+    paths = ["", "encoder.layers.0", "encoder.layers.0", "encoder.layers.1", "encoder.layers.1", ""]
+    assert titles(hierarchy(paths)) == [
+        0,
+        ("encoder", [("layers.0", [1, 2]), ("layers.1", [3, 4])]),
+        5,
+    ]
+
+
+def test_a_collapsed_group_says_what_it_holds() -> None:
+    boxes = [BoxText(f"n{i}", f"n{i}", "", "call", "te", (f"weight{i}",)) for i in range(3)]
+    flows = [Flow("n0", "n1", "8"), Flow("n1", "n2", "16")]
+    items = hierarchy(["", "layer", "layer"])
+    left = collapse(boxes, flows, items, frozenset(), {"layer": "Sequential"})
+    assert left.boxes[1] == BoxText(
+        "module:layer",
+        "layer",
+        "Sequential · 2 nodes",
+        "group",
+        "te",
+        ("n1", "weight1", "n2", "weight2"),
+        operator="Sequential",
+    )
+    assert left.flows == (Flow("n0", "module:layer", "8"),)
+    opened = collapse(boxes, flows, items, {"module:layer"}, {"layer": "Sequential"})
+    assert opened.items == (0, Frame("module:layer", "layer · Sequential", (1, 2)))
+
+
+def test_members_with_other_strategies_leave_a_group_without_one() -> None:
+    boxes = [BoxText(f"n{i}", f"n{i}", "", "call", way) for i, way in enumerate(("te", "library"))]
+    left = collapse(boxes, [], hierarchy(["a", "a"]), frozenset(), {})
+    assert left.boxes[0].strategy == ""
+
+
+def test_a_picture_with_frames_can_be_given_up() -> None:
+    paths = [f"layer.{i // 20}.{i // 5}" for i in range(200)]
+    boxes = [BoxText(f"n{i}", f"n{i}", "", "call") for i in range(200)]
+    flows = [Flow(f"n{i}", f"n{i + 1}") for i in range(199)]
+    modules = Modules(paths, {}, Opening(tuple(group.id for group in all_groups(paths))))
+    calls = 0
+
+    def check() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 50:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        graph_record(boxes, flows, DEFAULT, check, modules=modules)
+    assert calls == 50
+
+
+def test_expanding_a_group_leaves_what_is_in_the_others_as_it_was() -> None:
+    paths = [f"layer.{i // 5}" for i in range(15)]
+    edges = [(i, i + 1) for i in range(14)] + [(i, i + 3) for i in range(0, 12, 5)]
+    one = drawn(paths, edges, frozenset({"module:layer", "module:layer.0"}))
+    two = drawn(paths, edges, frozenset({"module:layer", "module:layer.0", "module:layer.2"}))
+
+    def within(record: GraphRecord) -> dict[str, tuple[float, float]]:
+        frame = next(region for region in record.regions if region.id == "module:layer.0")
+        return {
+            box.id: (round(box.x - frame.x, 3), round(box.y - frame.y, 3))
+            for box in record.boxes
+            if inside(box, frame)
+        }
+
+    assert set(within(one)) == {f"n{i}" for i in range(5)}
+    assert within(one) == within(two)
+
+
+def test_it_opens_at_the_deepest_level_that_fits() -> None:
+    paths = [f"net.{i // 4}" for i in range(8)]
+    boxes = [BoxText(f"n{i}", f"n{i}", "", "call") for i in range(8)]
+    flows = [Flow(f"n{i}", f"n{i + 1}") for i in range(7)]
+
+    def opened(height: float) -> tuple[str, ...]:
+        modules = Modules(paths, {}, Opening(None, (400.0, height)))
+        return graph_record(boxes, flows, DEFAULT, lambda: None, modules=modules).expanded
+
+    assert opened(40) == ()
+    assert opened(150) == ("module:net",)
+    assert opened(900) == ("module:net", "module:net.0", "module:net.1")

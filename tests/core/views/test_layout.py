@@ -1,0 +1,334 @@
+"""What holds of every layout: nothing overlaps, edges run down and beside the boxes."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from itertools import combinations, pairwise
+
+import networkx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lowerscope.core.model.problems import Cancelled
+from lowerscope.core.views.graph.layout.layout import EdgePath, Layout, layout
+from lowerscope.core.views.graph.layout.route import NodeSize
+
+Edges = list[tuple[str, str, float]]
+Rectangle = tuple[float, float, float, float]
+
+LABEL_HEIGHT = 14.0
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[list[NodeSize], Edges]:
+    """Directed graphs without cycles; edges may be long, and there may be several parts."""
+    count = draw(st.integers(1, 24))
+    widths = st.integers(20, 220)
+    heights = st.sampled_from([24, 36, 60])
+    nodes = [NodeSize(f"n{i}", draw(widths), draw(heights)) for i in range(count)]
+    ends = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1))
+    pairs = draw(st.lists(ends, max_size=2 * count))
+    label = st.sampled_from([0.0, 30.0, 90.0])
+    edges = [(f"n{min(p)}", f"n{max(p)}", draw(label)) for p in pairs if p[0] != p[1]]
+    return nodes, edges
+
+
+def rectangles(nodes: list[NodeSize], result: Layout) -> dict[str, Rectangle]:
+    return {node.id: (*result.corners[node.id], node.width, node.height) for node in nodes}
+
+
+def overlap(one: Rectangle, two: Rectangle) -> bool:
+    return (
+        one[0] < two[0] + two[2] - 1e-6
+        and two[0] < one[0] + one[2] - 1e-6
+        and one[1] < two[1] + two[3] - 1e-6
+        and two[1] < one[1] + one[3] - 1e-6
+    )
+
+
+def meets(path: EdgePath, box: Rectangle) -> bool:
+    """Whether an edge runs through a box, by clipping each segment to it."""
+    left, top = box[0] + 1e-3, box[1] + 1e-3
+    right, bottom = box[0] + box[2] - 1e-3, box[1] + box[3] - 1e-3
+    for (x0, y0), (x1, y1) in pairwise(path.points):
+        begin, end = 0.0, 1.0
+        inside = True
+        for start, delta, low, high in ((x0, x1 - x0, left, right), (y0, y1 - y0, top, bottom)):
+            if delta == 0:
+                inside = inside and low < start < high
+                continue
+            near, far = sorted(((low - start) / delta, (high - start) / delta))
+            begin, end = max(begin, near), min(end, far)
+        if inside and begin < end:
+            return True
+    return False
+
+
+def labels(edges: Edges, result: Layout) -> dict[int, Rectangle]:
+    return {
+        index: (
+            path.label_at[0],
+            path.label_at[1] - LABEL_HEIGHT / 2,
+            edges[index][2],
+            LABEL_HEIGHT,
+        )
+        for index, path in enumerate(result.edges)
+        if path.label_at is not None
+    }
+
+
+def crossings(edges: Edges, result: Layout) -> int:
+    """Count the places where edges of different sources cross; meeting in a box is none."""
+
+    def side(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> float:
+        return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+
+    segments = {
+        (edges[index][0], segment)
+        for index, path in enumerate(result.edges)
+        for segment in pairwise(path.points)
+    }
+    return sum(
+        side(*p, q[0]) * side(*p, q[1]) < 0 and side(*q, p[0]) * side(*q, p[1]) < 0
+        for (one, p), (two, q) in combinations(sorted(segments), 2)
+        if one != two
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(graphs())
+def test_boxes_and_labels_never_overlap(graph: tuple[list[NodeSize], Edges]) -> None:
+    nodes, edges = graph
+    result = layout(nodes, edges)
+    boxes = rectangles(nodes, result)
+    placed = labels(edges, result)
+    for one, two in combinations([*boxes.values(), *placed.values()], 2):
+        assert not overlap(one, two)
+    for x, y, width, height in (*boxes.values(), *placed.values()):
+        assert 0 <= x <= x + width <= result.width
+        assert 0 <= y <= y + height <= result.height
+
+
+@settings(max_examples=150, deadline=None)
+@given(graphs())
+def test_edges_run_down_and_beside_the_boxes(graph: tuple[list[NodeSize], Edges]) -> None:
+    nodes, edges = graph
+    result = layout(nodes, edges)
+    boxes = rectangles(nodes, result)
+    for (source, target, _), path in zip(edges, result.edges, strict=True):
+        (x0, y0), (x1, y1) = path.points[0], path.points[-1]
+        left, top, width, height = boxes[source]
+        assert (x0, y0) == pytest.approx((left + width / 2, top + height))
+        left, top, width, height = boxes[target]
+        assert left <= x1 <= left + width
+        assert y1 == pytest.approx(top)
+        assert all(one[1] <= two[1] for one, two in pairwise(path.points))
+        for box in boxes.values():
+            assert not meets(path, box)
+
+
+@settings(max_examples=100, deadline=None)
+@given(graphs())
+def test_labels_stand_clear_of_other_edges(graph: tuple[list[NodeSize], Edges]) -> None:
+    nodes, edges = graph
+    result = layout(nodes, edges)
+    for label, place in labels(edges, result).items():
+        for index, path in enumerate(result.edges):
+            if edges[index][0] != edges[label][0]:
+                assert not meets(path, place)
+
+
+@settings(max_examples=50, deadline=None)
+@given(graphs())
+def test_each_value_with_a_label_has_one(graph: tuple[list[NodeSize], Edges]) -> None:
+    nodes, edges = graph
+    result = layout(nodes, edges)
+    written = Counter(
+        edge[0] for edge, path in zip(edges, result.edges, strict=True) if path.label_at
+    )
+    assert written == Counter({source for source, _, width in edges if width > 0})
+
+
+@settings(max_examples=50, deadline=None)
+@given(graphs())
+def test_equal_graphs_get_equal_layouts(graph: tuple[list[NodeSize], Edges]) -> None:
+    nodes, edges = graph
+    assert layout(nodes, edges) == layout(list(nodes), list(edges))
+
+
+@settings(max_examples=50, deadline=None)
+@given(graphs())
+def test_rows_follow_the_order_of_the_graph(graph: tuple[list[NodeSize], Edges]) -> None:
+    nodes, edges = graph
+    result = layout(nodes, edges)
+    boxes = rectangles(nodes, result)
+    known = networkx.DiGraph([(source, target) for source, target, _ in edges])
+    for source in known:
+        for target in networkx.descendants(known, source):
+            assert boxes[target][1] >= boxes[source][1] + boxes[source][3]
+
+
+@settings(max_examples=150, deadline=None)
+@given(graphs(), st.integers(1, 6))
+def test_bands_stand_below_one_another(graph: tuple[list[NodeSize], Edges], size: int) -> None:
+    nodes, edges = graph
+    band_of = {node.id: index // size for index, node in enumerate(nodes)}
+    result = layout(nodes, edges, bands=list(band_of.values()))
+    boxes = rectangles(nodes, result)
+    for one, two in combinations([*boxes.values(), *labels(edges, result).values()], 2):
+        assert not overlap(one, two)
+    bottoms: dict[int, float] = {}
+    tops: dict[int, float] = {}
+    for name, (_, y, _, height) in boxes.items():
+        band = band_of[name]
+        bottoms[band] = max(bottoms.get(band, 0.0), y + height)
+        tops[band] = min(tops.get(band, y), y)
+    for band in range(1, len(tops)):
+        assert tops[band] - bottoms[band - 1] >= 44.0
+    for (source, target, _), path in zip(edges, result.edges, strict=True):
+        assert all(one[1] <= two[1] for one, two in pairwise(path.points))
+        for name, box in boxes.items():
+            assert name in (source, target) or not meets(path, box)
+
+
+def boxes_of(*names: str) -> list[NodeSize]:
+    return [NodeSize(name, 120, 36) for name in names]
+
+
+def path_of(*names: str) -> Edges:
+    return [(one, two, 40.0) for one, two in pairwise(names)]
+
+
+def test_a_chain_is_straight() -> None:
+    widths = {"a": 120.0, "b": 150.5, "c": 99.0, "d": 240.0}
+    result = layout([NodeSize(name, width, 36) for name, width in widths.items()], path_of(*"abcd"))
+    middles = {corner[0] + widths[name] / 2 for name, corner in result.corners.items()}
+    assert len(middles) == 1
+    assert all(len(path.points) == 2 for path in result.edges)
+    assert all(path.points[0][0] == path.points[1][0] for path in result.edges)
+    tops = [result.corners[name][1] for name in "abcd"]
+    assert [two - one for one, two in pairwise(tops)] == [80, 80, 80]
+
+
+def residual(blocks: int) -> tuple[list[str], Edges]:
+    names, edges, last = ["x"], [], "x"
+    for block in range(blocks):
+        inner = [f"{name}{block}" for name in ("conv", "norm", "relu", "second", "add", "out")]
+        edges += [*path_of(last, *inner), (last, f"add{block}", 40.0)]
+        names += inner
+        last = inner[-1]
+    return names, edges
+
+
+def test_skips_run_beside_a_straight_spine() -> None:
+    names, edges = residual(4)
+    result = layout(boxes_of(*names), edges)
+    assert len({x for x, _ in result.corners.values()}) == 1
+    assert crossings(edges, result) == 0
+    assert result.width < 120 + 2 * 24 + 40
+    for (source, target, _), path in zip(edges, result.edges, strict=True):
+        if target.startswith("add") and not source.startswith("second"):
+            # Down to the turn, out, straight down, and in again.
+            assert len(path.points) == 5
+
+
+def test_nested_skips_do_not_cross() -> None:
+    names = ["x", *(f"down{i}" for i in range(5)), "deep", *(f"up{i}" for i in reversed(range(5)))]
+    edges = path_of(*names) + [(f"down{i}", f"up{i}", 40.0) for i in range(5)]
+    result = layout(boxes_of(*names), edges)
+    assert crossings(edges, result) == 0
+    assert len({x for x, _ in result.corners.values()}) == 1
+
+
+def test_a_diamond_is_symmetric() -> None:
+    result = layout(boxes_of(*"abcd"), [*path_of("a", "b", "d"), *path_of("a", "c", "d")])
+    x = {name: corner[0] for name, corner in result.corners.items()}
+    assert x["a"] == x["d"] == pytest.approx((x["b"] + x["c"]) / 2)
+
+
+def test_a_tree_has_no_crossing() -> None:
+    names = [f"n{i}" for i in range(31)]
+    edges = [(f"n{(i - 1) // 2}", f"n{i}", 0.0) for i in range(1, 31)]
+    assert crossings(edges, layout(boxes_of(*names), edges)) == 0
+
+
+def test_attention_has_few_crossings() -> None:
+    edges = [
+        *path_of("x", "norm", "q", "heads_q", "matmul", "scale", "mask", "softmax", "mix"),
+        *path_of("norm", "k", "heads_k", "turn", "matmul"),
+        *path_of("norm", "v", "heads_v", "mix", "merge", "project", "add", "out"),
+        ("x", "add", 40.0),
+        ("given", "mask", 40.0),
+    ]
+    names = dict.fromkeys(name for source, target, _ in edges for name in (source, target))
+    result = layout(boxes_of(*names), edges)
+    assert crossings(edges, result) <= 2
+    rows = {name: corner[1] for name, corner in result.corners.items()}
+    assert rows["q"] == rows["k"] == rows["v"]
+    # A second input stands where it is used.
+    assert rows["scale"] == rows["given"]
+
+
+def test_an_unrolled_recurrence_stays_narrow() -> None:
+    edges: Edges = []
+    hidden, cell = "h", "c"
+    for t in range(40):
+        gates = [f"{gate}{t}" for gate in ("forget", "input", "update", "output")]
+        edges += [("x", f"slice{t}", 0.0), (f"slice{t}", f"cat{t}", 0.0), (hidden, f"cat{t}", 0.0)]
+        edges += path_of(f"cat{t}", f"linear{t}", f"chunk{t}")
+        edges += [(f"chunk{t}", gate, 0.0) for gate in gates]
+        edges += [(gates[0], f"keep{t}", 0.0), (cell, f"keep{t}", 0.0)]
+        edges += [(gates[1], f"new{t}", 0.0), (gates[2], f"new{t}", 0.0)]
+        edges += [(f"keep{t}", f"c{t}", 0.0), (f"new{t}", f"c{t}", 0.0)]
+        edges += [*path_of(f"c{t}", f"tanh{t}", f"h{t}"), (gates[3], f"h{t}", 0.0)]
+        hidden, cell = f"h{t}", f"c{t}"
+    names = dict.fromkeys(name for source, target, _ in edges for name in (source, target))
+    assert layout(boxes_of(*names), edges).width < 1200
+
+
+def test_parts_stand_side_by_side() -> None:
+    nodes = boxes_of(*"abcde")
+    edges = [*path_of("a", "b", "c"), *path_of("d", "e")]
+    result = layout(nodes, edges)
+    assert result.corners["a"][1] == result.corners["d"][1]
+    assert result.corners["d"][0] >= result.corners["a"][0] + 120 + 24
+
+
+def test_many_parts_fill_rows() -> None:
+    result = layout(boxes_of(*(f"n{i}" for i in range(200))), [])
+    assert result.width < 4000
+    assert result.height < 4000
+
+
+def test_nothing_and_a_single_box() -> None:
+    assert layout([], []).corners == {}
+    result = layout(boxes_of("a"), [])
+    assert result.corners == {"a": (24, 24)}
+    assert (result.width, result.height) == (168, 84)
+
+
+def test_layout_can_be_given_up() -> None:
+    names, edges = residual(30)
+    calls = 0
+
+    def check() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 100:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        layout(boxes_of(*names), edges, check)
+    assert calls == 100
+
+
+def test_a_thousand_boxes_take_no_time_to_speak_of() -> None:
+    names, edges = residual(167)
+    nodes = boxes_of(*names)
+    assert len(nodes) > 1000
+    start = time.process_time()
+    layout(nodes, edges)
+    # 30 ms where it was measured; the goal for the window is 150 ms.
+    assert time.process_time() - start < 0.5

@@ -1,0 +1,177 @@
+"""Script text: exactly TVM's own, with spans that point at the right lines."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import tvm
+import tvm_ffi
+from tvm import s_tir, tirx
+from tvm.script import from_source
+
+from lowerscope.core.ir.relax import binding_ids
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.snapshot import Span, TextRecord
+from lowerscope.core.views.script import function_text, module_text, relax_text
+
+PRIM_FUNC = re.compile(r"    @T\.prim_func.*?\n\n(?=    @|# Metadata)", re.DOTALL)
+
+
+def lines_of(record: TextRecord, entity: str) -> list[str]:
+    (span,) = [span for span in record.spans if span.entity == entity]
+    return record.text.split("\n")[span.first - 1 : span.last]
+
+
+def prim_funcs(module: tvm.IRModule) -> list[str]:
+    return [
+        variable.name_hint
+        for variable, function in module.functions_items()
+        if isinstance(function, tirx.PrimFunc)
+    ]
+
+
+def test_module_text_is_that_of_tvm(relax_module: tvm.IRModule) -> None:
+    assert module_text(relax_module).text == relax_module.script()
+
+
+def test_relax_text_leaves_out_the_tensorir_functions_alone(relax_module: tvm.IRModule) -> None:
+    record = relax_text(relax_module)
+    whole = relax_module.script()
+    expected = PRIM_FUNC.sub("", whole).split("\n\n# Metadata")[0].rstrip("\n")
+    assert record.text == expected
+    assert "prim_func" not in record.text
+    assert record.text.count("R.function") == whole.count("R.function")
+
+
+@pytest.mark.parametrize("text_of", [relax_text, module_text])
+def test_every_binding_has_its_line(relax_module: tvm.IRModule, text_of: object) -> None:
+    assert callable(text_of)
+    record = text_of(relax_module)
+    bound = binding_ids(relax_module)
+    assert len({each.id for each in bound}) == len(bound)
+    for each in bound:
+        first = lines_of(record, each.id)[0].strip()
+        if type(getattr(each.binding, "value", None)).__name__ == "If":
+            assert first.startswith("if ")
+        else:
+            assert re.match(rf"{each.name}(:| =)", first)
+
+
+def test_functions_span_from_decorator_to_return(relax_module: tvm.IRModule) -> None:
+    record = module_text(relax_module)
+    for name in ["main", *prim_funcs(relax_module)]:
+        kind = "relax" if name == "main" else "tir"
+        lines = lines_of(record, f"{kind}:{name}")
+        assert lines[0].strip().startswith("@")
+        assert lines[1].strip().startswith(f"def {name}(")
+        assert lines[-1].strip()
+        assert not any(line.strip().startswith("@") for line in lines[1:])
+    assert lines_of(record, "relax:main")[-1].strip().startswith("return ")
+
+
+def test_outer_spans_come_first(relax_module: tvm.IRModule) -> None:
+    def inside(one: Span, two: Span) -> bool:
+        return two.first <= one.first and one.last <= two.last
+
+    spans = module_text(relax_module).spans
+    for index, span in enumerate(spans):
+        assert not any(inside(span, later) for later in spans[index + 1 :] if later != span)
+
+
+def test_branches_belong_to_their_binding(relax_modules: dict[str, tvm.IRModule]) -> None:
+    record = relax_text(relax_modules["branches"])
+    lines = [line.strip() for line in lines_of(record, "relax:main/r")]
+    assert lines[0] == "if c:"
+    assert lines[4] == "else:"
+    assert lines[-1].startswith("r: ")
+    assert lines_of(record, "relax:main/t")[0].strip().startswith("t: ")
+    assert lines_of(record, "relax:helper/y")[0].strip().startswith("y: ")
+
+
+def test_calls_read_as_in_the_whole_module(relax_modules: dict[str, tvm.IRModule]) -> None:
+    record = relax_text(relax_modules["mlp legalised"])
+    assert "R.call_tir(cls.matmul, (inp_0, lv)" in lines_of(record, "relax:main/lv1")[0]
+
+
+def test_text_with_metadata_reads_back(relax_modules: dict[str, tvm.IRModule]) -> None:
+    module = relax_modules["mlp legalised"]
+    record = module_text(module, show_meta=True)
+    assert record.text == module.script(show_meta=True)
+    assert tvm_ffi.structural_equal(from_source(record.text), module, map_free_vars=True)
+    assert lines_of(record, "relax:main")[-1].strip() == "return gv"
+
+
+def test_function_text_is_that_of_tvm(relax_module: tvm.IRModule) -> None:
+    for name in ["main", *prim_funcs(relax_module)]:
+        record = function_text(relax_module, name)
+        assert record.text == relax_module[name].script(name=name)
+        assert f"\ndef {name}(" in record.text
+
+
+def test_blocks_and_loops_have_their_lines(relax_modules: dict[str, tvm.IRModule]) -> None:
+    module = relax_modules["attention legalised"]
+    for name in prim_funcs(module):
+        record = function_text(module, name)
+        blocks = re.findall(r'^ *with T\.sblock\("(\w+)"\)', record.text, re.MULTILINE)
+        seen = []
+        for span in record.spans[1:]:
+            header = record.text.split("\n")[span.first - 1].strip()
+            _, block, *variable = span.entity.split("/")
+            if not block:
+                buffer = variable[0].partition("#")[0]
+                assert re.match(rf"{buffer}(_\d+)? = T\.sblock_alloc_buffer\(", header)
+            elif variable:
+                names = re.match(r"for (.*?) in ", header)
+                assert names is not None
+                assert variable[0].partition("#")[0] in names[1].split(", ")
+            else:
+                seen.append(block)
+                assert header == f'with T.sblock("{block.partition("#")[0]}"):'
+        assert [block.partition("#")[0] for block in seen] == blocks
+
+
+def test_a_grid_is_the_line_of_all_its_loops(relax_modules: dict[str, tvm.IRModule]) -> None:
+    record = function_text(relax_modules["mlp legalised"], "matmul")
+    spans = {span.entity: (span.first, span.last) for span in record.spans}
+    assert spans["tir:matmul/matmul/i0"] == spans["tir:matmul/matmul/k"]
+    assert "T.grid" in lines_of(record, "tir:matmul/matmul/i1")[0]
+    assert set(spans) == {
+        "tir:matmul",
+        "tir:matmul/matmul",
+        *(f"tir:matmul/matmul/{variable}" for variable in ("i0", "i1", "k")),
+    }
+
+
+def test_scheduled_loops_have_lines_of_their_own(relax_modules: dict[str, tvm.IRModule]) -> None:
+    schedule = s_tir.Schedule(relax_modules["mlp legalised"])
+    schedule.work_on("matmul")
+    block = schedule.get_sblock("matmul")
+    i0, _, k = schedule.get_loops(block)
+    outer, _ = schedule.split(k, [None, 4])
+    schedule.parallel(i0)
+    schedule.decompose_reduction(block, outer)
+    record = function_text(schedule.mod, "matmul")
+    assert (
+        lines_of(record, "tir:matmul/matmul_init/i0")[0].strip().startswith("for i0 in T.parallel")
+    )
+    init = lines_of(record, "tir:matmul/matmul_init")
+    assert init[-1].strip().endswith("= T.float32(0.0)")
+    update = lines_of(record, "tir:matmul/matmul_update/k_0")
+    assert 'with T.sblock("matmul_update"):' in (line.strip() for line in update)
+
+
+def test_blocks_of_one_name_are_told_apart(relax_modules: dict[str, tvm.IRModule]) -> None:
+    module = relax_modules["attention legalised"]
+    copied = tvm.IRModule(dict(module.functions_items()))
+    record = function_text(copied, "layer_norm")
+    entities = [span.entity for span in record.spans]
+    assert len(entities) == len(set(entities))
+
+
+def test_a_function_that_is_not_there_is_a_clear_error(
+    relax_modules: dict[str, tvm.IRModule],
+) -> None:
+    with pytest.raises(LowerscopeError, match="no TensorIR or Relax function 'nothing'") as caught:
+        function_text(relax_modules["mlp legalised"], "nothing")
+    assert "matmul" in caught.value.problem.choices
