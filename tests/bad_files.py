@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from lowerscope.core.files.pipelines_and_schedules import load_schedules, schedules_text
-from lowerscope.core.files.sessions import Hashes, Layout, load_session, save_session
+from lowerscope.core.files.sessions import Hashes, WindowLayout, load_session, save_session
 from lowerscope.core.model.recipe import InputSpec, Recipe, Source, applied_to_model
 from lowerscope.core.model.schedule import At, Made, Primitive, Schedule
 from tests.mutating import ARCHIVE, BYTES, JSON, PICKLE, PROGRAM, Mutation, headed, spliced
@@ -162,7 +162,7 @@ def write_seeds(folder: Path, marker: Path) -> dict[str, list[bytes]]:
         schedules=(schedule,),
         inputs=(InputSpec(name="x", shape=(1, 784), dtype="float32"),),
     )
-    layout = Layout(geometry="AdnQywADAAAAAAAA", panes="AAAA/wAAAAD9", selection=("fx:relu",))
+    layout = WindowLayout(geometry="AdnQywADAAAAAAAA", panes="AAAA/wAAAAD9", selection=("fx:relu",))
     take(".lowerscope", lambda file: save_session(file, recipe, layout, {}, Hashes()))
     take(".lowerscope", lambda file: save_session(file, MODEL, layout, {}, Hashes()))
     take(".json", lambda file: file.write_text(schedules_text([schedule])))

@@ -38,7 +38,6 @@ from lowerscope.core.export.reproducing import ARRAYS, MODULE, PROGRAM, reproduc
 from lowerscope.core.files.archives import pack_session
 from lowerscope.core.files.databases import database_files
 from lowerscope.core.files.paths import check_not_read, check_readable, user_path
-from lowerscope.core.files.sessions import Layout
 from lowerscope.core.files.source_files import input_files, neighbours
 from lowerscope.core.files.sources import PREFIX, is_in_memory, not_in_a_file
 from lowerscope.core.files.variant_names import variant_names
@@ -59,6 +58,7 @@ from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.schedule import APPLY_SCHEDULES, APPLY_TUNED, SCHEDULING, named_apart
 from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
 from lowerscope.core.model.variant_records import Variant
+from lowerscope.core.model.window_layout import WindowLayout
 from lowerscope.core.passes.extensions import extension_files
 from lowerscope.core.stages import Stages
 from lowerscope.core.views.graph.collapsing import openings_to, part_of
@@ -88,7 +88,7 @@ class _Exporting:
     pictures: Pictures
     progress: Progress
     record: RunRecord | None = None
-    layout: Layout | None = None
+    layout: WindowLayout | None = None
 
 
 def export(
@@ -104,7 +104,7 @@ def export(
     pictures: Pictures | None = None,
     progress: Progress | None = None,
     record: RunRecord | None = None,
-    layout: Layout | None = None,
+    layout: WindowLayout | None = None,
 ) -> ExportRecord:
     """Write the requested exports, without those that a source does not have.
 
@@ -243,7 +243,7 @@ _MAKERS: Mapping[str, Callable[[_Exporting, str], Iterator[File]]] = {
     **{name: partial(_graph, name=name) for name in GRAPHS},
     "report": _report,
     "session": lambda given, which: session_zip(
-        given.stages, given.recipe, given.layout or Layout()
+        given.stages, given.recipe, given.layout or WindowLayout()
     ),
 }
 
@@ -251,7 +251,7 @@ _MAKERS: Mapping[str, Callable[[_Exporting, str], Iterator[File]]] = {
 NAME = "session.zip"
 
 
-def session_zip(stages: Stages, recipe: Recipe, layout: Layout) -> Iterator[File]:
+def session_zip(stages: Stages, recipe: Recipe, layout: WindowLayout) -> Iterator[File]:
     """Yield the archive.
 
     Schedules that tuning has found on this machine are stored in its recipe; trust in files that

@@ -25,7 +25,7 @@ from lowerscope.core.files.paths import not_done, open_plain, user_path
 from lowerscope.core.files.sessions import (
     SUFFIX,
     Hashes,
-    Layout,
+    WindowLayout,
     files_of,
     load_session,
     session_text,
@@ -55,7 +55,7 @@ _BEGIN = (1980, 1, 1, 0, 0, 0)
 
 
 def pack_session(
-    path: Path, recipe: Recipe, layout: Layout, groups: Sequence[Sequence[Path]]
+    path: Path, recipe: Recipe, layout: WindowLayout, groups: Sequence[Sequence[Path]]
 ) -> None:
     """Write an archive.
 

@@ -23,6 +23,7 @@ from lowerscope.core.model import recipe as recipes
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.window_layout import WindowLayout
 
 SUFFIX = ".lowerscope"
 
@@ -33,33 +34,11 @@ _MOST = 64 << 20
 """Maximum size of a session, in bytes: drawn pictures and long schedules are in it."""
 
 
-class Layout(msgspec.Struct, frozen=True, kw_only=True):
-    """Layout of the window: Qt's own values, in base 64, and the selection.
-
-    Attributes
-    ----------
-    geometry, panes
-        Place and size of the window; the arrangement of its panes.
-    panes_version
-        Of the set of panes; an arrangement of another set is not restored.
-    timeline
-        Whether the timeline was shown.
-    selection
-        Ids of the selection.
-    """
-
-    geometry: str = ""
-    panes: str = ""
-    panes_version: int = 0
-    timeline: bool = True
-    selection: tuple[str, ...] = ()
-
-
 class _File(msgspec.Struct, frozen=True, kw_only=True):
     recipe: msgspec.Raw
     version: int = VERSION
     hashes: dict[str, str] = {}
-    layout: Layout = Layout()
+    layout: WindowLayout = WindowLayout()
     wanted: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -89,7 +68,7 @@ class Session:
     """
 
     recipe: Recipe
-    layout: Layout
+    layout: WindowLayout
     hashes: dict[str, str] = field(default_factory=dict)
     changed: tuple[str, ...] = ()
     wanted: Recipe | None = None
@@ -139,7 +118,7 @@ class Hashes:
 def save_session(
     path: Path,
     recipe: Recipe,
-    layout: Layout,
+    layout: WindowLayout,
     before: dict[str, Any],
     hashes: Hashes,
     wanted: Recipe | None = None,
@@ -191,7 +170,7 @@ def save_session(
     return value
 
 
-def session_text(recipe: Recipe, own: Recipe, layout: Layout) -> bytes:
+def session_text(recipe: Recipe, own: Recipe, layout: WindowLayout) -> bytes:
     """Return the content of a session file.
 
     Parameters
@@ -259,7 +238,7 @@ def _recipe(path: Path, text: bytes) -> Recipe:
     return recipe
 
 
-def _file(recipe: Recipe, own: Recipe, layout: Layout, hashes: Hashes) -> _File:
+def _file(recipe: Recipe, own: Recipe, layout: WindowLayout, hashes: Hashes) -> _File:
     found = map(hashes.of, files_of(recipe).values())
     return _File(
         recipe=msgspec.Raw(msgspec.json.encode(own)),

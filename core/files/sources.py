@@ -19,6 +19,7 @@ import msgspec
 
 from lowerscope.core.files.databases import with_database
 from lowerscope.core.files.paths import check_readable, user_path, why_unreadable
+from lowerscope.core.model.dimensions import EXTENT
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.recipe import SEEDS, InputSpec, Recipe
 from lowerscope.resources import SAMPLES as FOLDER
@@ -287,9 +288,6 @@ IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".p
 
 MANY_SAMPLES = "many-samples"
 """Problem code of a file that holds many samples where one is needed."""
-
-EXTENT = re.compile(r"[^\W\d]\w*")
-"""The name of a dimension."""
 
 LARGEST = 2**63 - 1
 """Largest extent that is accepted, regardless of memory."""

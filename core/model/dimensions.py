@@ -16,7 +16,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from lowerscope.core.files.sources import EXTENT
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Dimension, InputSpec, Recipe
 
@@ -29,6 +28,9 @@ ELEMENTS = 1 << 16
 """Limit on the total elements of the inputs of a default run, unless the trace has more."""
 
 MOST_RUNS = 16
+
+EXTENT = re.compile(r"[^\W\d]\w*")
+"""The name of a dimension."""
 
 _RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(\S*?)\s*\.\.\s*(\S*)\s*")
 _SIZES = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(.*)")

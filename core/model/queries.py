@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, get_args
 
 import msgspec
 
-from lowerscope.core.files.sessions import Layout
 from lowerscope.core.model.artifacts import ExportRecord, Wanted
 from lowerscope.core.model.comparison_records import (
     AgreementRecord,
@@ -51,6 +50,7 @@ from lowerscope.core.model.target_records import TargetRecord
 from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.model.time_records import RunTimes
 from lowerscope.core.model.tuning_records import Tuned, TuneOptions, TuneState
+from lowerscope.core.model.window_layout import WindowLayout
 
 Role = Literal["engine", "worker"]
 LaneName = Literal["heavy", "light"]
@@ -533,7 +533,7 @@ class ExportQuery(Query[ExportRecord], frozen=True):
     kinds: tuple[str, ...] = ()
     level: str = "fit"
     record: RunRecord | None = None
-    layout: Layout = Layout()
+    layout: WindowLayout = WindowLayout()
     runs_on = "worker"
     doing = "exporting"
 

@@ -50,7 +50,7 @@ from lowerscope.app.shell.settings_dialog import SettingsDialog
 from lowerscope.app.shell.shortcuts_page import ShortcutsPage
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.archives import Archive
-from lowerscope.core.files.sessions import Layout
+from lowerscope.core.files.sessions import WindowLayout
 from lowerscope.core.model.recipe import Recipe, Source
 
 TAB = Qt.FocusPolicy.TabFocus
@@ -66,7 +66,7 @@ DIALOGS: dict[str, Make] = {
         window.document,
         window.features.queries,
         "",
-        Layout,
+        WindowLayout,
         window,
     ),
     "extensions": lambda window: ExtensionsDialog(window.document, window),

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 from pytestqt.qtbot import QtBot
 
-from lowerscope.core.files.sessions import Hashes, Layout, load_session, save_session
+from lowerscope.core.files.sessions import Hashes, WindowLayout, load_session, save_session
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.sandbox import bubblewrap
 from tests.end_to_end.driving import PATIENCE, OpenWindow
@@ -102,7 +102,7 @@ application.exec()
 @needs_sandbox
 def test_a_session_in_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     path = tmp_path / "mine.lowerscope"
-    save_session(path, Recipe(source=Source(spec="sample:matmul")), Layout(), {}, Hashes())
+    save_session(path, Recipe(source=Source(spec="sample:matmul")), WindowLayout(), {}, Hashes())
     before = sorted(os.listdir(tmp_path))
     program = bubblewrap.program()
     assert program is not None

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.sessions import Hashes, Layout, save_session
+from lowerscope.core.files.sessions import Hashes, WindowLayout, save_session
 from lowerscope.core.model.recipe import Recipe, Source
 from tests.end_to_end.driving import (
     PATIENCE,
@@ -104,7 +104,7 @@ def test_code_writes_to_the_folder_of_the_session_where_the_user_wants_that(
         model.write_text(f"import torch\nopen({str(path)!r}, 'w').write('mine')\n{NET}")
 
     write(beside)
-    save_session(session, Recipe(source=Source(spec=str(model))), Layout(), {}, Hashes())
+    save_session(session, Recipe(source=Source(spec=str(model))), WindowLayout(), {}, Hashes())
     first = session.stat().st_ino
     window = open_window()
     assert not window.settings.shares_folder()

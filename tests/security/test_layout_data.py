@@ -11,7 +11,7 @@ import pytest
 
 from lowerscope.app.panes.sessions.commands import lay_out, layout_of
 from lowerscope.app.shell.dock_layout import is_geometry, is_state
-from lowerscope.core.files.sessions import Layout
+from lowerscope.core.files.sessions import WindowLayout
 from tests.end_to_end.driving import OpenWindow
 
 FUZZ = """
@@ -114,7 +114,9 @@ def test_a_window_leaves_out_a_layout_that_is_hostile(
     assert given != panes
     taken: list[object] = []
     monkeypatch.setattr(type(window.panes), "restore", lambda *given, **_: taken.append(given))
-    hostile = Layout(panes=b64encode(given).decode(), panes_version=layout_of(window).panes_version)
+    hostile = WindowLayout(
+        panes=b64encode(given).decode(), panes_version=layout_of(window).panes_version
+    )
     lay_out(window, hostile)
     assert taken == []
     lay_out(window, layout_of(window))
@@ -128,4 +130,4 @@ def test_a_window_of_no_size_that_a_screen_has_is_left_out(
     window = open_window()
     given = changed(b64decode(layout_of(window).geometry), at, 1 << 24)
     monkeypatch.setattr(type(window), "restoreGeometry", lambda *_: pytest.fail("it was passed on"))
-    lay_out(window, Layout(geometry=b64encode(given).decode()))
+    lay_out(window, WindowLayout(geometry=b64encode(given).decode()))

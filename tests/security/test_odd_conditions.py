@@ -18,11 +18,11 @@ from pytestqt.qtbot import QtBot
 from lowerscope.core.files.atomic_write import atomic_file, remove_leftovers
 from lowerscope.core.files.cache import cache_size, read_kept, set_cache_limit, write_kept
 from lowerscope.core.files.memo import key_of
-from lowerscope.core.files.sessions import Hashes, Layout, load_session, save_session
+from lowerscope.core.files.sessions import Hashes, WindowLayout, load_session, save_session
 from lowerscope.core.files.user_cache import cache_folder
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source
-from tests.app.engine_client import practice_window
+from tests.app.engine import practice_window
 
 YEARS = 10 * 365 * 86400
 
@@ -95,7 +95,9 @@ def test_a_session_beyond_a_quota_is_as_it_was(tmp_path: Path, quota: None) -> N
     path = tmp_path / "a.lowerscope"
     path.write_text("as it was")
     with pytest.raises(LowerscopeError) as caught:
-        save_session(path, Recipe(source=Source(spec="sample:matmul")), Layout(), {}, Hashes())
+        save_session(
+            path, Recipe(source=Source(spec="sample:matmul")), WindowLayout(), {}, Hashes()
+        )
     assert os.strerror(errno.EFBIG) in caught.value.problem.line()
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".low")] == []
     assert path.read_text() == "as it was"
@@ -136,7 +138,7 @@ def test_a_session_of_the_first_version_is_opened(tmp_path: Path) -> None:
     session = load_session(path, Hashes())
     assert session.recipe.lowering == "te"
     assert session.recipe.source.spec == "sample:fashion_mlp"
-    save_session(path, session.recipe, Layout(), session.written, Hashes())
+    save_session(path, session.recipe, WindowLayout(), session.written, Hashes())
     assert json.loads(path.read_text())["unknown"] == {"of": "later"}
     assert load_session(path, Hashes()).recipe == session.recipe
 

@@ -26,7 +26,7 @@ from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.plain_text import Label, MarkupLabel, PlainTextEdit, literal, markup
 from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.sessions import Hashes, Layout, save_session
+from lowerscope.core.files.sessions import Hashes, WindowLayout, save_session
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Recipe, Source
@@ -460,7 +460,7 @@ def test_a_session_is_shown_as_it_is(qtbot: QtBot, open_window: OpenWindow, trap
         ),
     )
     path = trap.path.with_name("evil [*].lowerscope")
-    save_session(path, recipe, Layout(), {}, Hashes())
+    save_session(path, recipe, WindowLayout(), {}, Hashes())
     window = open_window()
     window.open_session(str(path))
     assert wait_until(lambda: window.document.snapshot is not None)

@@ -30,7 +30,6 @@ from lowerscope.app.kit.typefaces import ui_font
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.panes.export.exports import Exporting, Order
 from lowerscope.core.files.paths import user_path
-from lowerscope.core.files.sessions import Layout
 from lowerscope.core.model.artifacts import (
     DEFAULT,
     EXISTS,
@@ -41,6 +40,7 @@ from lowerscope.core.model.artifacts import (
     Wanted,
 )
 from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.window_layout import WindowLayout
 
 _NEED_TORCH = ("fx", "fx-graph")
 _WIDTH = 720
@@ -57,7 +57,7 @@ class ExportDialog(Dialog):
         document: Document,
         queries: Queries,
         folder: str,
-        layout: Callable[[], Layout],
+        layout: Callable[[], WindowLayout],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -308,7 +308,7 @@ def choose_exports(
     document: Document,
     queries: Queries,
     folder: str,
-    layout: Callable[[], Layout],
+    layout: Callable[[], WindowLayout],
     parent: QWidget,
 ) -> ExportDialog | None:
     """Open the dialog, if there is something to export."""

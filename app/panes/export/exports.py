@@ -14,12 +14,12 @@ from lowerscope.app.document.queries import Slot
 from lowerscope.app.engine.file_broker import HandingOver, cannot_write
 from lowerscope.core.files.atomic_write import atomic_file
 from lowerscope.core.files.paths import user_path
-from lowerscope.core.files.sessions import Layout
 from lowerscope.core.model.artifacts import EXISTS, GRAPHS, PAINTED, ExportRecord, Wanted, announced
 from lowerscope.core.model.graph import FITS, WHOLE, GraphName, GraphRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ExportQuery, GraphQuery
 from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.window_layout import WindowLayout
 
 if TYPE_CHECKING:
     from lowerscope.app.document.document import Document
@@ -80,7 +80,7 @@ class Exporting(QObject):
         self,
         document: Document,
         queries: Queries,
-        layout: Callable[[], Layout],
+        layout: Callable[[], WindowLayout],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)

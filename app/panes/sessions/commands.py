@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from lowerscope.app.document.settings import LAYOUT_VERSION
 from lowerscope.app.kit.commands import Command
 from lowerscope.app.shell.dock_layout import is_geometry, is_state
-from lowerscope.core.files.sessions import SUFFIX, Layout
+from lowerscope.core.files.sessions import SUFFIX, WindowLayout
 from lowerscope.core.files.sources import is_in_memory
 
 if TYPE_CHECKING:
@@ -84,10 +84,10 @@ def title(window: MainWindow) -> str:
     return " – ".join([*parts, "Lowerscope"])
 
 
-def layout_of(window: MainWindow) -> Layout:
+def layout_of(window: MainWindow) -> WindowLayout:
     """Return the layout of a window."""
     panes = window.made_panes
-    return Layout(
+    return WindowLayout(
         geometry=_text(window.saveGeometry()),
         panes="" if panes is None else _text(panes.state()),
         panes_version=LAYOUT_VERSION,
@@ -96,7 +96,7 @@ def layout_of(window: MainWindow) -> Layout:
     )
 
 
-def lay_out(window: MainWindow, layout: Layout) -> None:
+def lay_out(window: MainWindow, layout: WindowLayout) -> None:
     """Apply a session's layout to a window; unknown parts of it are ignored."""
     geometry, panes = _bytes(layout.geometry), _bytes(layout.panes)
     # Qt keeps the current size if the screen's size has changed.

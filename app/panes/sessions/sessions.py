@@ -28,8 +28,8 @@ from lowerscope.core.files.console import say
 from lowerscope.core.files.sessions import (
     SUFFIX,
     Hashes,
-    Layout,
     Session,
+    WindowLayout,
     changed_since,
     load_session,
     save_session,
@@ -151,8 +151,8 @@ class Sessions(QObject):
         document: Document,
         settings: Settings,
         trusting: Trusting,
-        layout: Callable[[], Layout],
-        lay_out: Callable[[Layout], None],
+        layout: Callable[[], WindowLayout],
+        lay_out: Callable[[WindowLayout], None],
     ) -> None:
         super().__init__(document)
         self._document = document
@@ -163,7 +163,7 @@ class Sessions(QObject):
         self._place: Place | None = None
         self._source: tuple[str, str] | None = None
         self._coming: tuple[Place, Session] | None = None
-        self._kept: tuple[Recipe, Recipe | None, Layout] | None = None
+        self._kept: tuple[Recipe, Recipe | None, WindowLayout] | None = None
         self._trouble: Problem | None = None
         # Whether code may write beside the file, which is then saved by way of its twin.
         self.has_twin = False

@@ -1,8 +1,8 @@
 """The process that compiles and runs candidates, which may crash or hang it.
 
-It is started as ``python -m lowerscope.core.schedule.tuning.measuring_process PARENT`` and exits with its
-parent. With a `Remote` as JSON and a number of threads besides, it compiles here, and the result is
-run on another machine.
+It is started as ``python -m lowerscope.core.schedule.tuning.measuring_process PARENT`` and exits
+with its parent. With a `Remote` as JSON and a number of threads besides, it compiles here, and the
+result is run on another machine.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.folder import export
 from lowerscope.core.files import archives
 from lowerscope.core.files.archives import archive_places, open_archive, read_archive, unpack
-from lowerscope.core.files.sessions import Hashes, Layout, load_session
+from lowerscope.core.files.sessions import Hashes, WindowLayout, load_session
 from lowerscope.core.model.artifacts import Wanted
 from lowerscope.core.model.problems import LowerscopeError
 from tests.core.export.exporting import recipe_of
@@ -146,7 +146,7 @@ def test_an_archive_is_opened_elsewhere(
 
 def test_the_same_session_makes_the_same_archive(tmp_path: Path) -> None:
     pipeline, recipe = Pipeline(), recipe_of("sample:matmul_relu", "--lowering", "te")
-    layout = Layout(panes="AwQF", panes_version=2)
+    layout = WindowLayout(panes="AwQF", panes_version=2)
     made = []
     for name in ("one", "two"):
         wanted = (Wanted(name="session"),)

@@ -18,7 +18,7 @@ import pytest
 from lowerscope.core.cli.main import recipe_of_command
 from lowerscope.core.files import sessions
 from lowerscope.core.files.atomic_write import remove_leftovers
-from lowerscope.core.files.sessions import Hashes, Layout, load_session, save_session
+from lowerscope.core.files.sessions import Hashes, WindowLayout, load_session, save_session
 from lowerscope.core.model import recipe as recipes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import (
@@ -32,7 +32,7 @@ from lowerscope.core.model.recipe import (
 )
 from lowerscope.core.model.schedule import At, Primitive, Schedule
 
-LAYOUT = Layout(geometry="AAEC", panes="AwQF", panes_version=2, selection=("fx:relu",))
+LAYOUT = WindowLayout(geometry="AAEC", panes="AwQF", panes_version=2, selection=("fx:relu",))
 
 
 def rich(folder: Path) -> Recipe:
@@ -123,10 +123,10 @@ def test_unknown_fields_survive_a_save(tmp_path: Path) -> None:
     changed = msgspec.structs.replace(
         recipe, steps=(Step(name="DeadCodeElimination"), recipe.steps[1], recipe.steps[0]), seed=4
     )
-    save_session(path, changed, Layout(), session.written, Hashes())
+    save_session(path, changed, WindowLayout(), session.written, Hashes())
     after = json.loads(path.read_text())
     assert after["author"] == "me"
-    assert after["layout"] == json.loads(msgspec.json.encode(Layout())) | {"zoom": 2}
+    assert after["layout"] == json.loads(msgspec.json.encode(WindowLayout())) | {"zoom": 2}
     assert after["recipe"]["mood"] == ["good"]
     assert [step.get("colour") for step in after["recipe"]["steps"]] == [None, "red", None]
     assert load_session(path, Hashes()).recipe == changed
@@ -233,12 +233,12 @@ SAVES = """
 import sys
 from pathlib import Path
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.files.sessions import Hashes, Layout, save_session
+from lowerscope.core.files.sessions import Hashes, WindowLayout, save_session
 path, written, seed = Path(sys.argv[1]), {}, 0
 while True:
     source = Source(spec="sample:matmul", args="y" * 100_000)
     recipe = Recipe(source=source, seed=seed)
-    written = save_session(path, recipe, Layout(), written, Hashes())
+    written = save_session(path, recipe, WindowLayout(), written, Hashes())
     seed += 1
     print(seed, flush=True)
 """

@@ -219,7 +219,7 @@ def _functions(samples: list[str]) -> list[tuple[str, Any]]:
 
     from lowerscope.core.engine.pipeline import Pipeline
     from lowerscope.core.model.recipe import Recipe, Source, Step
-    from tests.core.scheduling import functions
+    from tests.core.schedule.tensorir_cases import functions
 
     found = [
         (name, each)
