@@ -23,8 +23,9 @@ from lowerscope.core.files.source_files import input_files, source_files
 from lowerscope.core.ir.relax import binding_ids
 from lowerscope.core.lowering.parameter_binding import with_parameters_as_inputs
 from lowerscope.core.lowering.partial_module import module_after
-from lowerscope.core.lowering.translator import LoweredModel, lower
+from lowerscope.core.lowering.translator import lower
 from lowerscope.core.lowering.tvm_importers import lower_by_importer, tracer_of
+from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.dimensions import dimensions_of, traced_sizes
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.module_steps import Clock, Moment

@@ -22,18 +22,12 @@ import platformdirs
 from lowerscope.core.files.atomic_write import atomic_folder
 from lowerscope.core.files.databases import database_files
 from lowerscope.core.files.paths import not_done, open_plain, user_path
-from lowerscope.core.files.sessions import (
-    SUFFIX,
-    Hashes,
-    WindowLayout,
-    files_of,
-    load_session,
-    session_text,
-)
+from lowerscope.core.files.sessions import SUFFIX, Hashes, files_of, load_session, session_text
 from lowerscope.core.files.sources import PREFIX, with_paths
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.window_layout import WindowLayout
 
 ARCHIVE = ".zip"
 

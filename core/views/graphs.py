@@ -12,7 +12,7 @@ from tvm import IRModule
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import relax_functions
-from lowerscope.core.lowering.translator import LoweredModel
+from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.graph import GraphName, GraphRecord
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.module_steps import Moment

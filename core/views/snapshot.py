@@ -11,7 +11,7 @@ import tvm
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import calls_of
-from lowerscope.core.lowering.translator import LoweredModel
+from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.module_steps import Fate, TranslationRecord
 from lowerscope.core.model.problems import LowerscopeError

@@ -16,7 +16,6 @@ import pytest
 import torch
 from torch import nn
 
-from lowerscope.core import explore
 from lowerscope.core.files import in_memory
 from lowerscope.core.files.in_memory import (
     VARIABLE,
@@ -29,7 +28,7 @@ from lowerscope.core.files.in_memory import (
 )
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.notebook import Exploration
+from lowerscope.core.notebook import Exploration, explore
 
 
 class Net(nn.Module):

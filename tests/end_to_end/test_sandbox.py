@@ -10,8 +10,9 @@ from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.sessions import Hashes, WindowLayout, save_session
+from lowerscope.core.files.sessions import Hashes, save_session
 from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.window_layout import WindowLayout
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,

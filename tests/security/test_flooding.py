@@ -476,7 +476,7 @@ def test_a_file_that_cannot_be_written_is_a_problem(
 ) -> None:
     with qtbot.waitSignal(log.saving.done, timeout=PATIENCE):
         log.saving.save(tmp_path / "none" / "log", log._children.whole_log.text)
-    assert "cannot be written" in log.document.problems[0].what
+    assert "cannot be written" in log._document.problems[0].what
 
 
 @pytest.mark.parametrize("flood", ["choices", "line", "empty-lines", "progress"])

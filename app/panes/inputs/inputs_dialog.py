@@ -24,8 +24,8 @@ from lowerscope.app.kit.finder import Dialog
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.question import mark_wrong
 from lowerscope.app.panes.common.help_key import offer_help
-from lowerscope.core.files.sources import DTYPES, EXTENT, IMAGES, parse_input
-from lowerscope.core.model.dimensions import check_dimensions, parse_dimension, parse_sizes
+from lowerscope.core.files.sources import DTYPES, IMAGES, parse_input
+from lowerscope.core.model.dimensions import EXTENT, check_dimensions, parse_dimension, parse_sizes
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import SEEDS, Dimension, InputSpec

@@ -27,7 +27,8 @@ from lowerscope.app.kit.finder import EmptyState
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.table import Column, Table
+from lowerscope.app.kit.tables.table import Table
+from lowerscope.app.kit.tables.table_model import Column
 from lowerscope.app.panes.run.tensor_matrix import (
     SIDES,
     TensorMatrix,

@@ -10,7 +10,8 @@ from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.code.view import CodeView
-from lowerscope.app.kit.diff.view import DiffPart, DiffRun, DiffView
+from lowerscope.app.kit.diff.rows import DiffPart, DiffRun
+from lowerscope.app.kit.diff.view import DiffView
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.panes.common.script_page import ScriptPage
 from lowerscope.app.panes.schedule.model import Scheduling

@@ -29,7 +29,6 @@ from lowerscope.core.files.sessions import (
     SUFFIX,
     Hashes,
     Session,
-    WindowLayout,
     changed_since,
     load_session,
     save_session,
@@ -38,6 +37,7 @@ from lowerscope.core.files.sources import is_in_memory
 from lowerscope.core.model.encoding import document_of, with_trust
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.window_layout import WindowLayout
 
 # --- Files of sessions, each locked by one window at a time ---
 

@@ -9,8 +9,8 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.diff.editor import TITLE_HEIGHT, DiffEditor
-from lowerscope.app.kit.diff.rows import DiffFolding, DiffRows, Row
-from lowerscope.app.kit.diff.view import DiffPart, DiffRun, DiffView
+from lowerscope.app.kit.diff.rows import DiffFolding, DiffPart, DiffRows, DiffRun, Row
+from lowerscope.app.kit.diff.view import DiffView
 from lowerscope.app.kit.typefaces import CODE_LINE
 
 OLD = [f"line {number}" for number in range(1, 21)]

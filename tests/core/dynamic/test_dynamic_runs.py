@@ -24,7 +24,8 @@ from lowerscope.core.model.recipe import Dimension, Recipe, Source, Strategy
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.snapshot import View
 from lowerscope.core.run.execution import Execution
-from lowerscope.core.tracing.tracing import NamedInputs, trace
+from lowerscope.core.tracing.symbolic_sizes import NamedInputs
+from lowerscope.core.tracing.tracing import trace
 
 Run = Callable[..., RunRecord]
 RecipeOf = Callable[..., Recipe]

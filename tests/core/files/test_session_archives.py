@@ -21,9 +21,10 @@ from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.folder import export
 from lowerscope.core.files import archives
 from lowerscope.core.files.archives import archive_places, open_archive, read_archive, unpack
-from lowerscope.core.files.sessions import Hashes, WindowLayout, load_session
+from lowerscope.core.files.sessions import Hashes, load_session
 from lowerscope.core.model.artifacts import Wanted
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.window_layout import WindowLayout
 from tests.core.export.exporting import recipe_of
 
 NET = """

@@ -18,7 +18,7 @@ import pytest
 from lowerscope.core.cli.main import recipe_of_command
 from lowerscope.core.files import sessions
 from lowerscope.core.files.atomic_write import remove_leftovers
-from lowerscope.core.files.sessions import Hashes, WindowLayout, load_session, save_session
+from lowerscope.core.files.sessions import Hashes, load_session, save_session
 from lowerscope.core.model import recipe as recipes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import (
@@ -31,6 +31,7 @@ from lowerscope.core.model.recipe import (
     Step,
 )
 from lowerscope.core.model.schedule import At, Primitive, Schedule
+from lowerscope.core.model.window_layout import WindowLayout
 
 LAYOUT = WindowLayout(geometry="AAEC", panes="AwQF", panes_version=2, selection=("fx:relu",))
 
