@@ -22,7 +22,7 @@ from lowerscope.core.files.memo import FileHashes, Memo, key_of
 from lowerscope.core.files.source_files import input_files, source_files
 from lowerscope.core.ir.relax import binding_ids
 from lowerscope.core.lowering.parameter_binding import with_parameters_as_inputs
-from lowerscope.core.lowering.partial_module import module_after
+from lowerscope.core.lowering.partial_module import module_prefix
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.lowering.tvm_importers import lower_by_importer, tracer_of
 from lowerscope.core.lowering.types import LoweredModel
@@ -655,7 +655,7 @@ class Stages(StagesBeforePasses):
                     "this source builds an IRModule, so no node was translated",
                     where="translate",
                 )
-            return module_after(lowered, traced.graph_module.graph, moment.index)
+            return module_prefix(lowered, traced.graph_module.graph, moment.index)
         if moment.clock == "schedule":
             return self.functions.module_with(state_at(self.states(moment.function), moment.index))
         return self.transformed.module_after(moment.index)

@@ -49,7 +49,7 @@ _CHILDREN = ("body", "seq", "then_case", "else_case")
 
 
 @dataclass(frozen=True)
-class Twin:
+class LineTable:
     """A function compiled alone, with unique loop names.
 
     Attributes
@@ -85,7 +85,7 @@ class Twin:
         return given[-1] if given else None
 
 
-def make_twin(name: str, function: tirx.PrimFunc, target: tvm.target.Target) -> Twin:
+def make_twin(name: str, function: tirx.PrimFunc, target: tvm.target.Target) -> LineTable:
     """Compile a function as the TensorIR build receives it, with unique loop names."""
     renamed = _renamed(function)
     originals = [part for part in parts_of(name, function) if part.kind == "loop"]
@@ -97,7 +97,7 @@ def make_twin(name: str, function: tirx.PrimFunc, target: tvm.target.Target) -> 
     passes: list[tuple[str, tirx.PrimFunc | None]] = []
     with tvm.transform.PassContext(instruments=[pass_instrument(_Noting)(name, passes)]):
         compile_function(name, renamed, target)
-    return Twin(loops, tuple(passes), target)
+    return LineTable(loops, tuple(passes), target)
 
 
 class _Noting:
@@ -148,7 +148,7 @@ class Origins:
     kept: frozenset[str]
 
 
-def origins_of(twin: Twin, name: str, piece: Sequence[LlvmFunction]) -> Origins | None:
+def origins_of(twin: LineTable, name: str, piece: Sequence[LlvmFunction]) -> Origins | None:
     """Return the loops that each line of the functions of `piece` comes from.
 
     Returns

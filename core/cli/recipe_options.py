@@ -40,7 +40,7 @@ from lowerscope.core.model.recipe import (
     with_tuned,
 )
 from lowerscope.core.model.remote_records import TIMEOUT, remote_of
-from lowerscope.core.model.schedule import named_apart
+from lowerscope.core.model.schedule import with_unique_names
 from lowerscope.core.model.tolerances import Tolerances, parse_tolerances, tolerance_texts
 
 SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY], FILE.pt2, SESSION.lowerscope or SESSION.zip"
@@ -308,7 +308,7 @@ def recipe_from(options: argparse.Namespace) -> Recipe:
     files = [each for each in options.schedules if each not in (RULES, TUNED)]
     loaded = [each for file in files for each in load_schedules(file)]
     if loaded:
-        recipe = msgspec.structs.replace(recipe, schedules=named_apart(loaded))
+        recipe = msgspec.structs.replace(recipe, schedules=with_unique_names(loaded))
         if not applies_schedules(recipe):
             recipe = applied_to_model(recipe, True)
     if RULES in options.schedules:

@@ -55,7 +55,12 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import ExportQuery, RunQuery
 from lowerscope.core.model.recipe import Recipe, applies_tuned
 from lowerscope.core.model.run_records import RunRecord
-from lowerscope.core.model.schedule import APPLY_SCHEDULES, APPLY_TUNED, SCHEDULING, named_apart
+from lowerscope.core.model.schedule import (
+    APPLY_SCHEDULES,
+    APPLY_TUNED,
+    SCHEDULING,
+    with_unique_names,
+)
 from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
 from lowerscope.core.model.variant_records import Variant
 from lowerscope.core.model.window_layout import WindowLayout
@@ -306,7 +311,7 @@ def _with_tuned(stages: Stages, recipe: Recipe) -> Recipe:
         if step.name != APPLY_TUNED or not there
     )
     return msgspec.structs.replace(
-        recipe, steps=steps, schedules=named_apart((*recipe.schedules, *found))
+        recipe, steps=steps, schedules=with_unique_names((*recipe.schedules, *found))
     )
 
 

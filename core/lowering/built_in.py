@@ -23,7 +23,14 @@ from lowerscope.core.lowering.rule_table import RULES, Missing, Refused, Rule, f
 from lowerscope.core.lowering.torch_operators import is_random, operator_name
 from lowerscope.core.lowering.types import NodeLowering, PartLowering, Traced, UsedRule
 from lowerscope.core.lowering.user_rules import UserRule
-from lowerscope.core.lowering.values import SIZE_FUNCTIONS, Dimensions, Held, Value, is_size, leaves
+from lowerscope.core.lowering.values import (
+    SIZE_FUNCTIONS,
+    Dimensions,
+    EncodedTensor,
+    Value,
+    is_size,
+    leaves,
+)
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import Override, Strategy
 from lowerscope.core.model.snapshot import Note, SourceLine
@@ -38,7 +45,9 @@ def attribute(root: Any, path: str) -> Any:
 
 def has_tensor(value: Any) -> bool:
     """Return whether a nest of values contains a tensor."""
-    return any(isinstance(each, ir.Expr | Held) and not is_size(each) for each in leaves(value))
+    return any(
+        isinstance(each, ir.Expr | EncodedTensor) and not is_size(each) for each in leaves(value)
+    )
 
 
 def reads_member(node: fx.Node, args: tuple[Any, ...]) -> bool:

@@ -19,7 +19,7 @@ from lowerscope.core.lowering.torch_operators import has_shape_from_data, is_ran
 from lowerscope.core.lowering.types import Info
 from lowerscope.core.lowering.values import (
     Dimensions,
-    Held,
+    EncodedTensor,
     Value,
     dtype_of,
     held_type,
@@ -115,7 +115,7 @@ def has_tensors(info: Info) -> bool:
 def hinders_rules(args: Any, kwargs: Any, dimensions: Dimensions) -> str:
     """Return why only torch can take these values; empty if rules can."""
     for value in leaves([args, kwargs], slices=True):
-        if isinstance(value, Held):
+        if isinstance(value, EncodedTensor):
             return f"TVM has no {value.dtype}"
         if isinstance(value, Missing):
             return value.reason
@@ -243,7 +243,7 @@ class LibraryNodes:
             raise Refused(f"TVM has no {dtype}")
         data = tensor.detach().resolve_conj()
         data = torch.view_as_real(data) if data.is_complex() else data.view(torch.uint8)
-        return Held(self._builder.constant(data), dtype)
+        return EncodedTensor(self._builder.constant(data), dtype)
 
     def _call_of(self, node: fx.Node) -> Call:
         if node.op == "call_module":
@@ -269,7 +269,7 @@ class LibraryNodes:
         """
         if is_tensor(value):
             return _argument(tensors, value)
-        if isinstance(value, Held):
+        if isinstance(value, EncodedTensor):
             return _argument(tensors, value.value, value.dtype)
         if isinstance(value, ir.Expr) and isinstance(value.ty, relax.TupleType):
             fields = range(len(value.ty.fields))
@@ -364,7 +364,7 @@ def _held_type(info: Info) -> tuple[tuple[Any, ...], str]:
 
 
 def _as_held(value: Value, info: Info) -> Value:
-    return value if is_dtype(info.dtype) else Held(value, info.dtype)
+    return value if is_dtype(info.dtype) else EncodedTensor(value, info.dtype)
 
 
 def _is_mask(value: Any) -> bool:

@@ -15,10 +15,10 @@ from tvm.relax.analysis import free_vars
 
 from lowerscope.core.lowering.builder import functions_of
 from lowerscope.core.lowering.types import LoweredModel
-from lowerscope.core.lowering.values import Held, Value
+from lowerscope.core.lowering.values import EncodedTensor, Value
 
 
-def module_after(lowered: LoweredModel, graph: fx.Graph, count: int) -> tvm.IRModule:
+def module_prefix(lowered: LoweredModel, graph: fx.Graph, count: int) -> tvm.IRModule:
     """Return the partial module after the first `count` nodes.
 
     It has the bindings of these nodes, the functions that they call, and the inputs and parameters
@@ -50,7 +50,7 @@ def module_after(lowered: LoweredModel, graph: fx.Graph, count: int) -> tvm.IRMo
 
 def leaves_of(value: Value) -> Iterator[Any]:
     """Yield the Relax expressions in the value of a node: tensors, and tuples of them."""
-    if isinstance(value, Held):
+    if isinstance(value, EncodedTensor):
         yield value.value
     elif isinstance(value, (tuple, list)):
         for each in value:
@@ -100,7 +100,7 @@ def changes_of_nodes(
         added = [name for name in lowered.nodes[node.name].functions if name not in seen]
         seen.update(added)
         changes.append((*main, *dict.fromkeys(map(str, added))))
-    last = (module_after(lowered, graph, len(parts) - 2), lowered.module)
+    last = (module_prefix(lowered, graph, len(parts) - 2), lowered.module)
     return [*changes[:-1], between(*last)] if changes else []
 
 

@@ -49,7 +49,14 @@ from lowerscope.core.lowering.torch_operators import (
 )
 from lowerscope.core.lowering.types import LoweredModel, NodeLowering, Traced
 from lowerscope.core.lowering.user_rules import RuleNode, UserRule, UserRules, apply_rule
-from lowerscope.core.lowering.values import Dimensions, Held, Value, is_dtype, is_tensor, leaves
+from lowerscope.core.lowering.values import (
+    Dimensions,
+    EncodedTensor,
+    Value,
+    is_dtype,
+    is_tensor,
+    leaves,
+)
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Override, Strategy
 
@@ -174,7 +181,7 @@ def _tensor(builder: NodeBuilder, leaf: Any) -> Value:
         return leaf
     if isinstance(leaf, (bool, int, float)):
         return builder.constant(torch.tensor(leaf))
-    if isinstance(leaf, Held):
+    if isinstance(leaf, EncodedTensor):
         raise Refused(f"an output is {leaf.dtype}, which TVM does not have")
     reason = leaf.reason if isinstance(leaf, Missing) else f"an output is a {type(leaf).__name__}"
     raise Refused(reason)

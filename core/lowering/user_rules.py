@@ -16,7 +16,14 @@ from tvm import ir, relax
 from lowerscope.core.lowering.builder import NodeBuilder
 from lowerscope.core.lowering.rule_table import Missing, Refused, find_in
 from lowerscope.core.lowering.types import Info
-from lowerscope.core.lowering.values import Held, Value, dtype_of, held_type, is_tensor, leaves
+from lowerscope.core.lowering.values import (
+    EncodedTensor,
+    Value,
+    dtype_of,
+    held_type,
+    is_tensor,
+    leaves,
+)
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.recipe import Strategy
@@ -298,7 +305,7 @@ def _difference(value: Any, info: Info) -> str:
             "" if value is None else f"it returned {_in_words(value)} where torch has {info.text}"
         )
     held = held_type(info.shape, info.dtype)
-    tensor = value.value if isinstance(value, Held) else value
+    tensor = value.value if isinstance(value, EncodedTensor) else value
     if not is_tensor(tensor):
         return f"it returned {_in_words(value)}, not a Relax expression for a tensor"
     shape, dtype = held if held is not None else (info.shape, info.dtype)
@@ -348,7 +355,7 @@ def _foreign(builder: NodeBuilder, node: RuleNode, value: Any) -> str:
 
 def _variables(value: Any) -> Iterator[Any]:
     for each in leaves(value, slices=True):
-        tensor = each.value if isinstance(each, Held) else each
+        tensor = each.value if isinstance(each, EncodedTensor) else each
         if isinstance(tensor, ir.Expr):
             yield from _free(tensor)
 

@@ -36,7 +36,7 @@ _BYTES = frozenset(
 
 
 @dataclass(frozen=True)
-class Held:
+class EncodedTensor:
     """A tensor of a dtype that TVM lacks, encoded in another one.
 
     Attributes

@@ -72,7 +72,7 @@ class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-class Fate(msgspec.Struct, frozen=True, kw_only=True):
+class BindingEffect(msgspec.Struct, frozen=True, kw_only=True):
     """Effect of a pass that removed a binding (folded, fused, eliminated).
 
     Attributes

@@ -304,7 +304,7 @@ class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
     strategy: str = ""
 
 
-class Making(msgspec.Struct, frozen=True, kw_only=True):
+class NodeProvenance(msgspec.Struct, frozen=True, kw_only=True):
     """Provenance of an FX node's code; see `core.making`.
 
     Attributes
@@ -418,7 +418,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeRun, ...] = ()
     calls: tuple[CallRun, ...] = ()
     first_difference: str = ""
-    first_made: Making = Making()
+    first_made: NodeProvenance = NodeProvenance()
     memory: MemoryRecord = MemoryRecord()
     kept_bytes: int = 0
     kept_budget: int = 0
@@ -456,7 +456,7 @@ def time_fields(times: RunTimes, reference: str) -> dict[str, Any]:
 # --- Results of a guarded run. This module imports neither torch nor TVM ---
 
 
-class Trespass(msgspec.Struct, frozen=True, kw_only=True):
+class OutOfBoundsWrite(msgspec.Struct, frozen=True, kw_only=True):
     """An out-of-bounds write of a call.
 
     Attributes
@@ -495,7 +495,7 @@ class GuardedRun(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     calls: int
-    trespasses: tuple[Trespass, ...] = ()
+    trespasses: tuple[OutOfBoundsWrite, ...] = ()
     until: tuple[str, ...] = ()
     milliseconds: float = 0.0
     failure: str = ""

@@ -203,20 +203,20 @@ def free_name(names: Iterable[str], wanted: str) -> str:
     return name
 
 
-def meet(one: Schedule, other: Schedule) -> bool:
+def conflict(one: Schedule, other: Schedule) -> bool:
     """Return whether two schedules could apply to the same function."""
     same = one.structure == other.structure or "" in (one.structure, other.structure)
     return same and (one.function == other.function or is_shared(one) or is_shared(other))
 
 
-def named_apart(schedules: Sequence[Schedule]) -> tuple[Schedule, ...]:
+def with_unique_names(schedules: Sequence[Schedule]) -> tuple[Schedule, ...]:
     """Return schedules with unique names among those that can apply to one function.
 
     Files may have duplicates; the later one gets a number.
     """
     apart: list[Schedule] = []
     for schedule in schedules:
-        names = (each.variant for each in apart if meet(each, schedule))
+        names = (each.variant for each in apart if conflict(each, schedule))
         name = free_name(names, schedule.variant)
         apart.append(msgspec.structs.replace(schedule, variant=name))
     return tuple(apart)

@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from lowerscope.core.model.graph import GraphRecord
-from lowerscope.core.model.module_steps import Fate, PassRecord, TranslationRecord
+from lowerscope.core.model.module_steps import BindingEffect, PassRecord, TranslationRecord
 
 # Records of the opened model: its modules, its inputs, its parameters and their values.
 #
@@ -429,7 +429,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     constants: tuple[ParameterRecord, ...] = ()
     translation: tuple[TranslationRecord, ...] = ()
     passes: tuple[PassRecord, ...] = ()
-    fates: dict[str, Fate] = {}
+    fates: dict[str, BindingEffect] = {}
     notes: tuple[Note, ...] = ()
     key: str = ""
     milliseconds: dict[str, float] = {}

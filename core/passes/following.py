@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lowerscope.core.ir.relax import Bindings, relax_functions
-from lowerscope.core.model.module_steps import Fate
+from lowerscope.core.model.module_steps import BindingEffect
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.recording import PassRun
 
@@ -31,7 +31,7 @@ class Followed:
     """
 
     became: Matches
-    fates: Mapping[str, Fate]
+    fates: Mapping[str, BindingEffect]
     in_main: Matches
     step: Matches
 
@@ -84,17 +84,17 @@ def follow(
 
 def _fates_in(
     run: PassRun, before: Matches, after: Matches, known: Collection[str]
-) -> Mapping[str, Fate]:
+) -> Mapping[str, BindingEffect]:
     """Return the effects of a step on the bindings that it removed or moved into a function."""
     name = run.name.removeprefix("relax.")
-    fates: dict[str, Fate] = {}
+    fates: dict[str, BindingEffect] = {}
     for entity, found in after.items():
         if not found and before[entity]:
             text = f"{'folded' if name in _FOLDS else 'removed'} by {name}"
-            fates[entity] = Fate(text=text, step=run.step)
+            fates[entity] = BindingEffect(text=text, step=run.step)
         elif groups := [group for each in found if (group := _function_of(each)) not in known]:
             text = f"fused into {groups[0]} by {name}"
-            fates[entity] = Fate(text=text, step=run.step, gone=False)
+            fates[entity] = BindingEffect(text=text, step=run.step, gone=False)
     return fates
 
 

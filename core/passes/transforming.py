@@ -20,7 +20,7 @@ from tvm.s_tir import SBlock, SBlockRealize
 
 from lowerscope.core.ir.cancellations import with_cancellations
 from lowerscope.core.ir.relax import Bindings
-from lowerscope.core.model.module_steps import Fate
+from lowerscope.core.model.module_steps import BindingEffect
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, Problem, error_of, last_line
 from lowerscope.core.model.recipe import Step, step_text
 from lowerscope.core.model.schedule import Applied
@@ -303,7 +303,7 @@ class TransformedModel:
         return self._composed[-1]
 
     @property
-    def fates(self) -> Mapping[str, Fate]:
+    def fates(self) -> Mapping[str, BindingEffect]:
         """Effects on the bindings before the first step that are not separate any more."""
         return self._followed[-1].fates
 

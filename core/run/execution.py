@@ -22,7 +22,7 @@ from lowerscope.core.model.problems import (
     last_line,
 )
 from lowerscope.core.sandbox.memory_limit import is_shortage, shortage
-from lowerscope.core.sources.call_spec import Calling, by_position
+from lowerscope.core.sources.call_spec import CallSpec, by_position
 from lowerscope.core.sources.pytree import leaves, path_text
 
 _MISFIT = re.compile(
@@ -153,7 +153,7 @@ class Reference:
         model: torch.nn.Module,
         inputs: Sequence[torch.Tensor],
         seed: int,
-        calling: Calling | None = None,
+        calling: CallSpec | None = None,
         side: str = "torch",
     ) -> None:
         self.side = side

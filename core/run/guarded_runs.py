@@ -23,7 +23,7 @@ from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.queries import GuardQuery, answers
-from lowerscope.core.model.run_records import GuardedRun, Trespass
+from lowerscope.core.model.run_records import GuardedRun, OutOfBoundsWrite
 from lowerscope.core.run.calls import BoundCall
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.run.implementations import check_callable
@@ -218,7 +218,7 @@ class _Guard:
 
     def __init__(self, named: NamedCalls, progress: Progress) -> None:
         self.follower = Follower(named.calls, progress)
-        self.found: list[Trespass] = []
+        self.found: list[OutOfBoundsWrite] = []
         self.made = 0
         self.failure = ""
         self._named = named
@@ -251,9 +251,9 @@ class _Guard:
 
     def _trespasses(
         self, index: int, breaches: Sequence[Breach], args: Sequence[Any], written: range
-    ) -> Iterator[Trespass]:
+    ) -> Iterator[OutOfBoundsWrite]:
         for each in breaches:
-            yield Trespass(
+            yield OutOfBoundsWrite(
                 call=index,
                 name=self._named.names[index],
                 text=_text(each, args, written),

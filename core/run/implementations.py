@@ -29,7 +29,7 @@ from lowerscope.core.model.time_records import RunTimes, side_times
 from lowerscope.core.model.tolerances import EPSILONS
 from lowerscope.core.run.compare.verdicts import Verdict, judge
 from lowerscope.core.run.execution import Execution, Reference
-from lowerscope.core.sources.call_spec import Calling
+from lowerscope.core.sources.call_spec import CallSpec
 from lowerscope.core.sources.examples import ExampleInput
 from lowerscope.core.sources.inputs import drawn_at
 from lowerscope.core.sources.opened_model import LoadedModel
@@ -213,7 +213,7 @@ class PreciseRun:
 
 
 def precise_run(
-    model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int, calling: Calling
+    model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int, calling: CallSpec
 ) -> PreciseRun | None:
     """Run a model in float64 instead of each narrower dtype; return ``None`` if that fails."""
     parts = dict(itertools.chain(model.named_parameters(), model.named_buffers()))
@@ -402,7 +402,7 @@ class CompiledTorch:
 
 
 def compile_torch(
-    model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int, calling: Calling | None
+    model: torch.nn.Module, inputs: Sequence[torch.Tensor], seed: int, calling: CallSpec | None
 ) -> CompiledTorch:
     """Compile a copy of the model for these inputs, and call it once."""
     from torch._inductor import config

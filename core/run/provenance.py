@@ -10,14 +10,14 @@ from tvm import IRModule, ir
 
 from lowerscope.core.ir.relax import binding_ids, callee_of
 from lowerscope.core.model.recipe import Recipe, applies_schedules
-from lowerscope.core.model.run_records import Making
+from lowerscope.core.model.run_records import NodeProvenance
 from lowerscope.core.model.schedule import schedule_for
 from lowerscope.core.passes.following import inverse
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.stages import Stages
 
 
-def making_of(stages: Stages, recipe: Recipe, node: str) -> Making:
+def making_of(stages: Stages, recipe: Recipe, node: str) -> NodeProvenance:
     """Return the provenance of a node's code.
 
     Parameters
@@ -29,7 +29,7 @@ def making_of(stages: Stages, recipe: Recipe, node: str) -> Making:
     assert lowered is not None
     lowering = lowered.nodes[node.removeprefix("fx:")]
     bindings = frozenset(f"relax:main/{each}" for each in lowering.bindings)
-    return Making(
+    return NodeProvenance(
         rule=lowering.rule,
         passes=tuple(passes_on(stages.transformed, bindings)),
         schedules=tuple(_schedules(stages, recipe, bindings)),

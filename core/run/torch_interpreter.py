@@ -24,7 +24,7 @@ TORCH_ERRORS = (RuntimeError, TypeError, ValueError, KeyError, IndexError, Attri
 """Exceptions that torch raises if it cannot run a graph node by node."""
 
 
-class Walk:
+class TorchInterpreter:
     """A traced model in eval mode, run up to one node after the other.
 
     Parameters
@@ -120,7 +120,7 @@ class TorchValues:
         self._left = dict(uses)
         self._kept: dict[str, Any] = {}
         self._failure: Exception | None = None
-        self._walk = Walk(graph_module, inputs, seed, self._left)
+        self._walk = TorchInterpreter(graph_module, inputs, seed, self._left)
 
     def of(self, name: str) -> Any:
         """Return the value of a node.
@@ -219,7 +219,7 @@ def torch_ms(stages: Stages, names: Sequence[str], seed: int, progress: Progress
     progress.report("Measuring torch")
     values = [each.value for each in stages.loaded.inputs]
     with stages.running():
-        calls = Walk(traced.graph_module, values, seed, ()).calls(names)
+        calls = TorchInterpreter(traced.graph_module, values, seed, ()).calls(names)
         if not calls:
             return None
 
@@ -249,7 +249,7 @@ def torch_times(
     For a graph that torch cannot run node by node, up to the failing node.
     """
     names = [node.name for node in traced.graph_module.graph.nodes]
-    walk = Walk(traced.graph_module, inputs, seed, ())
+    walk = TorchInterpreter(traced.graph_module, inputs, seed, ())
     share = BUDGET / max(1, len(names))
     found: dict[str, float] = {}
     for name in names:

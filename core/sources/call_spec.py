@@ -15,7 +15,7 @@ class Place(int):
 
 
 @dataclass(frozen=True, eq=False)
-class Calling:
+class CallSpec:
     """The arguments of a call of a model, with a `Place` for each tensor.
 
     Attributes
@@ -47,9 +47,9 @@ class Calling:
         return args, {name: mapped(each, fill) for name, each in self.kwargs.items()}
 
 
-def by_position(names: Sequence[str]) -> Calling:
+def by_position(names: Sequence[str]) -> CallSpec:
     """Return a call with a tensor for each name, by position."""
-    return Calling(tuple(names), tuple(map(Place, range(len(names)))))
+    return CallSpec(tuple(names), tuple(map(Place, range(len(names)))))
 
 
 class Places:

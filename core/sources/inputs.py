@@ -11,7 +11,7 @@ from lowerscope.core.files.sources import FLOATS, check_input
 from lowerscope.core.model.dimensions import Sizes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec
-from lowerscope.core.sources.call_spec import Calling, Place, Places
+from lowerscope.core.sources.call_spec import CallSpec, Place, Places
 from lowerscope.core.sources.examples import (
     ExampleInput,
     Examples,
@@ -31,7 +31,7 @@ class Inputs:
     """The inputs of a model, in order, and its call signature."""
 
     values: tuple[ExampleInput, ...]
-    calling: Calling
+    calling: CallSpec
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def gather(
         filled[name] = _renumbered(arguments[name], places)
     names = tuple(each.name for each in values)
     keywords = {name for name, argument in arguments.items() if argument.keyword}
-    return Inputs(tuple(values), Calling(names, *_in_order(filled, keywords, signature, path)))
+    return Inputs(tuple(values), CallSpec(names, *_in_order(filled, keywords, signature, path)))
 
 
 def _wants_examples(

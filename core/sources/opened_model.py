@@ -15,7 +15,7 @@ import torch
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import SEEDS
 from lowerscope.core.model.snapshot import SourceLine
-from lowerscope.core.sources.call_spec import Calling, Place
+from lowerscope.core.sources.call_spec import CallSpec, Place
 from lowerscope.core.sources.examples import ExampleInput, Examples, Signature
 from lowerscope.core.sources.import_isolation import Environment
 from lowerscope.core.sources.pytree import mapped
@@ -166,7 +166,7 @@ class LoadedModel(OpenedModel):
     """
 
     inputs: tuple[ExampleInput, ...]
-    calling: Calling
+    calling: CallSpec
     parameters: frozenset[str]
 
 

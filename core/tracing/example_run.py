@@ -13,7 +13,7 @@ from torch import fx
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import SourceLine
-from lowerscope.core.sources.call_spec import Calling
+from lowerscope.core.sources.call_spec import CallSpec
 from lowerscope.core.sources.pytree import leaves, path_text
 from lowerscope.core.tracing.failures import (
     forward_line,
@@ -210,7 +210,7 @@ class _Recorder(fx.Interpreter):
 _OR_EXPORT = ", or try --tracer export"
 
 
-def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling) -> Any:
+def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: CallSpec) -> Any:
     """Run `model` itself and return its outputs.
 
     It distinguishes inputs that do not fit from a graph that cannot be traced.
@@ -222,7 +222,9 @@ def run_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], callin
         return call_eagerly(model, inputs, calling)
 
 
-def call_eagerly(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling) -> Any:
+def call_eagerly(
+    model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: CallSpec
+) -> Any:
     """Run `model` like `run_eagerly` in the active modes, leaving torch's generator advanced."""
     try:
         args, kwargs = calling.arguments([value.clone() for value in inputs])

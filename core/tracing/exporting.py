@@ -17,7 +17,7 @@ from torch import fx
 
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
-from lowerscope.core.sources.call_spec import Calling
+from lowerscope.core.sources.call_spec import CallSpec
 from lowerscope.core.sources.pytree import plain
 from lowerscope.core.tracing.example_run import NodeInfo, describe, is_static, writes_statistics
 from lowerscope.core.tracing.failures import (
@@ -32,7 +32,7 @@ from lowerscope.core.tracing.symbolic_sizes import NamedInputs, fixed_dimension
 def export(
     model: torch.nn.Module,
     inputs: tuple[torch.Tensor, ...],
-    calling: Calling,
+    calling: CallSpec,
     *,
     plain_output: bool = True,
     named: NamedInputs | None = None,
@@ -70,7 +70,7 @@ def export(
 def _demand(
     model: torch.nn.Module,
     inputs: tuple[torch.Tensor, ...],
-    calling: Calling,
+    calling: CallSpec,
     named: NamedInputs,
     error: BaseException,
 ) -> LowerscopeError | None:
@@ -138,7 +138,7 @@ def _without_dumps() -> Iterator[None]:
 
 @contextmanager
 def _taking_tensors(
-    model: torch.nn.Module, calling: Calling, *, plain_output: bool
+    model: torch.nn.Module, calling: CallSpec, *, plain_output: bool
 ) -> Iterator[None]:
     """Make `model` take its tensors one by one, and return a plain nest.
 

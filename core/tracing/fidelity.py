@@ -17,7 +17,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 
 from lowerscope.core.model.snapshot import Note
-from lowerscope.core.sources.call_spec import Calling
+from lowerscope.core.sources.call_spec import CallSpec
 from lowerscope.core.sources.opened_model import RandomState
 from lowerscope.core.sources.pytree import leaves, path_text, plain
 from lowerscope.core.tracing.example_run import call_eagerly
@@ -124,7 +124,7 @@ class Behaviour:
 
 
 def observe(
-    model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling
+    model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: CallSpec
 ) -> Behaviour:
     """Call `model` once, or twice if needed; its state and all generators are restored.
 

@@ -21,7 +21,7 @@ from torch.utils import _pytree as pytree
 
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import Note, SourceLine
-from lowerscope.core.sources.call_spec import Calling
+from lowerscope.core.sources.call_spec import CallSpec
 from lowerscope.core.sources.pytree import plain
 from lowerscope.core.tracing.example_run import run_eagerly
 from lowerscope.core.tracing.failures import (
@@ -139,7 +139,7 @@ quote_attribute_names()
 def trace_symbolically(
     model: torch.nn.Module,
     inputs: tuple[torch.Tensor, ...],
-    calling: Calling,
+    calling: CallSpec,
     own: Sequence[torch.Tensor],
 ) -> tuple[fx.GraphModule, dict[str, SourceLine], tuple[Note, ...]]:
     """Trace `model` with one placeholder for each of `inputs`, called as `calling` says.
@@ -249,7 +249,7 @@ class _Tracer(fx.Tracer):
     torch's frames, and takes longer than the tracing itself.
     """
 
-    def __init__(self, calling: Calling, inputs: Sequence[torch.Tensor]) -> None:
+    def __init__(self, calling: CallSpec, inputs: Sequence[torch.Tensor]) -> None:
         super().__init__()
         self.lines: dict[fx.Node, SourceLine] = {}
         self._calling = calling

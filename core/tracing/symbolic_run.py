@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import SourceLine
-from lowerscope.core.sources.call_spec import Calling
+from lowerscope.core.sources.call_spec import CallSpec
 from lowerscope.core.tracing.example_run import NodeInfo, describe
 from lowerscope.core.tracing.failures import (
     first_line,
@@ -154,7 +154,7 @@ class _Recorder(fx.Interpreter):
 
 
 def find_demand(
-    model: torch.nn.Module, inputs: Sequence[torch.Tensor], calling: Calling, named: NamedInputs
+    model: torch.nn.Module, inputs: Sequence[torch.Tensor], calling: CallSpec, named: NamedInputs
 ) -> LowerscopeError | None:
     """Return why `model` does not take all sizes of a dimension; ``None`` if unknown."""
     symbols = Symbols(named, inputs)

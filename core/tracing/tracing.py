@@ -16,7 +16,7 @@ from torch import fx
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import TracerName
 from lowerscope.core.model.snapshot import Note, SourceLine
-from lowerscope.core.sources.call_spec import Calling, by_position
+from lowerscope.core.sources.call_spec import CallSpec, by_position
 from lowerscope.core.sources.opened_model import RandomState
 from lowerscope.core.sources.pytree import is_plain, leaves
 from lowerscope.core.tracing import exporting, symbolic
@@ -40,7 +40,7 @@ from lowerscope.core.tracing.fidelity import (
 from lowerscope.core.tracing.symbolic_sizes import CONSTRAINT, NamedInputs
 
 
-def positional_call(model: torch.nn.Module, count: int) -> Calling:
+def positional_call(model: torch.nn.Module, count: int) -> CallSpec:
     """Return the call of ``forward`` with `count` tensors; ``*rest`` names them rest_0, …"""
     names: list[str] = []
     for parameter in inspect.signature(model.forward).parameters.values():
@@ -52,7 +52,7 @@ def positional_call(model: torch.nn.Module, count: int) -> Calling:
     return by_position(names[:count])
 
 
-def check_call(model: torch.nn.Module, calling: Calling) -> None:
+def check_call(model: torch.nn.Module, calling: CallSpec) -> None:
     """Check that ``forward`` takes the arguments of `calling`.
 
     Raises `LowerscopeError` if it cannot, with the names of its parameters.
@@ -73,7 +73,7 @@ def check_call(model: torch.nn.Module, calling: Calling) -> None:
         ) from error
 
 
-def _plainly_takes(function: Any, calling: Calling) -> bool:
+def _plainly_takes(function: Any, calling: CallSpec) -> bool:
     """Return whether a function has a parameter for each tensor, and a default for all others.
 
     This is the usual case; making a signature takes as long as tracing a layer.
@@ -121,7 +121,7 @@ def trace(
     inputs: tuple[torch.Tensor, ...],
     tracer: TracerName,
     exported: torch.export.ExportedProgram | None = None,
-    calling: Calling | None = None,
+    calling: CallSpec | None = None,
     named: NamedInputs | None = None,
     *,
     decomposed: bool = False,
@@ -176,7 +176,7 @@ def trace(
 def _trace_by_either(
     model: torch.nn.Module,
     inputs: tuple[torch.Tensor, ...],
-    calling: Calling,
+    calling: CallSpec,
     named: NamedInputs | None,
     own: Sequence[torch.Tensor],
 ) -> TracedModel:
@@ -204,7 +204,7 @@ def _check_trace(
     outputs: Any,
     model: torch.nn.Module,
     inputs: tuple[torch.Tensor, ...],
-    calling: Calling,
+    calling: CallSpec,
     named: NamedInputs | None,
 ) -> TracedModel:
     """Return a graph of the fx tracer, or torch.export's if that is incomplete."""
@@ -225,7 +225,7 @@ def _check_trace(
     return replace(other, notes=(took, *rest, *by_export))
 
 
-def _fails(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Calling) -> bool:
+def _fails(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: CallSpec) -> bool:
     """Return whether `model` itself fails on `inputs`, and not only its graph."""
     with unchanged(model):
         try:
@@ -238,7 +238,7 @@ def _fails(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...], calling: Ca
 def _trace_fx(
     model: torch.nn.Module,
     inputs: tuple[torch.Tensor, ...],
-    calling: Calling,
+    calling: CallSpec,
     named: NamedInputs | None,
     own: Sequence[torch.Tensor],
 ) -> tuple[TracedModel, Any]:
@@ -263,7 +263,7 @@ def _trace_fx(
 def _trace_export(
     model: torch.nn.Module,
     inputs: tuple[torch.Tensor, ...],
-    calling: Calling,
+    calling: CallSpec,
     exported: torch.export.ExportedProgram | None,
     named: NamedInputs | None,
     *,

@@ -11,7 +11,7 @@ from tvm import tirx
 
 from lowerscope.core.build.assembly import LlvmFunction, functions_of
 from lowerscope.core.build.build import compile_function
-from lowerscope.core.build.line_table import Twin, make_twin
+from lowerscope.core.build.line_table import LineTable, make_twin
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.cancellations import with_cancellations
 from lowerscope.core.ir.tensorir import prim_funcs_of
@@ -76,7 +76,7 @@ def compiled(stages: Stages, name: str, moment: Moment | None = None) -> Compile
     return CompiledFunctions(key, {name: function}, alone, about)
 
 
-def twin_of(stages: Stages, made: CompiledFunctions, name: str) -> Twin:
+def twin_of(stages: Stages, made: CompiledFunctions, name: str) -> LineTable:
     """Return the twin of a function, cached."""
     function = made.functions[name]
     key = key_of("twin", made.key, name)

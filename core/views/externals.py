@@ -29,7 +29,7 @@ from lowerscope.core.passes.extensions import notes_on
 from lowerscope.core.stages import Stages
 
 
-def with_outside(snapshot: Snapshot, stages: Stages) -> Snapshot:
+def add_externals(snapshot: Snapshot, stages: Stages) -> Snapshot:
     """Return a snapshot with the records of external functions, extension files and notes."""
     return msgspec.structs.replace(
         snapshot,

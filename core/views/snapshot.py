@@ -13,7 +13,7 @@ from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import calls_of
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.measuring import Progress
-from lowerscope.core.model.module_steps import Fate, TranslationRecord
+from lowerscope.core.model.module_steps import BindingEffect, TranslationRecord
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import SnapshotQuery, answers
 from lowerscope.core.model.recipe import Recipe
@@ -34,7 +34,7 @@ from lowerscope.core.run.compare.tensor_values import constant_records
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.pictures import picture_of
 from lowerscope.core.tracing.tracing import TracedModel
-from lowerscope.core.views.externals import with_outside
+from lowerscope.core.views.externals import add_externals
 from lowerscope.core.views.function_records import function_records
 from lowerscope.core.views.graph.fx_graph import fx_graph
 from lowerscope.core.views.graphs import fx_nodes, kinds_of
@@ -148,7 +148,9 @@ def _functions(
     )
 
 
-def _fates(nodes: tuple[FxNode, ...], fates: Mapping[str, Fate]) -> dict[str, Fate]:
+def _fates(
+    nodes: tuple[FxNode, ...], fates: Mapping[str, BindingEffect]
+) -> dict[str, BindingEffect]:
     """Add the nodes and the parts of nodes all of whose bindings are gone."""
     found = dict(fates)
     for node in nodes:
@@ -285,7 +287,7 @@ def snapshot(query: SnapshotQuery, pipeline: Pipeline, job: Progress) -> Snapsho
     def make() -> Snapshot:
         job.report("Drawing")
         made = make_snapshot(loaded, module, traced, lowered, transformed, metrics, job.check)
-        return with_outside(
+        return add_externals(
             msgspec.structs.replace(made, constants=constant_records(stages)), stages
         )
 

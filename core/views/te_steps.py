@@ -18,7 +18,7 @@ from lowerscope.core.lowering.parameter_binding import name_constants
 from lowerscope.core.lowering.partial_module import changes_of_nodes
 from lowerscope.core.lowering.rule_table import Missing
 from lowerscope.core.lowering.types import LoweredModel, NodeLowering, TeCall
-from lowerscope.core.lowering.values import Dimensions, Held, Value, is_size
+from lowerscope.core.lowering.values import Dimensions, EncodedTensor, Value, is_size
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.module_steps import TranslationRecord
 from lowerscope.core.model.problems import LowerscopeError
@@ -88,7 +88,7 @@ class ValueNames:
         return self._text(value)
 
     def _text(self, value: Value) -> str:
-        if isinstance(value, Held):
+        if isinstance(value, EncodedTensor):
             return f"{self._text(value.value)} as {value.dtype}"
         if isinstance(value, Missing):
             return f"unknown: {value.reason}"

@@ -15,10 +15,10 @@ from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule import (
     Primitive,
     Schedule,
+    conflict,
     fits,
     free_name,
     is_shared,
-    meet,
     schedule_for,
     shown_name,
 )
@@ -51,7 +51,7 @@ def with_schedule(recipe: Recipe, before: Schedule | None, after: Schedule | Non
     rest = [each for each in recipe.schedules if each is not before]
     place = next((at for at, each in enumerate(recipe.schedules) if each is before), len(rest))
     if after is not None:
-        name = free_name((each.variant for each in rest if meet(each, after)), after.variant)
+        name = free_name((each.variant for each in rest if conflict(each, after)), after.variant)
         rest.insert(place, msgspec.structs.replace(after, variant=name))
     return msgspec.structs.replace(recipe, schedules=tuple(rest))
 

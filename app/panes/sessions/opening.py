@@ -28,7 +28,7 @@ from lowerscope.core.files.sources import parse_spec, with_absolute_paths
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import Recipe, Source, TracerName, from_json
-from lowerscope.core.model.schedule import named_apart
+from lowerscope.core.model.schedule import with_unique_names
 
 if TYPE_CHECKING:
     from lowerscope.app.shell.panes import Panes
@@ -85,7 +85,7 @@ class Opening(QObject):
             # Saved by another version: only the source can be used.
             self.open_source(text)
             return
-        recipe = msgspec.structs.replace(recipe, schedules=named_apart(recipe.schedules))
+        recipe = msgspec.structs.replace(recipe, schedules=with_unique_names(recipe.schedules))
         # The file may have changed since: confirm again before it may run code.
         self._trusting.ask(with_source(recipe, trust=False), self._document.open)
 

@@ -14,7 +14,7 @@ from tvm import ir, relax
 from lowerscope.core.build.threads import one_torch_thread
 from lowerscope.core.ir.relax import relax_functions
 from lowerscope.core.lowering.types import LoweredModel, NodeLowering
-from lowerscope.core.lowering.values import Held, held_from, is_tensor
+from lowerscope.core.lowering.values import EncodedTensor, held_from, is_tensor
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.run_records import (
@@ -212,7 +212,7 @@ def _tensors(
     elif isinstance(value, dict):
         for key, each in value.items():
             yield from _tensors(each, (*path, key))
-    elif isinstance(value, Held):
+    elif isinstance(value, EncodedTensor):
         yield path, value.value, None
     elif is_tensor(value):
         yield path, value, None

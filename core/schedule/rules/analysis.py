@@ -16,7 +16,7 @@ from lowerscope.core.ir.tensorir import LAYOUT_FREE
 from lowerscope.core.schedule.parameters import known, mentions
 from lowerscope.core.schedule.references import Place, function_of, places
 from lowerscope.core.schedule.rules.costs import operations
-from lowerscope.core.schedule.rules.recorder import Writing
+from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
 
 SPATIAL, REDUCTION = 0, 2
 """Kinds of axes, as TVM numbers them."""
@@ -79,7 +79,7 @@ class Contraction:
         return self.work / self.elements[read]
 
 
-def blocks_of(writing: Writing) -> list[Place]:
+def blocks_of(writing: ScheduleRecorder) -> list[Place]:
     """Return the blocks below the root, in the order of the script."""
     return [each for each in places(function_of(writing.sch))[1:] if each.is_block]
 
@@ -139,7 +139,7 @@ class Reduction:
         )
 
 
-def reduction_of(writing: Writing) -> Reduction | None:
+def reduction_of(writing: ScheduleRecorder) -> Reduction | None:
     """Return the only reduction block of a function, if it sets its elements to a value first."""
     found = blocks_of(writing)
     sums = [place for place, each in enumerate(found) if not is_spatial(each.stmt)]
@@ -167,7 +167,7 @@ def names_of(places: Sequence[Place]) -> tuple[str, ...]:
     return tuple(each.name for each in places)
 
 
-def contraction_of(writing: Writing) -> Contraction | None:
+def contraction_of(writing: ScheduleRecorder) -> Contraction | None:
     """Return the only reduction block of a function, if it sums products of two buffers."""
     found = reduction_of(writing)
     if found is None or not found.is_in_order or not _is_sum_of_product(found.store):
@@ -204,7 +204,7 @@ def _elements(buffer: Any) -> int | None:
     return math.prod(sizes) if len(sizes) == len(extents) else None
 
 
-def _is_free(writing: Writing, buffer: Any) -> bool:
+def _is_free(writing: ScheduleRecorder, buffer: Any) -> bool:
     function = function_of(writing.sch)
     free = function.attrs.get(LAYOUT_FREE, ()) if function.attrs else ()
     return any(function.params[int(each)].same_as(buffer) for each in free)

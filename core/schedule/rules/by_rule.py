@@ -14,7 +14,7 @@ from lowerscope.core.schedule.failures import REFUSED, StepFailed
 from lowerscope.core.schedule.rules.contraction import any_size, contraction
 from lowerscope.core.schedule.rules.movement import elementwise, movement
 from lowerscope.core.schedule.rules.parallel import Machine, machine_of, threads
-from lowerscope.core.schedule.rules.recorder import OutOfTime, Writing
+from lowerscope.core.schedule.rules.recorder import OutOfTime, ScheduleRecorder
 from lowerscope.core.schedule.rules.row_wise import matrix_times_vector, row_by_row
 from lowerscope.core.schedule.rules.windows import depthwise, pooling, window_rows
 
@@ -23,7 +23,7 @@ class RuleFailed(Exception):
     """Rules cannot schedule a function, with the reason."""
 
 
-Rule = Callable[[Writing, Machine], bool]
+Rule = Callable[[ScheduleRecorder, Machine], bool]
 """Writes the steps for functions of some kind, and returns whether the function is one.
 
 `StepFailed` if a step is rejected.
@@ -65,7 +65,7 @@ def written_by_rule(
     target: tvm.target.Target,
     decisions: Mapping[str, int],
     seconds: float = RULE_SECONDS,
-) -> tuple[str, Writing | None, str]:
+) -> tuple[str, ScheduleRecorder | None, str]:
     """Schedule a function in the same way, with other decisions than the usual ones.
 
     The rule, its history, and the reason where none fits. Raises `RuleFailed` if the bound is
@@ -75,7 +75,7 @@ def written_by_rule(
     refused = []
     deadline = time.thread_time() + seconds
     try:
-        unscheduled = Writing(function, target)
+        unscheduled = ScheduleRecorder(function, target)
     except REFUSED as error:
         raise RuleFailed(f"TVM cannot schedule it: {last_line(error)}") from error
     for name, rule in RULES.items():

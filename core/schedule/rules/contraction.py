@@ -26,8 +26,8 @@ from lowerscope.core.schedule.rules.analysis import (
     reduction_of,
 )
 from lowerscope.core.schedule.rules.costs import CHEAP
-from lowerscope.core.schedule.rules.parallel import Machine, gather, share_out
-from lowerscope.core.schedule.rules.recorder import Writing
+from lowerscope.core.schedule.rules.parallel import Machine, gather, parallelise
+from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
 
 WORTH_THREADS = 1 << 18
 """Multiply-adds that take about as long as waking other threads."""
@@ -52,7 +52,7 @@ _LAYING_OUT = 4
 
 
 Choose = Callable[[str, Sequence[int], int], int]
-"""See `Writing.choose`."""
+"""See `ScheduleRecorder.choose`."""
 
 
 def _usual(name: str, offered: Sequence[int], usual: int) -> int:
@@ -212,7 +212,7 @@ def _worth(found: Contraction, tile: Tile, lanes: _Lanes, machine: Machine) -> f
     return worth
 
 
-def leave_out_copies(writing: Writing) -> None:
+def leave_out_copies(writing: ScheduleRecorder) -> None:
     """Inline the blocks before the sums that only copy, such as a padding of zero width."""
     found = blocks_of(writing)
     for place in itertools.takewhile(lambda each: is_spatial(each.stmt), found[:-1]):
@@ -234,7 +234,7 @@ def registers(count: int) -> str:
     return "one vector register" if count == 1 else f"{count} vector registers"
 
 
-def pad(writing: Writing, found: Contraction, tile: Tile) -> tuple[Contraction, str]:
+def pad(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> tuple[Contraction, str]:
     """Pad the vector axis to whole tiles; return the contraction then, and the padding block."""
     known = set(writing.blocks())
     sizes = [1] * (len(found.spatial) + len(found.reduced))
@@ -252,7 +252,13 @@ def pad(writing: Writing, found: Contraction, tile: Tile) -> tuple[Contraction, 
 
 
 def pack(
-    writing: Writing, found: Contraction, tile: Tile, machine: Machine, *, filled: str, free: bool
+    writing: ScheduleRecorder,
+    found: Contraction,
+    tile: Tile,
+    machine: Machine,
+    *,
+    filled: str,
+    free: bool,
 ) -> None:
     """Change the layout of the registers' input to the order in which they are filled.
 
@@ -290,10 +296,10 @@ def pack(
         )
     elif machine.threads > 1:
         block = str(writing.block(copy).name_hint)
-        share_out(writing, writing.loops(block)[:-1], machine)
+        parallelise(writing, writing.loops(block)[:-1], machine)
 
 
-def lay_out_sums(writing: Writing, found: Contraction, tile: Tile) -> None:
+def lay_out_sums(writing: ScheduleRecorder, found: Contraction, tile: Tile) -> None:
     """Change the layout of the sums to that of registers: the lanes are adjacent."""
     axes = [f"i{each}" for each in range(len(found.spatial))]
     left = axes[tile.vector]
@@ -311,7 +317,7 @@ _SHORT = 4
 """Minimum length of rows for vectors."""
 
 
-def any_size(writing: Writing, machine: Machine) -> bool:
+def any_size(writing: ScheduleRecorder, machine: Machine) -> bool:
     """Products and convolutions whose last axis is summed row by row, its sums side by side."""
     found = reduction_of(writing)
     if found is None or not isinstance(found.store.value, tirx.Add) or len(found.regions) < 2:
@@ -339,12 +345,12 @@ def any_size(writing: Writing, machine: Machine) -> bool:
         )
     outer = len(rows)
     if machine.threads > 1 and _is_worth_threads(writing, writing.loops(block)):
-        outer -= max(0, share_out(writing, writing.loops(block)[:outer], machine) - 1)
+        outer -= max(0, parallelise(writing, writing.loops(block)[:outer], machine) - 1)
     writing.begin(block, outer, "sums begin with zero, once before the first product")
     return True
 
 
-def _is_worth_threads(writing: Writing, loops: tuple[At, ...]) -> bool:
+def _is_worth_threads(writing: ScheduleRecorder, loops: tuple[At, ...]) -> bool:
     """Return whether there is enough work for threads, as far as it is known."""
     extents = [writing.extent(each) for each in loops]
     return None in extents or math.prod(each or 1 for each in extents) >= WORTH_THREADS
@@ -357,7 +363,7 @@ _NEAR = 1 << 19
 """Bytes that fit into the cache of a core."""
 
 
-def contraction(writing: Writing, machine: Machine) -> bool:
+def contraction(writing: ScheduleRecorder, machine: Machine) -> bool:
     """Sums of products of which one axis can be in the lanes of a vector register."""
     if contraction_of(writing) is None:
         return False
@@ -389,7 +395,7 @@ def contraction(writing: Writing, machine: Machine) -> bool:
     return True
 
 
-def _cut(writing: Writing, last: str, found: Contraction, tile: Tile) -> int:
+def _cut(writing: ScheduleRecorder, last: str, found: Contraction, tile: Tile) -> int:
     """Split the loops of the last block into tiles; return the number of loops around a tile."""
     sizes = {tile.vector: tile.width, **tile.cuts}
     # The innermost first, so that the places of the loops that are still to be split do not change.
@@ -415,7 +421,7 @@ def _cut(writing: Writing, last: str, found: Contraction, tile: Tile) -> int:
     return len(outer)
 
 
-def _ordered(writing: Writing, name: str, usual: list[int]) -> list[int]:
+def _ordered(writing: ScheduleRecorder, name: str, usual: list[int]) -> list[int]:
     """Return axes in the usual order, or in another one that was decided on."""
     if not 1 < len(usual) <= _ORDERED:
         return usual
@@ -442,7 +448,7 @@ def _outer_order(found: Contraction, tile: Tile) -> list[int]:
     return [*first, tile.vector, *(each for each in axes if each not in (*first, tile.vector))]
 
 
-def _order(writing: Writing, found: Contraction, tile: Tile, outer: int) -> None:
+def _order(writing: ScheduleRecorder, found: Contraction, tile: Tile, outer: int) -> None:
     """Order the loops of the sums: reduction axes outside, tile axes inside."""
     block = found.block
 
@@ -468,7 +474,9 @@ def _order(writing: Writing, found: Contraction, tile: Tile, outer: int) -> None
         writing.do("unroll", "registers have names, and no places that are counted", loop=loop)
 
 
-def _store(writing: Writing, last: str, found: Contraction, tile: Tile, outer: int) -> None:
+def _store(
+    writing: ScheduleRecorder, last: str, found: Contraction, tile: Tile, outer: int
+) -> None:
     """Vectorize the stores of adjacent elements."""
     final = len(found.spatial) - 1
     loop: Reference = writing.loops(last)[-1]
@@ -486,7 +494,7 @@ def _store(writing: Writing, last: str, found: Contraction, tile: Tile, outer: i
 
 
 def _share(
-    writing: Writing,
+    writing: ScheduleRecorder,
     last: str,
     found: Contraction,
     outer: int,
@@ -496,8 +504,8 @@ def _share(
     """Distribute the tiles and the blocks before among threads, and initialise the sums to zero."""
     worth = int(found.work >= WORTH_THREADS)
     if machine.threads > 1 and writing.choose("threads", (0, 1), worth):
-        outer -= max(0, share_out(writing, writing.loops(last)[:outer], machine) - 1)
+        outer -= max(0, parallelise(writing, writing.loops(last)[:outer], machine) - 1)
     writing.begin(found.block, outer, "sums begin with zero, once before the first product")
     if machine.threads > 1:
         for block in before:
-            share_out(writing, writing.loops(block)[:-1], machine)
+            parallelise(writing, writing.loops(block)[:-1], machine)

@@ -15,8 +15,8 @@ from lowerscope.core.model.schedule import At, Made
 from lowerscope.core.schedule.parameters import known, mentions, nodes_in
 from lowerscope.core.schedule.references import function_of
 from lowerscope.core.schedule.rules.analysis import blocks_of, is_spatial
-from lowerscope.core.schedule.rules.parallel import WORTH_THREADS, Machine, share_out
-from lowerscope.core.schedule.rules.recorder import Writing
+from lowerscope.core.schedule.rules.parallel import WORTH_THREADS, Machine, parallelise
+from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
 from lowerscope.core.schedule.rules.windows import copy_rows, fill_apart, is_pad, row_width
 from lowerscope.core.views.programs.expression_text import operator_name
 
@@ -141,7 +141,7 @@ _OFTEN = 4
 """Number of evaluations from which a value with a call is stored instead of inlined."""
 
 
-def elementwise(writing: Writing, machine: Machine) -> bool:
+def elementwise(writing: ScheduleRecorder, machine: Machine) -> bool:
     """Functions that compute each element by itself: broadcasts, copies, activations."""
     if not inline_producers(writing):
         return False
@@ -150,7 +150,7 @@ def elementwise(writing: Writing, machine: Machine) -> bool:
     return bool(writing.primitives)
 
 
-def inline_producers(writing: Writing, *, to_one: bool = False) -> bool:
+def inline_producers(writing: ScheduleRecorder, *, to_one: bool = False) -> bool:
     """Inline intermediate blocks; return whether all blocks are elementwise.
 
     `to_one`: stop, and return ``False``, where more than one block remains.
@@ -197,7 +197,7 @@ def _is_costly(block: Any, reader: Any) -> bool:
     return calls and 0 < sizes[0] * _OFTEN <= sizes[1]
 
 
-def _keeps_flags(writing: Writing, block: Any) -> bool:
+def _keeps_flags(writing: ScheduleRecorder, block: Any) -> bool:
     """Return whether a block reads or writes booleans in intermediate buffers."""
     given = function_of(writing.sch).params
     sources = [region.source for region in (*block.reads, *block.writes)]
@@ -207,7 +207,7 @@ def _keeps_flags(writing: Writing, block: Any) -> bool:
     )
 
 
-def write_elements(writing: Writing, block: str, machine: Machine) -> None:
+def write_elements(writing: ScheduleRecorder, block: str, machine: Machine) -> None:
     """Schedule an elementwise block."""
     loops = writing.loops(block)
     extents = [writing.extent(each) for each in loops]
@@ -244,7 +244,7 @@ def write_elements(writing: Writing, block: str, machine: Machine) -> None:
     worth = math.prod(each or 1 for each in extents) >= (WORTH_THREADS if is_known else 1)
     if worth and machine.threads > 1 and outer:
         # Last: afterwards, the loops inside of the fused ones have other places.
-        share_out(writing, outer, machine)
+        parallelise(writing, outer, machine)
 
 
 _TILE = 8
@@ -256,7 +256,7 @@ for ``axis < number`` and ``axis ≤ number``, the first one for which it does n
 round."""
 
 
-def movement(writing: Writing, machine: Machine) -> bool:
+def movement(writing: ScheduleRecorder, machine: Machine) -> bool:
     """Data movement for which vectors along the rows do not fit."""
     if not inline_producers(writing, to_one=True):
         return False
@@ -274,15 +274,15 @@ def movement(writing: Writing, machine: Machine) -> bool:
     return across is not None and _transpose(writing, block, across, machine)
 
 
-def _share(writing: Writing, loops: tuple[At, ...], block: str, machine: Machine) -> bool:
+def _share(writing: ScheduleRecorder, loops: tuple[At, ...], block: str, machine: Machine) -> bool:
     """Distribute loops among threads if the block has enough work; return whether it has."""
     work = math.prod(writing.extent(each) or 1 for each in writing.loops(block))
     if work < WORTH_THREADS or machine.threads < 2 or not loops:
         return False
-    return share_out(writing, loops, machine) > 0
+    return parallelise(writing, loops, machine) > 0
 
 
-def _pad(writing: Writing, block: str, machine: Machine) -> bool:
+def _pad(writing: ScheduleRecorder, block: str, machine: Machine) -> bool:
     loops = writing.loops(block)
     most = len(loops) - 2 if len(loops) > 2 else len(loops) - 1
     around = int(_share(writing, loops[:most], block, machine))
@@ -316,7 +316,9 @@ def _parts(stmt: Any) -> tuple[int, ...]:
     return tuple(after - before for before, after in itertools.pairwise(bounds))
 
 
-def _partition(writing: Writing, block: str, parts: tuple[int, ...], machine: Machine) -> bool:
+def _partition(
+    writing: ScheduleRecorder, block: str, parts: tuple[int, ...], machine: Machine
+) -> bool:
     _share(writing, writing.loops(block)[:-1], block, machine)
     writing.do(
         "loop_partition",
@@ -350,7 +352,7 @@ def _side(extent: int | None) -> int:
     return max(found, default=extent if extent <= _TILE else 0)
 
 
-def _transpose(writing: Writing, block: str, axis: int, machine: Machine) -> bool:
+def _transpose(writing: ScheduleRecorder, block: str, axis: int, machine: Machine) -> bool:
     loops = writing.loops(block)
     last = len(loops) - 1
     rows, columns = _side(writing.extent(loops[axis])), _side(writing.extent(loops[last]))

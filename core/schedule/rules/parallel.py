@@ -11,7 +11,7 @@ import tvm
 from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.schedule import At, Made
 from lowerscope.core.schedule.rules.analysis import SPATIAL, blocks_of
-from lowerscope.core.schedule.rules.recorder import Writing
+from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
 
 # --- Properties of a target's processor that rules need ---
 
@@ -45,7 +45,7 @@ def machine_of(target: tvm.target.Target) -> Machine:
     return Machine(size, count, threads)
 
 
-def gather(writing: Writing, block: str, after: Sequence[str]) -> str:
+def gather(writing: ScheduleRecorder, block: str, after: Sequence[str]) -> str:
     """Leave one block behind a reduction, by inlining or a cache, and return its name.
 
     `after`: those that are computed from its result, the last one last.
@@ -71,7 +71,7 @@ SHARES = 8
 """Shares for each thread, so that none waits long for another one."""
 
 
-def threads(writing: Writing, machine: Machine) -> bool:
+def threads(writing: ScheduleRecorder, machine: Machine) -> bool:
     """Parallel loops of every other function, distributed among threads."""
     found = blocks_of(writing)
     names = [each.name for each in found]
@@ -89,11 +89,11 @@ def threads(writing: Writing, machine: Machine) -> bool:
             continue
         worth = math.prod(size for size in sizes if size is not None) >= WORTH_THREADS
         if writing.choose(f"threads for {place.name}", (0, 1), int(worth)):
-            share_out(writing, tuple(outer), machine)
+            parallelise(writing, tuple(outer), machine)
     return bool(writing.primitives)
 
 
-def share_out(writing: Writing, loops: tuple[At, ...], machine: Machine) -> int:
+def parallelise(writing: ScheduleRecorder, loops: tuple[At, ...], machine: Machine) -> int:
     """Fuse as many loops, the outermost first, as each thread needs for a share.
 
     Returns the number of fused or parallel loops; 0 for none.

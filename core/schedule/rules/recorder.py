@@ -37,7 +37,7 @@ class Choice:
     taken: int
 
 
-class Writing:
+class ScheduleRecorder:
     """Primitives so far, the choices behind them, and the function after them.
 
     `decisions`: values for the choices of a rule, by their names, in place of the usual ones.
@@ -57,7 +57,7 @@ class Writing:
         self._target = target
         self._outputs: dict[str | At, tuple[Output, ...]] = dict(first_outputs(self.sch))
 
-    def again(self, decisions: Mapping[str, int], deadline: float) -> Writing:
+    def again(self, decisions: Mapping[str, int], deadline: float) -> ScheduleRecorder:
         """Return an empty history, for another rule.
 
         `deadline`: deadline of that rule, by `time.thread_time`: methods raise `OutOfTime`

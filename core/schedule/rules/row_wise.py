@@ -24,7 +24,7 @@ from lowerscope.core.schedule.rules.analysis import (
 )
 from lowerscope.core.schedule.rules.costs import CHEAP, operations
 from lowerscope.core.schedule.rules.parallel import WORTH_THREADS, Machine
-from lowerscope.core.schedule.rules.recorder import Writing
+from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Stage:
         return self.spatial < len(self.extents)
 
 
-def stages_of(writing: Writing) -> tuple[Stage, ...]:
+def stages_of(writing: ScheduleRecorder) -> tuple[Stage, ...]:
     """Return the present stages of a function; none if a block cannot be analysed."""
     found = blocks_of(writing)
     made = tuple(_stage(each, len(writing.loops(each.name))) for each in found)
@@ -133,7 +133,7 @@ def _one_by_one(region: Any, axes: Sequence[Any], analyzer: Any) -> int:
     return -1
 
 
-def inline_cheap(writing: Writing) -> None:
+def inline_cheap(writing: ScheduleRecorder) -> None:
     """Inline blocks that are cheap, or are read once.
 
     Raises `StepFailed` if TVM or a guard rejects it.
@@ -157,7 +157,7 @@ def inline_cheap(writing: Writing) -> None:
             writing.inline(name, why)
 
 
-def matrix_times_vector(writing: Writing, machine: Machine) -> bool:
+def matrix_times_vector(writing: ScheduleRecorder, machine: Machine) -> bool:
     """Rows of a matrix times a vector, where the values of a row are adjacent.
 
     Adjacent columns are in the lanes of a contraction; so is a matrix whose layout can be changed
@@ -186,7 +186,7 @@ def _has_rows(found: Contraction) -> bool:
 PARTITION = "pragma_loop_partition_hint"
 
 
-def row_by_row(writing: Writing, machine: Machine) -> bool:
+def row_by_row(writing: ScheduleRecorder, machine: Machine) -> bool:
     """Schedule a function with a reduction; ``None`` where it has none."""
     before = stages_of(writing)
     if not any(each.reduces for each in before):
@@ -217,7 +217,7 @@ def row_by_row(writing: Writing, machine: Machine) -> bool:
     return bool(writing.primitives)
 
 
-def _rows(writing: Writing, stages: tuple[Stage, ...]) -> int:
+def _rows(writing: ScheduleRecorder, stages: tuple[Stage, ...]) -> int:
     """Return the number of outer axes that are the same in all stages; 0 for none.
 
     A stage then reads the same row of other stages.
@@ -271,7 +271,7 @@ _LEAST = 4
 """Minimum number of lanes."""
 
 
-def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str, ...]:
+def _reduce_lanes(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> tuple[str, ...]:
     """Reduce in as many parts as a register has lanes, and then these.
 
     Returns the name of the block of the parts, if they need separate initialisation.
@@ -323,7 +323,7 @@ def _reduce_lanes(writing: Writing, stage: Stage, machine: Machine) -> tuple[str
     return () if extent is not None and extent % lanes else (parts,)
 
 
-def _begin(writing: Writing, parts: str) -> None:
+def _begin(writing: ScheduleRecorder, parts: str) -> None:
     """Initialise the parts before the loops of the reduction."""
     block = writing.block(At(parts))
     kinds = [int(axis.iter_type) for axis in block.iter_vars]
@@ -332,7 +332,9 @@ def _begin(writing: Writing, parts: str) -> None:
     writing.begin(parts, first, "the parts begin before the first value")
 
 
-def _vectorize(writing: Writing, block: str, extent: int | None, lanes: int, first: int) -> None:
+def _vectorize(
+    writing: ScheduleRecorder, block: str, extent: int | None, lanes: int, first: int
+) -> None:
     loops = writing.loops(block)
     # TVM loses annotations of a loop when it narrows its variable, as it does known ones.
     if extent is None and len(loops) - 2 >= first:
@@ -346,7 +348,7 @@ def _vectorize(writing: Writing, block: str, extent: int | None, lanes: int, fir
     writing.do("vectorize", "they are computed at once", loop=loops[-1])
 
 
-def _fill_lanes(writing: Writing, stage: Stage, rows: int, machine: Machine) -> None:
+def _fill_lanes(writing: ScheduleRecorder, stage: Stage, rows: int, machine: Machine) -> None:
     """Compute adjacent elements of one stage, in one row, in the lanes of a register."""
     near = stage.near if rows <= stage.near < stage.spatial else stage.spatial - 1
     if near < 0 or stage.counts:
@@ -379,7 +381,7 @@ _COLUMNS = 4
 """Registers of results that are reduced at once, where the rows are not contiguous."""
 
 
-def _merge(writing: Writing, rows: int) -> None:
+def _merge(writing: ScheduleRecorder, rows: int) -> None:
     names = writing.blocks()
     outer: list[At] = []
     # Blocks that share the loop already are one.
@@ -396,7 +398,9 @@ def _merge(writing: Writing, rows: int) -> None:
         )
 
 
-def _share(writing: Writing, stages: tuple[Stage, ...], rows: int, machine: Machine) -> None:
+def _share(
+    writing: ScheduleRecorder, stages: tuple[Stage, ...], rows: int, machine: Machine
+) -> None:
     """Distribute the rows among the threads."""
     sizes = stages[0].extents[:rows]
     values = sum(_values(each) for each in stages)
@@ -412,7 +416,7 @@ _MANY = 1 << 10
 """Assumed value of an unknown extent."""
 
 
-def _share_stage(writing: Writing, stage: Stage, machine: Machine) -> None:
+def _share_stage(writing: ScheduleRecorder, stage: Stage, machine: Machine) -> None:
     outer = stage.near if 0 <= stage.near < stage.spatial else stage.spatial
     blocks = writing.blocks()
     # Where it was decomposed, the block of its parts is named after it.
@@ -426,7 +430,7 @@ def _share_stage(writing: Writing, stage: Stage, machine: Machine) -> None:
 
 
 def _share_loops(
-    writing: Writing,
+    writing: ScheduleRecorder,
     loops: tuple[At, ...],
     sizes: tuple[int | None, ...],
     values: int,

@@ -20,8 +20,8 @@ from lowerscope.core.schedule.rules.analysis import (
     names_of,
     reduction_of,
 )
-from lowerscope.core.schedule.rules.parallel import Machine, gather, share_out
-from lowerscope.core.schedule.rules.recorder import Writing
+from lowerscope.core.schedule.rules.parallel import Machine, gather, parallelise
+from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
 from lowerscope.core.views.programs.expression_text import operator_name
 
 
@@ -66,7 +66,7 @@ class Window:
         return all(any(axis in each for each in read) for read in self.reads)
 
 
-def window_of(writing: Writing) -> Window | None:
+def window_of(writing: ScheduleRecorder) -> Window | None:
     """Return the only reduction block of a function, if the later blocks are elementwise in it."""
     found = reduction_of(writing)
     if found is None or not found.is_in_order or not found.rank:
@@ -149,7 +149,7 @@ _PLANES = 1 << 13, 32
 vectors than the stored ones, would wait for the store."""
 
 
-def write_rows(writing: Writing, found: Window, machine: Machine) -> bool:
+def write_rows(writing: ScheduleRecorder, found: Window, machine: Machine) -> bool:
     """Schedule vectors along the rows of the output, several rows at once."""
     last = gather(writing, found.block, found.after)
     for block in found.before:
@@ -184,7 +184,7 @@ def write_rows(writing: Writing, found: Window, machine: Machine) -> bool:
     return True
 
 
-def _width(writing: Writing, found: Window, lanes: int) -> int:
+def _width(writing: ScheduleRecorder, found: Window, lanes: int) -> int:
     """Return the number of values of a row that are computed together; 0 for one at a time."""
     extent = found.spatial[-1]
     usual = row_width(extent, lanes)
@@ -214,7 +214,7 @@ def _widths(extent: int | None, lanes: int) -> list[int]:
     ]
 
 
-def _filters(writing: Writing, found: Window) -> int:
+def _filters(writing: ScheduleRecorder, found: Window) -> int:
     """Return the number of filters of a group computed together; 1 where each has its own input."""
     channel = len(found.spatial) - 3
     if channel < 0 or len(found.reduced) < 3 or found.reduced[0] == 1:
@@ -231,7 +231,9 @@ def _filters(writing: Writing, found: Window) -> int:
     return 1
 
 
-def _rows(writing: Writing, found: Window, width: int, filters: int, machine: Machine) -> int:
+def _rows(
+    writing: ScheduleRecorder, found: Window, width: int, filters: int, machine: Machine
+) -> int:
     """Return the number of rows that are computed together, and share their reads."""
     extent = found.spatial[-2] if len(found.spatial) > 1 else None
     if extent is None or filters > 1:
@@ -249,7 +251,7 @@ def _rows(writing: Writing, found: Window, width: int, filters: int, machine: Ma
     return writing.choose("rows at once", counts, counts[-1])
 
 
-def _plane(writing: Writing, block: str) -> int | None:
+def _plane(writing: ScheduleRecorder, block: str) -> int | None:
     """Return the bytes of a plane that a block pads."""
     buffer = writing.block(At(block)).writes[0].source
     sizes = [known(each) for each in buffer.shape[-2:]]
@@ -258,7 +260,7 @@ def _plane(writing: Writing, block: str) -> int | None:
     return math.prod(each or 1 for each in sizes) * bytes_of(str(buffer.dtype))
 
 
-def _cut_planes(writing: Writing, last: str, found: Window) -> None:
+def _cut_planes(writing: ScheduleRecorder, last: str, found: Window) -> None:
     """Split the loop over planes, so that several are padded in succession."""
     sizes = [_plane(writing, block) for block in found.pads]
     extent = found.spatial[-3] if len(found.spatial) > 2 else None
@@ -276,7 +278,7 @@ def _cut_planes(writing: Writing, last: str, found: Window) -> None:
         )
 
 
-def _cut(writing: Writing, last: str, found: Window, width: int, rows: int) -> int:
+def _cut(writing: ScheduleRecorder, last: str, found: Window, width: int, rows: int) -> int:
     """Split the loops of the last block into rows; return the number of loops around them."""
     count = len(writing.loops(last))
     if not width:
@@ -289,7 +291,7 @@ def _cut(writing: Writing, last: str, found: Window, width: int, rows: int) -> i
     return count if cut else count - 1
 
 
-def _cut_rows(writing: Writing, last: str, at: int, rows: int, cut: bool) -> None:
+def _cut_rows(writing: ScheduleRecorder, last: str, at: int, rows: int, cut: bool) -> None:
     writing.split(
         At(last, loop=at),
         rows,
@@ -300,7 +302,9 @@ def _cut_rows(writing: Writing, last: str, at: int, rows: int, cut: bool) -> Non
         writing.reorder(loops, "tile by tile")
 
 
-def _cut_filters(writing: Writing, last: str, found: Window, filters: int, depth: int) -> int:
+def _cut_filters(
+    writing: ScheduleRecorder, last: str, found: Window, filters: int, depth: int
+) -> int:
     """Add several filters to the tile; return the number of loops around it."""
     at = len(found.spatial) - 3
     writing.split(
@@ -316,7 +320,7 @@ def _cut_filters(writing: Writing, last: str, found: Window, filters: int, depth
     return depth
 
 
-def _pad_at(writing: Writing, found: Window, last: str, depth: int) -> int:
+def _pad_at(writing: ScheduleRecorder, found: Window, last: str, depth: int) -> int:
     """Pad the input of a tile or a plane; return the number of loops around that."""
     sizes = [_plane(writing, block) for block in found.pads]
     is_plane = len(found.spatial) > 2 and all(each and each <= _PLANE for each in sizes)
@@ -334,7 +338,7 @@ def _pad_at(writing: Writing, found: Window, last: str, depth: int) -> int:
     return around
 
 
-def _order(writing: Writing, found: Window, width: int, depth: int, filters: int) -> None:
+def _order(writing: ScheduleRecorder, found: Window, width: int, depth: int, filters: int) -> None:
     """Order the loops of the reduction: over the window outside, over the tile inside."""
     block = found.block
     count = len(found.spatial)
@@ -360,7 +364,7 @@ def _order(writing: Writing, found: Window, width: int, depth: int, filters: int
         writing.do("unroll", "registers have names, and no places that are counted", loop=each)
 
 
-def _store(writing: Writing, last: str, width: int, depth: int) -> None:
+def _store(writing: ScheduleRecorder, last: str, width: int, depth: int) -> None:
     if not width:
         return
     *around, row = writing.loops(last)
@@ -369,14 +373,14 @@ def _store(writing: Writing, last: str, width: int, depth: int) -> None:
         writing.do("unroll", "so that each row is still in its register", loop=loop)
 
 
-def _share(writing: Writing, found: Window, last: str, most: int, machine: Machine) -> int:
+def _share(writing: ScheduleRecorder, found: Window, last: str, most: int, machine: Machine) -> int:
     """Distribute the loops around the tiles among threads; return how many were fused away."""
     if not uses_threads(writing, found, machine):
         return 0
-    return max(0, share_out(writing, writing.loops(last)[:most], machine) - 1)
+    return max(0, parallelise(writing, writing.loops(last)[:most], machine) - 1)
 
 
-def uses_threads(writing: Writing, found: Window, machine: Machine) -> bool:
+def uses_threads(writing: ScheduleRecorder, found: Window, machine: Machine) -> bool:
     """Return whether several threads are used: there is enough work, as far as it is known."""
     if machine.threads < 2:
         return False
@@ -385,7 +389,7 @@ def uses_threads(writing: Writing, found: Window, machine: Machine) -> bool:
     return bool(writing.choose("threads", (0, 1), int(worth)))
 
 
-def _fill(writing: Writing, block: str, around: int, lanes: int) -> None:
+def _fill(writing: ScheduleRecorder, block: str, around: int, lanes: int) -> None:
     """Fill the padding and copy the inside, so that no element is tested for its place."""
     if len(writing.loops(block)) == around:
         return
@@ -397,20 +401,20 @@ def _fill(writing: Writing, block: str, around: int, lanes: int) -> None:
     copy_rows(writing, block, lanes)
 
 
-def fill_apart(writing: Writing, block: str, around: int) -> None:
+def fill_apart(writing: ScheduleRecorder, block: str, around: int) -> None:
     """Fill a padding in a block of its own, below some loops."""
     why = "all is filled first and the inside copied then: no element is asked where it is"
     writing.do("decompose_padding", why, block=At(block), loop=At(block, loop=around))
 
 
-def copy_rows(writing: Writing, block: str, lanes: int) -> None:
+def copy_rows(writing: ScheduleRecorder, block: str, lanes: int) -> None:
     """Copy rows at once, if they are whole vectors."""
     inner = writing.loops(block)[-1]
     if row_width(writing.extent(inner), lanes) == writing.extent(inner):
         writing.do("vectorize", "a row is copied at once", loop=inner)
 
 
-def depthwise(writing: Writing, machine: Machine) -> bool:
+def depthwise(writing: ScheduleRecorder, machine: Machine) -> bool:
     """Sums over windows of products, both of whose factors differ from channel to channel.
 
     There is no reuse between channels, so the vectors lie along the rows of a channel, and no
@@ -424,7 +428,7 @@ def depthwise(writing: Writing, machine: Machine) -> bool:
     return write_rows(writing, found, machine)
 
 
-def window_rows(writing: Writing, machine: Machine) -> bool:
+def window_rows(writing: ScheduleRecorder, machine: Machine) -> bool:
     """Sums over windows without an axis for the lanes of a tile: a single filter, any batch."""
     found = window_of(writing)
     if found is None or len(found.reads) != 2 or not found.is_window:
@@ -436,7 +440,7 @@ _PLANES_AT_ONCE = 8
 """Number of planes that are reduced at once."""
 
 
-def pooling(writing: Writing, machine: Machine) -> bool:
+def pooling(writing: ScheduleRecorder, machine: Machine) -> bool:
     """Reductions over windows of a single buffer."""
     found = window_of(writing)
     if found is None or len(found.reads) != 1 or not found.is_window:
@@ -446,7 +450,7 @@ def pooling(writing: Writing, machine: Machine) -> bool:
     return write_rows(writing, found, machine)
 
 
-def _write_planes(writing: Writing, found: Window, machine: Machine) -> bool:
+def _write_planes(writing: ScheduleRecorder, found: Window, machine: Machine) -> bool:
     """Schedule whole planes, several of them in the lanes; return whether any fit."""
     extent = found.spatial[-3] if len(found.spatial) > 2 else None
     # More planes would be too far apart for the cache.
@@ -476,6 +480,6 @@ def _write_planes(writing: Writing, found: Window, machine: Machine) -> bool:
     writing.do("vectorize", f"{count} planes are the lanes of a register", loop=place)
     depth = at + 1
     if uses_threads(writing, found, machine):
-        depth -= max(0, share_out(writing, writing.loops(last)[:depth], machine) - 1)
+        depth -= max(0, parallelise(writing, writing.loops(last)[:depth], machine) - 1)
     writing.begin(found.block, depth, "the first value is set once, before the window")
     return True

@@ -26,7 +26,7 @@ from lowerscope.core.schedule.blocks import register_intrinsics, without_those_o
 from lowerscope.core.schedule.failures import REFUSED, StepFailed
 from lowerscope.core.schedule.references import Output, first_outputs, function_of
 from lowerscope.core.schedule.rules.by_rule import written_by_rule
-from lowerscope.core.schedule.rules.recorder import Choice, Writing
+from lowerscope.core.schedule.rules.recorder import Choice, ScheduleRecorder
 from lowerscope.core.schedule.tuning.database import Tried
 from lowerscope.core.schedule.tuning.traces import written_by_trace
 
@@ -51,7 +51,7 @@ class Proposal:
     search, which has to be told its time.
     """
 
-    writing: Writing
+    writing: ScheduleRecorder
     decisions: Mapping[str, int] | None = None
     drawn: Any = None
 

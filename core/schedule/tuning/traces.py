@@ -19,7 +19,7 @@ from lowerscope.core.model.schedule import Made, Reference
 from lowerscope.core.schedule.annotations import LAYOUT_REWRITE
 from lowerscope.core.schedule.failures import StepFailed
 from lowerscope.core.schedule.references import references, stmt_of
-from lowerscope.core.schedule.rules.recorder import Writing
+from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
 from lowerscope.core.schedule.table import PRIMITIVES
 
 FOUND_BY_TUNING = "found by tuning"
@@ -29,12 +29,14 @@ _INLINED, _STAYS = -2, -1
 """Values drawn in place of a loop to compute a block under."""
 
 
-def written_by_trace(trace: Any, function: tirx.PrimFunc, target: tvm.target.Target) -> Writing:
+def written_by_trace(
+    trace: Any, function: tirx.PrimFunc, target: tvm.target.Target
+) -> ScheduleRecorder:
     """Return the primitives that are equivalent to a trace, and the function after them.
 
     Raises `StepFailed` if an instruction has no primitive, or a guard rejects one.
     """
-    reading = _Reading(Writing(function, target))
+    reading = _Reading(ScheduleRecorder(function, target))
     for instruction in trace.insts:
         reading.take(instruction, trace.decisions.get(instruction))
     return reading.writing
@@ -43,7 +45,7 @@ def written_by_trace(trace: Any, function: tirx.PrimFunc, target: tvm.target.Tar
 class _Reading:
     """State of the conversion of a trace."""
 
-    def __init__(self, writing: Writing) -> None:
+    def __init__(self, writing: ScheduleRecorder) -> None:
         self.writing = writing
         # Objects for the loops, blocks and numbers of the trace.
         self._known: dict[Any, Any] = {}

@@ -15,9 +15,9 @@ from lowerscope.core.model.schedule import (
     Primitive,
     Schedule,
     is_shared,
-    named_apart,
     schedule_for,
     shown_name,
+    with_unique_names,
 )
 
 EMPTY = Recipe(source=Source(spec="sample:conv_net"))
@@ -70,7 +70,7 @@ def test_files_with_one_name_twice_get_names_apart() -> None:
         Schedule(function="conv", variant="first"),
         Schedule(function="dense", structure="y"),
     ]
-    names = [each.variant for each in named_apart(same)]
+    names = [each.variant for each in with_unique_names(same)]
     assert names == ["", "first 2", "first 2", "first 2", ""]
 
 
@@ -131,7 +131,7 @@ SAVED = st.lists(
 @settings(max_examples=100, deadline=None)
 @given(SAVED, st.lists(INTENTS, max_size=14))
 def test_whatever_is_done_in_whatever_order(saved: list[Schedule], intents: list[Intent]) -> None:
-    schedules = named_apart(saved)
+    schedules = with_unique_names(saved)
     bench = Bench(msgspec.structs.replace(EMPTY, schedules=schedules))
     for intent in intents:
         _do(bench, intent)
@@ -203,7 +203,7 @@ def _do(bench: Bench, intent: Intent) -> None:
         return None
     elif what == "reopen":
         bench.recipe = from_json(to_json(recipe))
-        assert named_apart(bench.recipe.schedules) == recipe.schedules
+        assert with_unique_names(bench.recipe.schedules) == recipe.schedules
         assert bench.done() == before
     elif what == "fused":
         # A function has another name, as after fusion: it has what it shared.

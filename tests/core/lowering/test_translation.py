@@ -15,7 +15,7 @@ from tvm import relax
 
 from lowerscope.core.build.build import register_library
 from lowerscope.core.engine.pipeline import Pipeline
-from lowerscope.core.lowering.partial_module import leaves_of, module_after
+from lowerscope.core.lowering.partial_module import leaves_of, module_prefix
 from lowerscope.core.model.module_steps import Moment, TranslationRecord
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import SnapshotQuery, TextQuery, TranslationQuery
@@ -85,7 +85,7 @@ def test_the_module_at_every_moment_is_well_formed_and_grows(
     whole = bindings_of(stages.module)
     nodes = list(graph.nodes)
     for count in range(len(nodes)):
-        module = module_after(lowered, graph, count)
+        module = module_prefix(lowered, graph, count)
         # It raises at the first violation; TVM's own imports are well formed as well.
         relax.analysis.well_formed(module)
         done = [name for node in nodes[:count] for name in lowered.nodes[node.name].bindings]
@@ -94,7 +94,7 @@ def test_the_module_at_every_moment_is_well_formed_and_grows(
         assert all(name.startswith("relax:main/gv") for name in leaving)
         called = {name for node in nodes[:count] for name in lowered.nodes[node.name].functions}
         assert {each.name_hint for each in module.get_global_vars()} == {"main", *called}
-    last = module_after(lowered, graph, len(nodes))
+    last = module_prefix(lowered, graph, len(nodes))
     assert tvm_ffi.structural_equal(last, stages.module, map_free_vars=True)
 
 

@@ -24,7 +24,7 @@ from lowerscope.core.schedule.rules.analysis import contraction_of
 from lowerscope.core.schedule.rules.by_rule import by_rule
 from lowerscope.core.schedule.rules.contraction import tile_of
 from lowerscope.core.schedule.rules.parallel import Machine, machine_of
-from lowerscope.core.schedule.rules.recorder import Writing
+from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
 from tests.core.schedule.ruling import NARROW, WIDE, made
 from tests.core.schedule.running import Runner
 
@@ -133,7 +133,9 @@ def test_tiles_fit_the_registers() -> None:
     for target in (NARROW, WIDE):
         machine = machine_of(target)
         for shape in ((64, 64, 64), (1, 1000, 512), (128, 10, 784), (7, 512, 512)):
-            writing = Writing(product(*shape, "float32", transposed=False, relu=False), target)
+            writing = ScheduleRecorder(
+                product(*shape, "float32", transposed=False, relu=False), target
+            )
             found = contraction_of(writing)
             assert found is not None
             tile = tile_of(found, machine)
@@ -180,7 +182,7 @@ def test_the_model_is_scheduled_by_rules_but_for_what_has_a_schedule(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     relu = next(each for each in modules("fashion_mlp", ("LegalizeOps",)) if "relu" in each)
-    block = Writing(modules("fashion_mlp", ("LegalizeOps",))[relu], NARROW).blocks()[0]
+    block = ScheduleRecorder(modules("fashion_mlp", ("LegalizeOps",))[relu], NARROW).blocks()[0]
     step = Primitive(id="s1", name="unroll", arguments={"loop": At(block=block, loop=1)})
     file = save_schedules([by_hand(relu, step)], str(tmp_path / "own.json"))
     options = ["sample:fashion_mlp", "--schedule", "rules", "--schedule", str(file)]

@@ -21,7 +21,7 @@ from lowerscope.core.schedule.references import function_of
 from lowerscope.core.schedule.rules.analysis import blocks_of
 from lowerscope.core.schedule.rules.by_rule import written_by_rule
 from lowerscope.core.schedule.rules.movement import accesses_of
-from lowerscope.core.schedule.rules.recorder import Choice, Writing
+from lowerscope.core.schedule.rules.recorder import Choice, ScheduleRecorder
 from lowerscope.core.schedule.rules.windows import row_width
 from tests.core.schedule.rule_numerics import examine
 from tests.core.schedule.ruling import NARROW, WIDE, made
@@ -232,7 +232,7 @@ def test_widths_of_rows_leave_few_lanes_empty(extent: int | None, lanes: int, wi
 
 
 def rows_of(*arguments: Any) -> int:
-    writing = Writing(te.create_prim_func(list(arguments)), WIDE)
+    writing = ScheduleRecorder(te.create_prim_func(list(arguments)), WIDE)
     stmt: Any = blocks_of(writing)[-1].stmt
     accesses = accesses_of(stmt)
     assert accesses is not None
