@@ -16,9 +16,6 @@ from functools import cache
 from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import PythonLexer
 
 from lowerscope.core.cli.recipe_options import OneLineParser, add_recipe_options, recipe_from
 from lowerscope.core.export.report import template
@@ -308,6 +305,10 @@ def _values(explored: Exploration) -> dict[str, Any]:
 
 
 def _highlighted(code: str) -> str:
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+    from pygments.lexers import PythonLexer
+
     shown = "\n".join(code.splitlines()[:MOST_LINES]) + "\n"
     return str(highlight(shown, PythonLexer(), HtmlFormatter(nowrap=True)))
 

@@ -61,7 +61,7 @@ def compare(window: MainWindow, fresh: MainWindow, path: Path, story: Callable[[
     _compare_shown(window, fresh, story)
     record = document.run_record
     if record is not None:
-        other.run()
+        fresh.features.runs.run()
         assert wait_until(lambda: not other.running, PATIENCE), story()
         assert other.run_record is not None, (other.problems, story())
         found = other.run_record

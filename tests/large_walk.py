@@ -174,8 +174,8 @@ def walk_through(walk: Walk, recipe: Recipe, *, steps: int, fuse: bool) -> None:
 
     walk.wait(
         lambda: (
-            walk.features.processes.engine.state == "ready"
-            and walk.features.processes.worker.state == "ready"
+            walk.window.features.processes.engine.state == "ready"
+            and walk.window.features.processes.worker.state == "ready"
         )
     )
     walk.go("open", lambda: (document.open(recipe), window.show_panes()), shown(recipe))
@@ -187,15 +187,15 @@ def walk_through(walk: Walk, recipe: Recipe, *, steps: int, fuse: bool) -> None:
         walk.go("passes: fuse", lambda: document.change(recipe), shown(recipe))
     page = window.panes.relax.script.stepped
     for clock in ("passes", "translate"):
-        count = len(walk.features.stepping.lines(clock))
+        count = len(walk.window.features.stepping.lines(clock))
         for index in sorted({round(count * part / (steps - 1)) for part in range(steps)}):
             moment = Moment(clock=clock, index=index)
             walk.go(
                 f"{clock}: step {index}",
-                lambda to=moment: walk.features.stepping.go(to),
+                lambda to=moment: walk.window.features.stepping.go(to),
                 lambda: page.is_current,
             )
-    walk.features.stepping.leave()
+    walk.window.features.stepping.leave()
     walk.wait_idle()
     bench = Bench(window)
     assert document.snapshot is not None

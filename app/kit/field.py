@@ -8,7 +8,7 @@ from PySide6.QtGui import QColor, QFocusEvent, QFont, QPainter, QPaintEvent, QPe
 from PySide6.QtWidgets import QAbstractButton, QMenu, QSizePolicy, QWidget
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.pill import came_by_keyboard
+from lowerscope.app.kit.focus_ring import came_by_keyboard
 from lowerscope.app.kit.typefaces import UI_PIXELS, TextMetrics, ui_font
 
 _HEIGHT = 28

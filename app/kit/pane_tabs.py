@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QAbstractButton, QMenu, QSizePolicy, QToolButton, 
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.banner import icon
-from lowerscope.app.kit.pill import came_by_keyboard
+from lowerscope.app.kit.focus_ring import came_by_keyboard
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 
 _PIXELS = 12.0

@@ -19,7 +19,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.pill import came_by_keyboard
+from lowerscope.app.kit.focus_ring import came_by_keyboard
 from lowerscope.app.kit.typefaces import UI_PIXELS, TextMetrics, ui_font
 
 _HEIGHT = 28

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.pill import came_by_keyboard
+from lowerscope.app.kit.focus_ring import came_by_keyboard
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import SHOWN_CHARACTERS, TextMetrics
 

@@ -21,7 +21,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QAbstractSlider, QSizePolicy, QToolTip, QWidget
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.pill import RINGED, came_by_keyboard
+from lowerscope.app.kit.focus_ring import RINGED, came_by_keyboard
 
 _HEIGHT = 34
 _MARGIN = 18.0

@@ -207,8 +207,8 @@ class MainWindow(QMainWindow):
 
     def _make_bars(self) -> None:
         from lowerscope.app.kit.banner import Banner
+        from lowerscope.app.kit.focus_ring import show_focus
         from lowerscope.app.kit.pane import tell_roles
-        from lowerscope.app.kit.pill import show_focus
         from lowerscope.app.panes.common.help_key import set_page
         from lowerscope.app.panes.remote.commands import TargetCommands
         from lowerscope.app.shell.menus import add_commands, fill_menus

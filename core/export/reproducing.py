@@ -47,7 +47,7 @@ from lowerscope.core.model.recipe import Recipe, Step, overrides_on
 from lowerscope.core.model.schedule import SCHEDULING, VECTOR_MATH
 from lowerscope.core.model.tolerances import Tolerance
 from lowerscope.core.passes import folding, own_passes, transposed, vector_math
-from lowerscope.core.passes.catalogue import MODULES, Pass, find, split
+from lowerscope.core.passes.catalogue import MODULES, Pass, find, split, user_passes
 from lowerscope.core.passes.folding import FOLD_BATCH_NORM
 from lowerscope.core.passes.options import arguments_of
 from lowerscope.core.passes.own_passes import ATTACH, without_row_major
@@ -500,7 +500,7 @@ def _made(found: Pass, arguments: list[str], own: dict[Path, str]) -> str:
 
 def _is_made(found: Pass) -> bool:
     """Return whether the user's file defines the pass itself, not a function that makes it."""
-    return found.make.__module__ == "lowerscope.core.passes.user_passes"
+    return found.make.__module__ == user_passes.__module__
 
 
 def _text(value: Any, step: Step, name: str) -> str:

@@ -52,7 +52,7 @@ def children(lasting: Children) -> Children | None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kill at once, and not after seconds, a child that hangs in what nobody wants any more."""
-    for name in ("document.queries", "workbench.measurements"):
+    for name in ("document.queries", "panes.schedule.measurements"):
         monkeypatch.setattr(f"lowerscope.app.{name}.SUPERSEDED_MS", 100)
 
 

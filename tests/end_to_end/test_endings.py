@@ -19,7 +19,7 @@ from tests.sandboxes import needs_sandbox
 
 CHANGES = """
 import os, signal, sys, psutil
-from lowerscope.app import start
+from lowerscope.app.shell import start
 
 make = start.make_window
 
@@ -85,7 +85,7 @@ def test_what_was_on_its_way_when_the_terminal_was_closed_is_there_at_the_next_s
 
 READS = """
 import sys
-from lowerscope.app import start
+from lowerscope.app.shell import start
 application, window = start.make_window(None, sys.argv[1])
 window.begin(None, sys.argv[1])
 sessions = window.sessions

@@ -147,7 +147,7 @@ def test_breaks_stay_where_the_node_still_is(qtbot: QtBot, ran: MainWindow) -> N
     timeline, document = ran.panes.timeline, ran.document
     ran.features.run_steps.toggle(("fx:linear1",))
     assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [4, 5]
-    ran.change(lowering="high-level", steps=FUSED)
+    ran.document.change_fields(lowering="high-level", steps=FUSED)
     wait_for_records(qtbot, ran)
     assert timeline.facts.whole() == "not run yet: Run (F5)"
     assert ran.panes.fx.graph.canvas.marks().flags == {"fx:linear1"}
@@ -216,7 +216,7 @@ def test_a_run_that_fails_ends_at_the_call_that_it_failed_in(
         ("raise ValueError('no')", "the run failed: no"),
         (CRASHES, "The worker crashed with SIGSEGV while running, in call 3 of 5, env.faulty"),
     ):
-        ran.change(extensions=faulty_relu(tmp_path, body))
+        ran.document.change_fields(extensions=faulty_relu(tmp_path, body))
         wait_for_records(qtbot, ran)
         ran.commands.action("run").trigger()
         wait_for_problem(qtbot, ran)

@@ -28,7 +28,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.pill import RINGED
+from lowerscope.app.kit.focus_ring import RINGED
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 
 _FONT_PIXELS = 11.0

@@ -213,7 +213,7 @@ def test_a_folder_that_cannot_be_written_is_told(qtbot: QtBot, tmp_path: Path) -
 def test_each_dialog_offers_a_page_that_there_is() -> None:
     dialogs = [
         file
-        for file in Path(help_key.__file__).parent.glob("*.py")
+        for file in Path(help_key.__file__).parents[2].glob("**/*.py")
         if re.search(r"^class \w+\((Dialog|Finder)\):$", file.read_text("utf-8"), re.MULTILINE)
     ]
     assert len(dialogs) > 15

@@ -54,7 +54,7 @@ def test_show_translation_lists_the_node_map_and_tells_of_one_node(
     assert main([*arguments, "--node", "linear0"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("2 linear0: Lowered to tensor expressions by linear")
-    assert "    def linear_module(b: NodeBuilder, module: nn.Linear" in out
+    assert "    def linear(b: NodeBuilder, input: Value" in out
     steps = ("1 placeholders", "2 expression", "3 function dense", "4 call_tir")
     places = [out.index(f"  {step}") for step in steps]
     assert places == sorted(places)

@@ -16,7 +16,7 @@ from lowerscope.core.sandbox.temporary_files import new_folder, remove_folder, s
 KILLED = """
 import os, signal, tempfile
 from pathlib import Path
-from lowerscope.core import sandbox_folder
+from lowerscope.core.sandbox import folder as sandbox_folder
 from lowerscope.core.sandbox.temporary_files import new_folder, own_folder
 from lowerscope.core.files.in_memory import FOLDER
 Path(new_folder(), "large").write_bytes(bytes(1000))
