@@ -138,10 +138,10 @@ def test_the_translation_of_a_node_has_its_rule_and_the_steps_of_emit_te(
     qtbot.mouseDClick(node_map.table.viewport(), LEFT, pos=place)
     assert page.isVisible()
     wait_for_title(qtbot, page, "linear1 · TE", 4)
-    assert "def linear_module(b: NodeBuilder" in page.rule.code.text()
+    assert "def linear(b: NodeBuilder" in page.rule.code.text()
     assert page.rule.place.text().startswith("linear.py:")
     items = [page.rule.choice.itemText(each) for each in range(page.rule.choice.count())]
-    assert items[:2] == ["rule: linear", "rule: linear"]
+    assert items[:2] == ["rule: linear", "rule: matmul"]
     assert items[-2:] == ["TE function: topi.nn.dense", "TE function: topi.add"]
     # By the keyboard to the last of them.
     qtbot.keyClick(page.rule.choice, Qt.Key.Key_End)
@@ -225,7 +225,10 @@ def test_the_place_of_a_rule_is_opened(
     qtbot.mouseClick(page.rule.place, LEFT)
     assert [Path(each).name for each in opened] == ["linear.py"]
     file, _, line = QGuiApplication.clipboard().text().rpartition(":")
-    assert Path(file).read_text().split("\n")[int(line) - 1] == "@rule(nn.Linear)"
+    assert (
+        Path(file).read_text().split("\n")[int(line) - 1]
+        == "@rule(F.linear, aten.linear.default, nn.Linear)"
+    )
 
 
 def test_a_source_without_torch_says_so(qtbot: QtBot, open_window: OpenWindow) -> None:
