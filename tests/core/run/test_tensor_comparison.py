@@ -43,8 +43,8 @@ def at(array: np.ndarray[Any, Any], place: int) -> tuple[int, ...]:
 def test_the_figures_are_numpys(
     shape: tuple[int, ...], dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("comparing.tensor_comparison", "comparing.verdicts"):
-        monkeypatch.setattr(f"lowerscope.core.{module}.CHUNK", 11)
+    for module in ("tensor_comparison", "verdicts"):
+        monkeypatch.setattr(f"lowerscope.core.run.compare.{module}.CHUNK", 11)
     ours, theirs = pair(shape, dtype)
     before = ours.clone(), theirs.clone()
     found = compared(PLACE, ours, theirs, CHOSEN)
