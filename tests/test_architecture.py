@@ -48,7 +48,7 @@ MAY_IMPORT = {
     "core.lowering": "core.model core.files core.sources",
     "core.passes": "core.model core.files core.sources core.ir core.lowering core.views",
     "core.build": "core.model core.ir core.passes core.schedule",
-    # What is seen of them does not know who serves it, nor what runs or exports it.
+    # All of it, the rest of the stages, views and exports too: the core knows no window.
     "core": "core resources",
     "app.kit": "core.model resources",
     "app.document": "core.model core.sandbox app.engine",

@@ -244,7 +244,7 @@ class EngineClient(QObject):
 
     @property
     def hands_over(self) -> bool:
-        """Return whether the child cannot write to user folders: see `children.handing_over`."""
+        """Return whether the child cannot write to user folders: see `engine.file_broker`."""
         return self.sandbox is not None and self.sandbox.is_on
 
     # --- the child ------------------------------------------------------------------------------

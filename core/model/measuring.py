@@ -86,7 +86,7 @@ class Progress(Protocol):
     def at_call(self, index: int, inside: bool) -> None:
         """Report that a call of the run is under way or, if not `inside`, that it comes next.
 
-        It takes about a microsecond, and is known after a crash. See `running.running_call`.
+        It takes about a microsecond, and is known after a crash. See `sandbox.running_call`.
         """
 
     def at_part(self, part: str) -> None:

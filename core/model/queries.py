@@ -264,7 +264,7 @@ class GraphDifferenceQuery(Query[GraphDifference], frozen=True):
 
 
 class ValuesQuery(Query[ValuesRecord], frozen=True):
-    """Statistics of the tensor called ``name``: see `comparing.tensor_values`."""
+    """Statistics of the tensor called ``name``: see `run.compare.tensor_values`."""
 
     recipe: Recipe
     name: str

@@ -407,7 +407,7 @@ class _Written(msgspec.Struct):
 # --- Parts of a recipe that are applied, and can be switched off, one by one ---
 #
 # They are passes, steps of schedules, and strategies of nodes. A child writes which of them it
-# applies into memory that outlives it (`running.running_call`), so that the one that crashed it is
+# applies into memory that outlives it (`sandbox.running_call`), so that the one that crashed it is
 # known. This module imports neither torch nor TVM.
 
 _T = TypeVar("_T")

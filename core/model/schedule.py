@@ -62,7 +62,7 @@ class Primitive(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     id
         Its own within the schedule, such as ``"s3"``; it stays when steps are moved.
     name
-        In `core.scheduling.primitives`, as the method of ``tvm.s_tir.Schedule`` is called.
+        In `core.schedule.table`, as the method of ``tvm.s_tir.Schedule`` is called.
     arguments
         By the names that the primitive's entry gives them; those that are missing have its
         defaults.

@@ -298,7 +298,7 @@ def _text(there: _There) -> str:
 
 @answers(RunQuery)
 def run(query: RunQuery, pipeline: Pipeline, job: Progress) -> RunRecord:
-    """Build, run on the recipe's machine, compare with torch, and time both: see `running.runs`."""
+    """Build, run on the recipe's machine, compare with torch, and time both: see `run.runs`."""
     recipe, part, before = query.recipe, query.part, query.before
     use_threads(recipe.threads)
     stages, last = pipeline.stages(recipe, job), pipeline.part(LastRun)

@@ -271,7 +271,7 @@ class KeptRun:
     _looked_at: dict[TensorPlace, _Sides] = field(default_factory=dict)
 
     def comparison(self, place: TensorPlace, tolerances: Tolerances) -> Comparison:
-        """Return the comparison of a tensor with torch's: see `core.comparing.tensor_comparison`.
+        """Return the comparison of a tensor with torch's: see `core.run.compare.tensor_comparison`.
 
         Raises a `LowerscopeError` if there is no such place.
         """
@@ -308,7 +308,7 @@ class KeptRun:
         area: tuple[int, int, int, int],
         cells: int,
     ) -> Window:
-        """Return a window of the tensor at a place: see `core.comparing.tensor_comparison`.
+        """Return a window of the tensor at a place: see `core.run.compare.tensor_comparison`.
 
         Raises a `LowerscopeError` if there is no such place, or neither its values nor torch's are
         available.

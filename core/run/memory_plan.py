@@ -48,7 +48,7 @@ class _Unknown(Exception):
 
 
 def planned_memory(build: RecordedBuild, name: str = "main") -> MemoryRecord:
-    """Return the memory that a run of a Relax function allocates, by call; see `running.calls`."""
+    """Return the memory that a run of a Relax function allocates, by call; see `run.calls`."""
     module = next(each.after for each in build.runs if each.name == AFTER_KILLS)
     function = dict(relax_functions(module)).get(name) if module is not None else None
     if function is None:

@@ -148,7 +148,7 @@ def schedule_program(query: ScheduleProgramQuery, _pipeline: Pipeline, _job: Pro
 def check_recipe_schedules(pipeline: Pipeline, recipe: Recipe) -> None:
     """Reject schedules that do not fit the model that they are to be applied to.
 
-    Raises `LowerscopeError`: see `primitives.check_schedules`.
+    Raises `LowerscopeError`: see `table.check_schedules`.
     """
     # Where several steps apply schedules, the functions of a schedule may be made after the first.
     if sum(step.name == APPLY_SCHEDULES and step.on for step in recipe.steps) == 1:

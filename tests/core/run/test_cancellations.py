@@ -1,4 +1,4 @@
-"""What fused functions compute where TVM's simplifier would cancel floats."""
+"""Results of fused functions where TVM's simplifier would cancel floats."""
 
 from __future__ import annotations
 

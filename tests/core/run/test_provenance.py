@@ -1,4 +1,4 @@
-"""How the code of the first node that differs was made: rule, passes and schedule."""
+"""Provenance of the code of the first node that differs: rule, passes and schedule."""
 
 from __future__ import annotations
 
