@@ -142,3 +142,5 @@ def bench(
     assert wait_until(lambda: document.recipe is not None), document.problems
     yield Bench(window)
     window.close()
+    # Else Python's collector would take it to pieces while it still answers.
+    window.deleteLater()

@@ -12,6 +12,8 @@ from PySide6.QtWidgets import (
     QAbstractScrollArea,
     QApplication,
     QLabel,
+    QListWidget,
+    QListWidgetItem,
     QMenu,
     QWidget,
 )
@@ -60,6 +62,19 @@ class Bench:
     def wait(self, condition: Callable[[], object]) -> None:
         """Let the window go on until a condition holds."""
         assert wait_until(condition), self.state()
+
+    def point(self, view: QListWidget, item: QListWidgetItem) -> None:
+        """Move the mouse to an item, once the layout is done that would take it elsewhere."""
+
+        def place() -> QPoint:
+            view.scrollToItem(item)
+            return view.viewport().mapToGlobal(view.visualItemRect(item).center())
+
+        last = None
+        while place() != last:
+            last = place()
+            QTest.qWait(20)
+        QTest.mouseMove(view.viewport(), view.visualItemRect(item).center())
 
     def settle(self) -> None:
         """Wait until what is shown is what is wanted."""

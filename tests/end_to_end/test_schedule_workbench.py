@@ -83,8 +83,7 @@ def test_moves_are_offered_with_reasons_and_previewed(bench: Bench) -> None:
     choices = bench.view.moves.choices
     item = choices.item_of("unroll")
     assert item is not None
-    choices.list.scrollToItem(item)
-    QTest.mouseMove(choices.list.viewport(), choices.list.visualItemRect(item).center())
+    bench.point(choices.list, item)
     shown = bench.window.panes.tensorir.scheduled
     bench.wait(lambda: shown.pages.currentWidget() is shown.preview)
     assert "T.unroll(" in bench.script
