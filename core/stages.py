@@ -28,7 +28,7 @@ from lowerscope.core.lowering.tvm_importers import lower_by_importer, tracer_of
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.dimensions import dimensions_of, traced_sizes
 from lowerscope.core.model.measuring import Progress
-from lowerscope.core.model.module_steps import Clock, Moment
+from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.recipe import (
@@ -73,7 +73,7 @@ from lowerscope.core.tracing.tracing import TracedModel, trace
 # and nothing before it.
 
 
-class Keys:
+class StageKeys:
     """The keys of one recipe, for one request: each file is checked once."""
 
     def __init__(self, recipe: Recipe, files: FileHashes) -> None:
@@ -200,9 +200,9 @@ class Keys:
 
     def moment_key(self, moment: Moment | None) -> str:
         """Return the key of the module at a step, or after all steps."""
-        if moment is not None and moment.clock == "build":
+        if moment is not None and moment.section == "build":
             return self.build_key
-        if moment is not None and moment.clock == "schedule":
+        if moment is not None and moment.section == "schedule":
             return key_of("schedule", self.unscheduled_key, self._schedules)
         return self.transform_key
 
@@ -275,7 +275,7 @@ def _shares(tensor: torch.Tensor, value: torch.Tensor) -> bool:
 T = TypeVar("T")
 
 
-class StagesBeforePasses(Keys):
+class StagesBeforePasses(StageKeys):
     """Results of the stages of a recipe's source, each cached under the key of its input.
 
     Attributes
@@ -630,7 +630,7 @@ class Stages(StagesBeforePasses):
         At a step of a schedule, the unscheduled functions count: applying a schedule to one of them
         takes no time.
         """
-        if moment is not None and moment.clock == "schedule":
+        if moment is not None and moment.section == "schedule":
             return self.has_functions()
         return self.is_cached(self.moment_key(moment))
 
@@ -646,9 +646,9 @@ class Stages(StagesBeforePasses):
         LowerscopeError
             If there is no module at that step: it does not exist, or was not applied.
         """
-        if moment.clock == "build":
+        if moment.section == "build":
             return self.recorded.module_after(moment.index)
-        if moment.clock == "translate":
+        if moment.section == "translate":
             traced, lowered = self.traced, self.lowered
             if traced is None or lowered is None:
                 raise LowerscopeError(
@@ -656,7 +656,7 @@ class Stages(StagesBeforePasses):
                     where="translate",
                 )
             return module_prefix(lowered, traced.graph_module.graph, moment.index)
-        if moment.clock == "schedule":
+        if moment.section == "schedule":
             return self.functions.module_with(state_at(self.states(moment.function), moment.index))
         return self.transformed.module_after(moment.index)
 
@@ -665,15 +665,15 @@ class Stages(StagesBeforePasses):
 
         Bindings without origins are left out.
         """
-        if moment.clock == "passes":
+        if moment.section == "passes":
             return self.transformed.origins(moment.index)
-        return self.origins_in(self.module_at(moment), moment.clock)
+        return self.origins_in(self.module_at(moment), moment.section)
 
-    def origins_in(self, module: tvm.IRModule, clock: Clock) -> Matches:
+    def origins_in(self, module: tvm.IRModule, section: Section) -> Matches:
         """Return the same for a module of a timeline other than ``"passes"``."""
-        if clock == "schedule":
+        if section == "schedule":
             return inverse(self.unscheduled.bindings)
-        if clock == "translate":
+        if section == "translate":
             return {bound.id: (bound.id,) for bound in binding_ids(module)}
         matches = match_bindings(self.completed, module)
         return inverse(compose(self.transformed.bindings, matches))

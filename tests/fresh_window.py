@@ -74,7 +74,7 @@ def _compare_shown(window: MainWindow, fresh: MainWindow, story: Callable[[], st
     document, panes = window.document, window.panes
     assert document.snapshot is not None
     assert fresh.document.snapshot is not None
-    window.features.stepping.set_clock("passes")
+    window.features.stepping.set_section("passes")
     window.features.stepping.leave()
     shown = panes.relax.script.plain.record
     assert shown is not None

@@ -206,8 +206,14 @@ class Deeds:
         """Choose another lowering, pipeline or target, or run: what is pressed most often."""
         keys = [
             *("high-level", "te", "library", "run", "stop", "undo", "redo", "pipeline-fuse"),
-            *("pipeline-legalise", "workbench", "clock-run", "clock-passes", "clock-translate"),
-            *("clock-build", "selection-te", "selection-library", "by-rule", "next-step"),
+            *(
+                "pipeline-legalise",
+                "workbench",
+                "section-run",
+                "section-passes",
+                "section-translate",
+            ),
+            *("section-build", "selection-te", "selection-library", "by-rule", "next-step"),
             *("pipeline-default-build", "apply-to-model", "tune-stop", "next-node", "reload"),
         ]
         names = {command.id: action for command, action in self.window.commands}

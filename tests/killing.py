@@ -270,7 +270,7 @@ class Killing:
         beyond = sum(each.wall > 100 for each in kills)
         lines = [
             f"{len(kills)} kills: {dict(ways)}; {dict(activities)}",
-            f"largest gap: {max(each.wall for each in kills):.0f} ms on the clock"
+            f"largest gap: {max(each.wall for each in kills):.0f} ms on the section"
             f" (median {statistics.median(each.wall for each in kills):.0f}, {beyond} above 100),"
             f" {worst.processor:.0f} ms of the window's own work ({worst.activity}, {worst.role})",
         ]

@@ -186,12 +186,12 @@ def walk_through(walk: Walk, recipe: Recipe, *, steps: int, fuse: bool) -> None:
         recipe = msgspec.structs.replace(recipe, steps=find_pipeline("fuse").steps)
         walk.go("passes: fuse", lambda: document.change(recipe), shown(recipe))
     page = window.panes.relax.script.stepped
-    for clock in ("passes", "translate"):
-        count = len(walk.window.features.stepping.lines(clock))
+    for section in ("passes", "translate"):
+        count = len(walk.window.features.stepping.lines(section))
         for index in sorted({round(count * part / (steps - 1)) for part in range(steps)}):
-            moment = Moment(clock=clock, index=index)
+            moment = Moment(section=section, index=index)
             walk.go(
-                f"{clock}: step {index}",
+                f"{section}: step {index}",
                 lambda to=moment: walk.window.features.stepping.go(to),
                 lambda: page.is_current,
             )

@@ -93,7 +93,7 @@ class RandomSession:
     def _step(self) -> None:
         """Go through the passes, and look at functions."""
         stepping, snapshot = self.window.features.stepping, self.document.snapshot
-        stepping.set_clock(self.random.choice(("passes", "translate")))
+        stepping.set_section(self.random.choice(("passes", "translate")))
         for _ in range(self.random.randint(1, 4)):
             stepping.step(self.random.choice((-1, 1, 1)))
         if snapshot is not None and snapshot.functions:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from lowerscope.app.document.stepping import StepLine, node_lines, pass_lines, schedule_lines
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.presets import find_pipeline
-from lowerscope.core.model.module_steps import FunctionDifference, Moment, Side
+from lowerscope.core.model.module_steps import ComparedModule, FunctionDifference, Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import ByRuleQuery, ScheduleQuery
 from lowerscope.core.model.recipe import Recipe, Source, Strategy
@@ -70,8 +70,8 @@ def compare_steps(pipeline: Pipeline, recipe: Recipe) -> Compared:
         for line in lines:
             if line.status != "done":
                 continue
-            moment = Moment(clock=start.clock, index=line.number, function=start.function)
-            where = f"{recipe.source.spec} {start.clock} {line.label} {line.title}"
+            moment = Moment(section=start.section, index=line.number, function=start.function)
+            where = f"{recipe.source.spec} {start.section} {line.label} {line.title}"
             compared.steps += 1
             compared.changing += bool(line.changed)
             found = _of_step(pipeline, stages, recipe, moment, line, compared)
@@ -88,11 +88,11 @@ def _lines(
         bounds = stages.transformed.walked.of(stages.module)
         nodes = node_lines(translation_records(lowered, traced.graph_module, bounds))
     return {
-        Moment(clock="translate", index=0): nodes,
-        Moment(clock="passes", index=0): pass_lines(pass_records(stages.transformed.runs)),
-        Moment(clock="build", index=0): pass_lines(stages.recorded.records),
+        Moment(section="translate", index=0): nodes,
+        Moment(section="passes", index=0): pass_lines(pass_records(stages.transformed.runs)),
+        Moment(section="build", index=0): pass_lines(stages.recorded.records),
         **{
-            Moment(clock="schedule", index=0, function=each.function): schedule_lines(
+            Moment(section="schedule", index=0, function=each.function): schedule_lines(
                 each.function,
                 pipeline.answer(ScheduleQuery(recipe, each.function, None)).steps,
             )
@@ -110,14 +110,14 @@ def _of_step(
     compared: Compared,
 ) -> Iterator[str]:
     sides = (
-        Side(recipe=recipe, moment=moment, before=True),
-        Side(recipe=recipe, moment=moment),
+        ComparedModule(recipe=recipe, moment=moment, before=True),
+        ComparedModule(recipe=recipe, moment=moment),
     )
     difference = module_difference(stages, stages, sides)
     shown = {each.name: each for each in difference.functions if each.status != "same"}
     if set(line.changed) != set(shown):
         yield f"counted {sorted(line.changed)}, shown {sorted(shown)}"
-    if moment.clock == "schedule":
+    if moment.section == "schedule":
         record = pipeline.answer(ScheduleQuery(recipe, moment.function, moment.index))
         compared.marked += bool(record.changed)
         if bool(record.changed) != (moment.function in shown):

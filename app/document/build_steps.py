@@ -36,7 +36,7 @@ class BuildSteps(QObject):
         self._is_built = False
         self._slot = Slot(queries)
         self._problem: Problem | None = None
-        stepping.list_changed.connect(self._note_clock)
+        stepping.list_changed.connect(self._note_section)
         document.on(("snapshot",), self._take)
 
     @property
@@ -67,12 +67,12 @@ class BuildSteps(QObject):
         self.changed.emit()
         self._ask()
 
-    def _note_clock(self) -> None:
+    def _note_section(self) -> None:
         self._ask()
 
     def _ask(self) -> None:
         recipe = self._document.recipe
-        looked_at = self._looked_at or self._is_built or self._stepping.clock == "build"
+        looked_at = self._looked_at or self._is_built or self._stepping.section == "build"
         there = self.busy or self._problem is not None or self._stepping.lines("build")
         if recipe is None or not looked_at or there:
             return

@@ -17,7 +17,7 @@ class Following(QObject):
 
     def _follow(self) -> None:
         snapshot, moment = self._document.snapshot, self._document.moment
-        if snapshot is None or moment is None or moment.clock != "translate":
+        if snapshot is None or moment is None or moment.section != "translate":
             return
         if 0 < moment.index <= len(snapshot.translation):
             self._document.select((snapshot.translation[moment.index - 1].node,))

@@ -6,7 +6,7 @@ import msgspec
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.document.document import Document
-from lowerscope.core.model.module_steps import Moment, Side
+from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.recipe import Recipe, Step, Strategy
 
 
@@ -31,41 +31,41 @@ class Pins(QObject):
     def __init__(self, document: Document) -> None:
         super().__init__(document)
         self._document = document
-        self._first: Side | None = None
-        self._second: Side | None = None
+        self._first: ComparedModule | None = None
+        self._second: ComparedModule | None = None
         document.on(("moment",), self._follow)
         document.on(("snapshot",), self._take)
 
     @property
-    def first(self) -> Side | None:
+    def first(self) -> ComparedModule | None:
         """The pinned side, if any."""
         return self._first
 
     @property
-    def second(self) -> Side | None:
+    def second(self) -> ComparedModule | None:
         """The side that `first` is compared with, if pinned as well."""
         return self._second
 
     @property
-    def sides(self) -> tuple[Side, Side] | None:
+    def sides(self) -> tuple[ComparedModule, ComparedModule] | None:
         """The old and the new side; ``None`` while nothing is open."""
         recipe, moment = self._document.recipe, self._document.moment
         if recipe is None:
             return None
-        here = Side(recipe=recipe, moment=moment)
+        here = ComparedModule(recipe=recipe, moment=moment)
         if self._first is not None:
             return self._first, self._second or here
         if moment is None:
-            return Side(recipe=recipe, moment=Moment(clock="passes", index=0)), here
+            return ComparedModule(recipe=recipe, moment=Moment(section="passes", index=0)), here
         if moment.index == 0:
             return here, here
-        return Side(recipe=recipe, moment=moment, before=True), here
+        return ComparedModule(recipe=recipe, moment=moment, before=True), here
 
     def pin(self, moment: Moment | None) -> None:
         """Pin a step of the recipe shown; ``None`` for the module after all steps."""
         recipe = self._document.recipe
         if recipe is not None:
-            self._set(Side(recipe=recipe, moment=moment), None)
+            self._set(ComparedModule(recipe=recipe, moment=moment), None)
 
     def pin_here(self) -> None:
         """Pin the current step."""
@@ -75,7 +75,7 @@ class Pins(QObject):
         """Compare the pinned side with a step of the recipe shown."""
         recipe = self._document.recipe
         if recipe is not None and self._first is not None:
-            self._set(self._first, Side(recipe=recipe, moment=moment))
+            self._set(self._first, ComparedModule(recipe=recipe, moment=moment))
             self.wanted.emit()
 
     def compare_here(self) -> None:
@@ -84,12 +84,12 @@ class Pins(QObject):
 
     def compare_with(self, recipe: Recipe) -> None:
         """Compare another recipe with the one shown, both after all their steps."""
-        self._set(Side(recipe=recipe), None)
+        self._set(ComparedModule(recipe=recipe), None)
         self.wanted.emit()
 
     def compare_recipes(self, old: Recipe, new: Recipe) -> None:
         """Compare two recipes, both after all their steps, and pin both."""
-        self._set(Side(recipe=old), Side(recipe=new))
+        self._set(ComparedModule(recipe=old), ComparedModule(recipe=new))
         self.wanted.emit()
 
     def compare_lowering(self, lowering: Strategy) -> None:
@@ -121,7 +121,7 @@ class Pins(QObject):
             self._first = self._second = None
         self.changed.emit()
 
-    def _set(self, first: Side | None, second: Side | None) -> None:
+    def _set(self, first: ComparedModule | None, second: ComparedModule | None) -> None:
         if (first, second) != (self._first, self._second):
             self._first, self._second = first, second
             self.changed.emit()

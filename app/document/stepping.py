@@ -10,7 +10,7 @@ from typing import Literal
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from lowerscope.app.document.document import Document
-from lowerscope.core.model.module_steps import Clock, Moment, PassRecord, TranslationRecord
+from lowerscope.core.model.module_steps import Moment, PassRecord, Section, TranslationRecord
 from lowerscope.core.model.recipe import Source
 from lowerscope.core.model.run_records import CallRun
 from lowerscope.core.model.schedule_records import ScheduleStep
@@ -208,7 +208,7 @@ def _came_to(record: TranslationRecord) -> str:
 PLAY_MS = 500
 """Duration of a step while playing."""
 
-APART: tuple[Clock, ...] = ("schedule", "run")
+APART: tuple[Section, ...] = ("schedule", "run")
 """Timelines whose steps show the final module: `Stepping.moment` is ``None``."""
 
 
@@ -237,7 +237,7 @@ class Stepping(QObject):
         super().__init__(document)
         self._document = document
         self._source: Source | None = None
-        self._clock: Clock = "passes"
+        self._section: Section = "passes"
         self._failed: StepLine | None = None
         # The previous step of a build or of a run, to be restored in the next one.
         self._left: StepLine | None = None
@@ -245,8 +245,8 @@ class Stepping(QObject):
         self._index: int | None = None
         self._function = ""
         self._filter = StepFilter()
-        self._lists: dict[Clock, tuple[StepLine, ...]] = {}
-        self._unfolded: dict[Clock, frozenset[int]] = {}
+        self._lists: dict[Section, tuple[StepLine, ...]] = {}
+        self._unfolded: dict[Section, frozenset[int]] = {}
         self._timer = QTimer(self)
         self._timer.setInterval(PLAY_MS)
         self._timer.timeout.connect(self._play_on)
@@ -268,22 +268,22 @@ class Stepping(QObject):
 
         The final module is shown meanwhile: `moment` is ``None``.
         """
-        return self._index if self._clock == "schedule" else None
+        return self._index if self._section == "schedule" else None
 
     @property
     def run_index(self) -> int | None:
         """Number of calls of the run made so far; ``None`` while the run is not stepped through."""
-        return self._index if self._clock == "run" else None
+        return self._index if self._section == "run" else None
 
     @property
     def here(self) -> Moment | None:
         """Position in the current list: `moment`, or that of the schedule or the run."""
-        if self._clock not in APART:
+        if self._section not in APART:
             return self.moment
         if self._index is None:
             return None
-        function = self._function if self._clock == "schedule" else ""
-        return Moment(clock=self._clock, index=self._index, function=function)
+        function = self._function if self._section == "schedule" else ""
+        return Moment(section=self._section, index=self._index, function=function)
 
     @property
     def line(self) -> StepLine | None:
@@ -293,30 +293,30 @@ class Stepping(QObject):
             return self._failed
         if here is None or here.index == 0:
             return None
-        return self.lines(here.clock)[here.index - 1]
+        return self.lines(here.section)[here.index - 1]
 
     @property
-    def clock(self) -> Clock:
+    def section(self) -> Section:
         """The current timeline."""
-        return self._clock
+        return self._section
 
     @property
     def filter(self) -> StepFilter:
         """Filter of the steps."""
         return self._filter
 
-    def lines(self, clock: Clock) -> tuple[StepLine, ...]:
+    def lines(self, section: Section) -> tuple[StepLine, ...]:
         """Return all steps of a timeline, in order; `StepLine.number` counts them from 1."""
-        return self._lists.get(clock, ())
+        return self._lists.get(section, ())
 
-    def unfolded(self, clock: Clock) -> frozenset[int]:
+    def unfolded(self, section: Section) -> frozenset[int]:
         """Return the numbers of the expanded steps."""
-        return self._unfolded.get(clock, frozenset())
+        return self._unfolded.get(section, frozenset())
 
-    def dots(self, clock: Clock) -> tuple[StepLine, ...]:
+    def dots(self, section: Section) -> tuple[StepLine, ...]:
         """Return the steps of the slider: an expanded one is replaced by those inside it."""
-        lines = self.lines(clock)
-        unfolded = self.unfolded(clock)
+        lines = self.lines(section)
+        unfolded = self.unfolded(section)
         parents = {line.parent for line in lines}
         shown = {0}
         for line in lines:
@@ -330,22 +330,22 @@ class Stepping(QObject):
 
     def takes(self, line: StepLine) -> bool:
         """Return whether a step of the timeline is visible; the filter applies to passes."""
-        return self._clock in APART or self._filter.takes(line)
+        return self._section in APART or self._filter.takes(line)
 
-    def passed_over(self, clock: Clock) -> tuple[int, int]:
+    def passed_over(self, section: Section) -> tuple[int, int]:
         """Return how many of the slider's steps are skipped, and how many there are.
 
         All counts of unchanged steps use this. Steps that failed or were not applied do not count.
         """
-        made = [line for line in self.dots(clock) if line.status == "done"]
-        passed = [] if clock in APART else [each for each in made if not self._filter.takes(each)]
+        made = [line for line in self.dots(section) if line.status == "done"]
+        passed = [] if section in APART else [each for each in made if not self._filter.takes(each)]
         return len(passed), len(made)
 
-    def _stops(self, clock: Clock) -> list[int]:
+    def _stops(self, section: Section) -> list[int]:
         """Return the numbers of the visible steps, and 0 for before the first."""
         taken = (
             line.number
-            for line in self.dots(clock)
+            for line in self.dots(section)
             if line.status in ("done", "failed") and self.takes(line)
         )
         return [0, *taken]
@@ -354,13 +354,13 @@ class Stepping(QObject):
 
     def go(self, moment: Moment) -> None:
         """Go to a step; for one after a failed step, go to the failed one."""
-        lines = self.lines(moment.clock)
+        lines = self.lines(moment.section)
         if not lines:
             return
         index = max(0, min(moment.index, len(lines)))
-        if moment.clock in APART:
+        if moment.section in APART:
             # Primitives after a failed one are tried nevertheless.
-            self._set_clock(moment.clock)
+            self._set_section(moment.section)
             self._set_index(index)
             return
         failed = next((line for line in lines[:index] if line.status == "failed"), None)
@@ -368,12 +368,12 @@ class Stepping(QObject):
             # A step beside it: one inside of a step ends before that does.
             beside = (line for line in lines[: failed.number - 1] if line.parent == failed.parent)
             index = max((line.number for line in beside), default=0)
-        self._set_clock(moment.clock)
-        self._set(Moment(clock=moment.clock, index=index), failed)
+        self._set_section(moment.section)
+        self._set(Moment(section=moment.section, index=index), failed)
 
     def step(self, by: int) -> None:
         """Go forward or back by a number of visible steps."""
-        stops = self._stops(self._clock)
+        stops = self._stops(self._section)
         here = self._here()
         if here is None:
             place = min(by, len(stops) - 1) if by > 0 else len(stops) + by
@@ -381,15 +381,15 @@ class Stepping(QObject):
             place = bisect_right(stops, here) - 1 + by
         else:
             place = bisect_left(stops, here) + by
-        self.go(Moment(clock=self._clock, index=stops[max(0, min(place, len(stops) - 1))]))
+        self.go(Moment(section=self._section, index=stops[max(0, min(place, len(stops) - 1))]))
 
     def first(self) -> None:
         """Go to the state before the first step."""
-        self.go(Moment(clock=self._clock, index=0))
+        self.go(Moment(section=self._section, index=0))
 
     def last(self) -> None:
         """Go to the last visible step."""
-        self.go(Moment(clock=self._clock, index=self._stops(self._clock)[-1]))
+        self.go(Moment(section=self._section, index=self._stops(self._section)[-1]))
 
     def leave(self) -> None:
         """Leave the timeline and show the final module."""
@@ -397,13 +397,13 @@ class Stepping(QObject):
         self._set(None, None)
         self._set_index(None)
 
-    def set_clock(self, clock: Clock) -> None:
+    def set_section(self, section: Section) -> None:
         """Switch to another timeline; while stepping, to its end."""
-        if clock == self._clock:
+        if section == self._section:
             return
         stepped = self.moment is not None
-        self._set_clock(clock)
-        if stepped and clock not in APART:
+        self._set_section(section)
+        if stepped and section not in APART:
             self.pause()
             self._set(None, None)
             self.last()
@@ -411,7 +411,7 @@ class Stepping(QObject):
     def _here(self) -> int | None:
         """Return the number of the current step; 0 before the first."""
         here = self.here
-        if here is None or here.clock != self._clock:
+        if here is None or here.section != self._section:
             return None
         return here.index if self._failed is None else self._failed.number
 
@@ -424,7 +424,7 @@ class Stepping(QObject):
         here = self.run_index or 0
         found = [line.number for line in lines if line.is_break and way * (line.number - here) > 0]
         index = (min if way > 0 else max)(found, default=len(lines) if way > 0 else 0)
-        self.go(Moment(clock="run", index=index))
+        self.go(Moment(section="run", index=index))
 
     # Playing
 
@@ -435,7 +435,7 @@ class Stepping(QObject):
 
     def play(self) -> None:
         """Play from the current step, or from the start if at the end."""
-        stops = self._stops(self._clock)
+        stops = self._stops(self._section)
         if len(stops) < 2:
             return
         here = self._here()
@@ -461,7 +461,7 @@ class Stepping(QObject):
         self.step(1)
         here, line = self._here(), self.line
         at_break = line is not None and line.is_break
-        if here is None or at_break or here >= self._stops(self._clock)[-1]:
+        if here is None or at_break or here >= self._stops(self._section)[-1]:
             self.pause()
 
     # Visible steps
@@ -472,12 +472,12 @@ class Stepping(QObject):
             self._filter = chosen
             self.list_changed.emit()
 
-    def set_unfolded(self, clock: Clock, number: int, unfolded: bool) -> None:
+    def set_unfolded(self, section: Section, number: int, unfolded: bool) -> None:
         """Expand or collapse a step."""
-        before = self.unfolded(clock)
+        before = self.unfolded(section)
         after = before | {number} if unfolded else before - {number}
         if after != before:
-            self._unfolded[clock] = after
+            self._unfolded[section] = after
             self.list_changed.emit()
 
     def _take_document(self) -> None:
@@ -493,15 +493,15 @@ class Stepping(QObject):
         self._source = source
         line = self.line
         self._lists = {
-            **{clock: self.lines(clock) for clock in APART},
+            **{section: self.lines(section) for section in APART},
             "translate": node_lines(snapshot.translation),
             "passes": pass_lines(snapshot.passes),
         }
         moment = self.moment
         if moment is not None:
-            if self.lines(moment.clock):
-                index = 0 if line is None else _place_of(line, self.lines(moment.clock))
-                self.go(Moment(clock=moment.clock, index=index))
+            if self.lines(moment.section):
+                index = 0 if line is None else _place_of(line, self.lines(moment.section))
+                self.go(Moment(section=moment.section, index=index))
             else:
                 self.leave()
                 self._left = line
@@ -511,11 +511,11 @@ class Stepping(QObject):
         """Set the primitives of a function's schedule."""
         if (function, lines) == (self._function, self._lists.get("schedule", ())):
             return
-        if function != self._function and self._clock == "schedule":
+        if function != self._function and self._section == "schedule":
             self._set_index(None)
         self._function = function
         self._lists["schedule"] = lines
-        if self._clock == "schedule":
+        if self._section == "schedule":
             if self._index is not None and self._index > len(lines):
                 self._set_index(len(lines))
             self.list_changed.emit()
@@ -524,7 +524,7 @@ class Stepping(QObject):
         """Set the calls of a run; none if there is no run of the recipe shown."""
         line = self.line
         self._lists["run"] = lines
-        if self._clock != "run":
+        if self._section != "run":
             return
         line = line or self._left
         if not lines:
@@ -550,23 +550,23 @@ class Stepping(QObject):
         self._unfolded.setdefault("build", frozenset(sequences & inside))
         self.list_changed.emit()
         left, self._left = self._left, None
-        if left is not None and lines and self._clock == "build":
+        if left is not None and lines and self._section == "build":
             # No other step was selected since: go to the step of the same name in the new build.
-            self.go(Moment(clock="build", index=_place_of(left, lines)))
+            self.go(Moment(section="build", index=_place_of(left, lines)))
 
-    def _set_clock(self, clock: Clock) -> None:
-        if clock == self._clock:
+    def _set_section(self, section: Section) -> None:
+        if section == self._section:
             return
-        if clock in APART or self._clock in APART:
+        if section in APART or self._section in APART:
             # One is about the function or the run, the other about the module.
             self.leave()
-        self._clock = clock
+        self._section = section
         self.list_changed.emit()
 
     def _set_index(self, index: int | None) -> None:
         if index != self._index:
             self._index = index
-            (self.schedule_moved if self._clock == "schedule" else self.run_moved).emit()
+            (self.schedule_moved if self._section == "schedule" else self.run_moved).emit()
 
     def _set(self, moment: Moment | None, failed: StepLine | None) -> None:
         self._left = None

@@ -55,7 +55,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
-class Entry:
+class PaletteEntry:
     """An entry of the palette.
 
     Attributes
@@ -105,7 +105,7 @@ class PaletteEntries:
 
     def __init__(self, window: MainWindow) -> None:
         self._window = window
-        self._kinds: dict[Kind, tuple[Entry, ...]] = {}
+        self._kinds: dict[Kind, tuple[PaletteEntry, ...]] = {}
         self._types: tuple[PassType, ...] = ()
 
     def add_pass_types(self, types: tuple[PassType, ...]) -> None:
@@ -113,7 +113,7 @@ class PaletteEntries:
         self._types = types
         self._kinds.pop("pass", None)
 
-    def find(self, typed: str) -> list[Entry]:
+    def find(self, typed: str) -> list[PaletteEntry]:
         """Return the matching entries, the best of each kind first."""
         kind = PREFIXES.get(typed[:1])
         text = (typed[1:] if kind else typed).strip().lower()
@@ -126,9 +126,9 @@ class PaletteEntries:
             found = self._fitting("command", self._meant(words))
         return found
 
-    def _fitting(self, kind: Kind | None, words: Sequence[str]) -> list[Entry]:
+    def _fitting(self, kind: Kind | None, words: Sequence[str]) -> list[PaletteEntry]:
         kinds = [kind] if kind else list(PREFIXES.values())
-        text, found = " ".join(words), list[Entry]()
+        text, found = " ".join(words), list[PaletteEntry]()
         for each in kinds:
             if not kind and (
                 (each != "command" and not text) or (each == "line" and len(text) < LEAST_FOR_LINES)
@@ -143,7 +143,7 @@ class PaletteEntries:
         known = list(dict.fromkeys(word for each in searched for word in each))
         return [next(iter(get_close_matches(word, known, 1, NEAR)), word) for word in words]
 
-    def _of(self, kind: Kind) -> tuple[Entry, ...]:
+    def _of(self, kind: Kind) -> tuple[PaletteEntry, ...]:
         if kind not in self._kinds:
             make = {
                 "command": self._commands,
@@ -155,9 +155,9 @@ class PaletteEntries:
             self._kinds[kind] = tuple(make[kind]())
         return self._kinds[kind]
 
-    def _commands(self) -> Iterator[Entry]:
+    def _commands(self) -> Iterator[PaletteEntry]:
         for command, action in self._window.commands:
-            yield Entry(
+            yield PaletteEntry(
                 kind="command",
                 title=plain(action.text()),
                 where=plain(command.menu),
@@ -166,31 +166,33 @@ class PaletteEntries:
                 enabled=action.isEnabled(),
             )
 
-    def _nodes(self) -> Iterator[Entry]:
+    def _nodes(self) -> Iterator[PaletteEntry]:
         snapshot, tr = self._window.document.snapshot, self._window.tr
         for node in () if snapshot is None else snapshot.fx:
             what = node.label or node.opcode
-            yield Entry("node", node.title, tr("node · {0}").format(what), self._selecting(node.id))
+            yield PaletteEntry(
+                "node", node.title, tr("node · {0}").format(what), self._selecting(node.id)
+            )
 
-    def _functions(self) -> Iterator[Entry]:
+    def _functions(self) -> Iterator[PaletteEntry]:
         snapshot, tr = self._window.document.snapshot, self._window.tr
         kinds = {"relax": "Relax", "tensorir": "TensorIR", "external": tr("library")}
         for each in () if snapshot is None else snapshot.functions:
             what = tr("{0} function").format(kinds[each.kind])
-            yield Entry("function", each.name, what, self._selecting(each.id))
+            yield PaletteEntry("function", each.name, what, self._selecting(each.id))
 
     def _selecting(self, entity: str) -> Callable[[], None]:
         return partial(_select, self._window, entity)
 
-    def _passes(self) -> Iterator[Entry]:
+    def _passes(self) -> Iterator[PaletteEntry]:
         stepping, tr = self._window.features.stepping, self._window.tr
         for line in stepping.lines("passes"):
             place = tr("pass · step {0}").format(line.label or line.number)
-            moment = Moment(clock="passes", index=line.number)
-            yield Entry("pass", line.title, place, partial(_go, self._window, moment))
+            moment = Moment(section="passes", index=line.number)
+            yield PaletteEntry("pass", line.title, place, partial(_go, self._window, moment))
         for each in self._types:
             add = partial(_add_pass, self._window, each.name)
-            yield Entry("pass", each.name, tr("pass · add it…"), add)
+            yield PaletteEntry("pass", each.name, tr("pass · add it…"), add)
 
     def _texts(self) -> Iterator[CodeView]:
         from lowerscope.app.kit.code.view import CodeView
@@ -200,13 +202,13 @@ class PaletteEntries:
             if view.editor.isVisible() and view.text():
                 yield view
 
-    def _lines(self) -> Iterator[Entry]:
+    def _lines(self) -> Iterator[PaletteEntry]:
         for view in self._texts():
             for number, line in enumerate(view.editor.lines(), 1):
                 if line.strip():
                     yield self._line(view, number, line.strip())
 
-    def _places(self, number: int) -> Iterator[Entry]:
+    def _places(self, number: int) -> Iterator[PaletteEntry]:
         """Yield the line of this number in the texts, the most recently used one first."""
         last = self._window.code_commands.text()
         for view in sorted(self._texts(), key=lambda view: view is not last):
@@ -214,12 +216,12 @@ class PaletteEntries:
             if 1 <= number <= len(lines):
                 yield self._line(view, number, lines[number - 1].strip())
 
-    def _line(self, view: CodeView, number: int, text: str) -> Entry:
+    def _line(self, view: CodeView, number: int, text: str) -> PaletteEntry:
         where = f"{view.accessibleName()} {number}"
-        return Entry("line", text, where, partial(_go_to_line, view, number))
+        return PaletteEntry("line", text, where, partial(_go_to_line, view, number))
 
 
-def _best(entries: Iterable[Entry], words: Sequence[str]) -> list[Entry]:
+def _best(entries: Iterable[PaletteEntry], words: Sequence[str]) -> list[PaletteEntry]:
     ranked = ((entry.rank(words), entry) for entry in entries)
     fitting = [(rank, entry) for rank, entry in ranked if rank is not None]
     fitting.sort(key=lambda pair: pair[0])
@@ -264,7 +266,7 @@ class Palette(Finder):
         super().__init__(3, window)
         self.setWindowTitle(self.tr("All commands"))
         self._entries = PaletteEntries(window)
-        self._shown: list[Entry] = []
+        self._shown: list[PaletteEntry] = []
         self.line.setPlaceholderText(self.tr("Type a part of a name"))
         self.line.setAccessibleName(self.tr("Find a command, node, function, pass or line"))
         self.rows.setAccessibleName(self.tr("What fits"))
@@ -292,7 +294,7 @@ class Palette(Finder):
             query = CatalogueQuery(window.document.recipe)
             window.features.queries.ask(query, self._take_passes, self._go_without_passes)
 
-    def shown(self) -> list[Entry]:
+    def shown(self) -> list[PaletteEntry]:
         """Return the matching entries, in order."""
         return list(self._shown)
 

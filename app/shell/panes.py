@@ -137,7 +137,7 @@ class Panes(QMainWindow):
         self._busy = False
         self._scheduling = False
         self.arrange()
-        features.stepping.list_changed.connect(self._follow_clock)
+        features.stepping.list_changed.connect(self._follow_section)
         self.docks["schedule"].toggleViewAction().triggered.connect(self._choose_workbench)
         features.document.on(("problems",), self._show_problems)
         features.document.on(("snapshot",), self._show_problems)
@@ -294,9 +294,9 @@ class Panes(QMainWindow):
         if self._settled:
             self.dock_layout.note_height()
 
-    def _follow_clock(self) -> None:
+    def _follow_section(self) -> None:
         """Show the workbench in place of the pipeline while the schedule's timeline is current."""
-        scheduling = self._features.stepping.clock == "schedule"
+        scheduling = self._features.stepping.section == "schedule"
         if scheduling == self._scheduling:
             return
         self._scheduling = scheduling
@@ -317,7 +317,7 @@ class Panes(QMainWindow):
         self.docks["details"].setVisible(not shown and self._details_before)
 
     def _choose_workbench(self, shown: bool) -> None:
-        self._features.stepping.set_clock("schedule" if shown else "passes")
+        self._features.stepping.set_section("schedule" if shown else "passes")
 
     def _show_timeline(self, shown: bool) -> None:
         self.timeline.setVisible(shown)

@@ -13,7 +13,7 @@ from lowerscope.core.files.console import ERROR, MATCH
 from lowerscope.core.files.presets import parse_step
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import duration_text
-from lowerscope.core.model.module_steps import Moment, PassRecord, Side
+from lowerscope.core.model.module_steps import ComparedModule, Moment, PassRecord
 from lowerscope.core.model.pass_records import PassType
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.queries import BuildStepsQuery, CatalogueQuery, DifferenceQuery
@@ -114,7 +114,7 @@ def _records(
 
 def _moment(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> Moment:
     moment = moment_of(options.step, _records(pipeline, recipe, options))
-    return msgspec.structs.replace(moment, clock="build") if options.build else moment
+    return msgspec.structs.replace(moment, section="build") if options.build else moment
 
 
 def _module_at(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str:
@@ -129,7 +129,9 @@ def _difference(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace)
     from lowerscope.core.model.line_difference import unified_text
 
     moment = _moment(pipeline, recipe, options)
-    old, new = (Side(recipe=recipe, moment=moment, before=before) for before in (True, False))
+    old, new = (
+        ComparedModule(recipe=recipe, moment=moment, before=before) for before in (True, False)
+    )
     record = pipeline.answer(DifferenceQuery(old, new))
     if options.function:
         chosen = tuple(each for each in record.functions if each.name == options.function)
@@ -151,14 +153,14 @@ def moment_of(label: str, records: Sequence[PassRecord]) -> Moment:
     Raises a `LowerscopeError` if there is none.
     """
     if label == "0":
-        return Moment(clock="passes", index=0)
+        return Moment(section="passes", index=0)
     number = next((each.number for each in records if each.label == label), None)
     if number is None:
         last = sum(not each.depth for each in records)
         raise LowerscopeError(
             f"there is no step {label}", where="--step", todo=f"Choose one from 0 to {last}"
         )
-    return Moment(clock="passes", index=number)
+    return Moment(section="passes", index=number)
 
 
 def _table(listed: Sequence[PassRecord], records: Sequence[PassRecord]) -> str:

@@ -27,7 +27,7 @@ from lowerscope.core.ir.relax import relax_functions
 from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.lowering.parameter_binding import constants_of
 from lowerscope.core.model.line_difference import unified_text
-from lowerscope.core.model.module_steps import Moment, Side
+from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule import Applied, Schedule
@@ -171,7 +171,7 @@ def parameter_files(stages: Stages) -> Iterator[File]:
 def step_files(stages: Stages, which: str) -> Iterator[File]:
     """Yield the module after each step that changed it, or after one."""
     for number, label, name in _steps(stages, which, first=True):
-        module = stages.module_at(Moment(clock="passes", index=number))
+        module = stages.module_at(Moment(section="passes", index=number))
         yield from script_files(module, f"steps/{label}-{file_name(name)}")
 
 
@@ -179,7 +179,7 @@ def patch_files(stages: Stages, recipe: Recipe, which: str) -> Iterator[File]:
     """Yield the changes of each step, or of one, as ``diff -u`` writes them."""
     for number, label, name in _steps(stages, which, first=False):
         sides = tuple(
-            Side(recipe=recipe, moment=Moment(clock="passes", index=index))
+            ComparedModule(recipe=recipe, moment=Moment(section="passes", index=index))
             for index in (_before(stages, number), number)
         )
         record = module_difference(stages, stages, (sides[0], sides[1]))

@@ -14,18 +14,18 @@ from lowerscope.core.model.formatting import error_text
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.recipe import Recipe
 
-Clock = Literal["translate", "passes", "schedule", "build", "run"]
-"""Kind of a timeline: FX nodes translated, the recipe's passes, the primitives of the schedule of a
-function, the passes of the build, or the calls of a run."""
+Section = Literal["translate", "passes", "schedule", "build", "run"]
+"""Section of the list of steps: FX nodes translated, the recipe's passes, the primitives of the
+schedule of a function, the passes of the build, or the calls of a run."""
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
-    """Position in a timeline: after its first ``index`` steps; 0 is before the first.
+    """Position in a section: after its first ``index`` steps; 0 is before the first.
 
-    In the timeline ``"schedule"``, ``function`` is the one whose schedule it is; otherwise empty.
+    In the section ``"schedule"``, ``function`` is the one whose schedule it is; otherwise empty.
     """
 
-    clock: Clock
+    section: Section
     index: int
     function: str = ""
 
@@ -130,7 +130,7 @@ Status = Literal["same", "changed", "added", "removed"]
 STATUSES: tuple[Status, ...] = ("changed", "added", "removed", "same")
 
 
-class Side(msgspec.Struct, frozen=True, kw_only=True):
+class ComparedModule(msgspec.Struct, frozen=True, kw_only=True):
     """One side of a comparison: the module of a recipe at a step, or after all of its steps.
 
     ``before`` stands for the input of that step. That is not always the module after the step

@@ -25,11 +25,11 @@ from lowerscope.core.model.comparison_records import (
 from lowerscope.core.model.function_metrics_records import Checked, Measured, Peaks, Work
 from lowerscope.core.model.graph import FITS, GraphName, GraphRecord
 from lowerscope.core.model.module_steps import (
+    ComparedModule,
     DifferenceRecord,
     GraphDifference,
     Moment,
     PassRecord,
-    Side,
 )
 from lowerscope.core.model.pass_records import PassType
 from lowerscope.core.model.recipe import Recipe
@@ -139,7 +139,7 @@ def answers(
 
 def _built(*moments: Moment | None) -> Role:
     """Return the child that has the modules at some steps: the engine never compiles."""
-    at_build = any(moment is not None and moment.clock == "build" for moment in moments)
+    at_build = any(moment is not None and moment.section == "build" for moment in moments)
     return "worker" if at_build else "engine"
 
 
@@ -234,8 +234,8 @@ class GraphQuery(Query[GraphRecord], frozen=True):
 class DifferenceQuery(Query[DifferenceRecord], frozen=True):
     """The difference of two modules, function by function."""
 
-    old: Side
-    new: Side
+    old: ComparedModule
+    new: ComparedModule
     cached_first = True
     lane = "light"
     doing = "comparing two modules"
@@ -249,8 +249,8 @@ class DifferenceQuery(Query[DifferenceRecord], frozen=True):
 class GraphDifferenceQuery(Query[GraphDifference], frozen=True):
     """The difference of the data flow of a Relax function, laid out for fonts of these metrics."""
 
-    old: Side
-    new: Side
+    old: ComparedModule
+    new: ComparedModule
     metrics: TextMetrics
     function: str = "main"
     cached_first = True

@@ -199,19 +199,19 @@ class SizeRecord(msgspec.Struct, frozen=True, kw_only=True):
     not_finite_count: int = 0
 
 
-Hand = Literal["in place", "copied", "unseen"]
+TransferMode = Literal["in place", "copied", "unseen"]
 """Use of the memory of a tensor of TVM's by torch: in place, copied, or never touched."""
 
 
-class HandOver(msgspec.Struct, frozen=True, kw_only=True):
+class DlpackTransfer(msgspec.Struct, frozen=True, kw_only=True):
     """Transfer of the tensors of a call of a library function, by DLPack.
 
     ``inputs`` and ``results`` have what was observed of each tensor; ``copied_bytes`` is the size
     of those that were copied.
     """
 
-    inputs: tuple[Hand, ...]
-    results: tuple[Hand, ...]
+    inputs: tuple[TransferMode, ...]
+    results: tuple[TransferMode, ...]
     copied_bytes: int = 0
 
 
@@ -247,7 +247,7 @@ class CallRun(msgspec.Struct, frozen=True, kw_only=True):
     entity: str = ""
     line: int = 0
     own: int = 0
-    hand_over: HandOver | None = None
+    hand_over: DlpackTransfer | None = None
 
 
 class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -364,7 +364,7 @@ class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     own_with: tuple[str, ...]
     tvm_ms: float | None
     torch_ms: float | None
-    hand_overs: tuple[HandOver, ...] = ()
+    hand_overs: tuple[DlpackTransfer, ...] = ()
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):

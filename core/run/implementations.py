@@ -124,7 +124,7 @@ def measure_by_turns(
     progress.report(f"{MEASURING} at {sizes_text(sizes)}" if sizes else MEASURING)
     # Side effects of a function occur once a call.
     pure = all(each.transformed.module["main"].is_pure for each in stages)
-    ours = [Side("TVM", each.call, threads_of_tvm()) for each in executions]
+    ours = [Implementation("TVM", each.call, threads_of_tvm()) for each in executions]
     budget = BUDGET * len(ours) / len(runs_of(recipe))
     found = measure([*ours, *others], measuring, progress.check, REPEATS if pure else 0, budget)
     beside = found.sides[len(ours) :]
@@ -165,7 +165,7 @@ def _reference_sides(
     reference: Reference | None,
     measuring: Measuring,
     progress: Progress,
-) -> tuple[list[Side], CompiledTorch]:
+) -> tuple[list[Implementation], CompiledTorch]:
     """Return the references timed beside an executable, and the outcome of ``torch.compile``."""
     loaded, threads = stages.loaded, torch.get_num_threads()
     others = []
@@ -182,8 +182,10 @@ def _reference_sides(
     return others, compiled
 
 
-def _torch_side(reference: Reference, threads: int | None) -> Side:
-    return Side(reference.side, reference.infer, threads, reference.refresh, torch.inference_mode)
+def _torch_side(reference: Reference, threads: int | None) -> Implementation:
+    return Implementation(
+        reference.side, reference.infer, threads, reference.refresh, torch.inference_mode
+    )
 
 
 MOST_BYTES = 2 << 30
@@ -310,7 +312,7 @@ torch took twice as long for a small model.
 
 
 @dataclass(frozen=True)
-class Side:
+class Implementation:
     """An implementation to be timed.
 
     Attributes
@@ -329,7 +331,7 @@ class Side:
 
 
 def measure(
-    sides: Sequence[Side],
+    sides: Sequence[Implementation],
     measuring: Measuring,
     check: Callable[[], None],
     most: int = REPEATS,
@@ -375,7 +377,7 @@ def measure(
     )
 
 
-def _calls(side: Side, count: int, check: Callable[[], None]) -> list[float]:
+def _calls(side: Implementation, count: int, check: Callable[[], None]) -> list[float]:
     """Call an implementation `count` times, and return the time of each call in seconds."""
     taken = []
     for _ in range(count):

@@ -26,13 +26,13 @@ from lowerscope.core.model.run_records import (
     TOP,
     CallRun,
     ClassScore,
-    Hand,
-    HandOver,
+    DlpackTransfer,
     NodeProvenance,
     NodeRun,
     Prediction,
     RunRecord,
     SizeRecord,
+    TransferMode,
     first_difference,
     time_fields,
     with_times,
@@ -401,7 +401,7 @@ class _Watch:
     """Observer of the library calls in one run, in sequence."""
 
     def __init__(self, calls: Sequence[BoundCall]) -> None:
-        self.found: list[HandOver] = []
+        self.found: list[DlpackTransfer] = []
         self._calls = calls
         self._names = frozenset(each.event for each in calls)
         self._depth = 0
@@ -480,7 +480,7 @@ class _Touched(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if start <= address < start + size:
                 yield index
 
-    def hand_over(self, call: BoundCall, returned: Any) -> HandOver:
+    def hand_over(self, call: BoundCall, returned: Any) -> DlpackTransfer:
         """Return how the tensors of a call were passed."""
         count = len(self._tensors)
         first = count - call.values if call.gives == "written" else count
@@ -491,7 +491,7 @@ class _Touched(TorchDispatchMode):  # type: ignore[no-untyped-call]
             made = [self._made.get(each.data_ptr(), "") for each in results]
             hands += [_hand_of([each] if each else []) for each in made]
             sizes += [_size(each) for each in results]
-        return HandOver(
+        return DlpackTransfer(
             inputs=tuple(hands[:first]),
             results=tuple(hands[first:]),
             copied_bytes=sum(
@@ -499,14 +499,14 @@ class _Touched(TorchDispatchMode):  # type: ignore[no-untyped-call]
             ),
         )
 
-    def _hand(self, index: int, *, written: bool) -> Hand:
+    def _hand(self, index: int, *, written: bool) -> TransferMode:
         if written:
             # The last write counts: a result may be cleared, or accumulated, before.
             return _hand_of(self._written.get(index, [])[-1:])
         return _hand_of(self._read.get(index, self._written.get(index, [])))
 
 
-def _hand_of(operators: Sequence[str]) -> Hand:
+def _hand_of(operators: Sequence[str]) -> TransferMode:
     if not operators:
         return "unseen"
     return "copied" if all(each in _COPIES for each in operators) else "in place"

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 from lowerscope.core.schedule.failures import StepFailed
 from lowerscope.core.schedule.parameters import known
-from lowerscope.core.schedule.primitive import Arguments, Call, Entry, Site, field
+from lowerscope.core.schedule.primitive import (
+    Arguments,
+    Call,
+    FunctionSelection,
+    PrimitiveSpec,
+    field,
+)
 
 _AUTO_UNROLL = "pragma_auto_unroll_max_step"
 LAYOUT_REWRITE = "meta_schedule.layout_rewrite_preproc"
@@ -70,14 +76,14 @@ def _unannotates(call: Call) -> None:
         )
 
 
-def _annotate(site: Site) -> Iterator[Arguments]:
+def _annotate(site: FunctionSelection) -> Iterator[Arguments]:
     if site.only is not None:
         on: Arguments = {"block_or_loop": site.named[site.only]}
         packs: Arguments = {"ann_key": LAYOUT_REWRITE, "ann_val": True}
         yield on | packs if site.found[site.only].is_block else on
 
 
-def _unannotate(site: Site) -> Iterator[Arguments]:
+def _unannotate(site: FunctionSelection) -> Iterator[Arguments]:
     if site.only is not None:
         keys = [str(key) for key in site.stmt(site.only).annotations]
         for key in keys or [_AUTO_UNROLL]:
@@ -95,7 +101,7 @@ _KEY = field(
 _VALUE = field("ann_val", "Value", "value", "A number, a text, or several.", default=16)
 
 ENTRIES = (
-    Entry(
+    PrimitiveSpec(
         name="annotate",
         group="Annotations",
         title="annotate {block_or_loop} with {ann_key} = {ann_val}",
@@ -104,7 +110,7 @@ ENTRIES = (
         candidates=_annotate,
         guard=_annotates,
     ),
-    Entry(
+    PrimitiveSpec(
         name="unannotate",
         group="Annotations",
         title="take {ann_key} off {block_or_loop}",

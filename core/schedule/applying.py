@@ -24,7 +24,7 @@ from lowerscope.core.schedule import verify
 from lowerscope.core.schedule.failures import REFUSED, StepFailed, step_error
 from lowerscope.core.schedule.index_maps import python_of
 from lowerscope.core.schedule.parameters import known
-from lowerscope.core.schedule.primitive import Call, Entry
+from lowerscope.core.schedule.primitive import Call, PrimitiveSpec
 from lowerscope.core.schedule.references import Output, Outputs, resolve, unresolved
 from lowerscope.core.schedule.table import entry_of, given, value
 
@@ -90,7 +90,7 @@ def apply(
     return Applied(sch=sch, outputs=made, title=title)
 
 
-def _called(entry: Entry, call: Call) -> tuple[Output, ...]:
+def _called(entry: PrimitiveSpec, call: Call) -> tuple[Output, ...]:
     values = dict(call.values)
     method = getattr(call.sch, entry.name)
     try:
@@ -106,7 +106,10 @@ def _called(entry: Entry, call: Call) -> tuple[Output, ...]:
 
 
 def title_of(
-    entry: Entry, arguments: Mapping[str, Argument], sch: Schedule, values: Mapping[str, Any]
+    entry: PrimitiveSpec,
+    arguments: Mapping[str, Argument],
+    sch: Schedule,
+    values: Mapping[str, Any],
 ) -> str:
     """Return the description of a step, with loops, blocks and buffers by their names.
 
@@ -141,7 +144,7 @@ def _plain(argument: Argument, names: Mapping[Reference, str] = MappingProxyType
 
 
 def _words(
-    field: Field, argument: Argument, sch: Schedule, values: Mapping[str, Any], entry: Entry
+    field: Field, argument: Argument, sch: Schedule, values: Mapping[str, Any], entry: PrimitiveSpec
 ) -> str:
     value = values[field.name]
     if isinstance(value, LoopRV | SBlockRV):
@@ -162,7 +165,7 @@ def _words(
     return _plain(argument)
 
 
-def _factors(value: Any, argument: Argument, whole: int | None, entry: Entry) -> list[str]:
+def _factors(value: Any, argument: Argument, whole: int | None, entry: PrimitiveSpec) -> list[str]:
     given_ones = argument if isinstance(argument, tuple) else (argument,)
     sizes = [known(each) for each in value]
     others = [size for size, each in zip(sizes, value, strict=True) if each is not None]

@@ -25,8 +25,8 @@ from lowerscope.core.schedule.primitive import (
     UNIT_ITERS,
     Arguments,
     Call,
-    Entry,
-    Site,
+    FunctionSelection,
+    PrimitiveSpec,
     at_loops,
     block_at_loop,
     field,
@@ -93,7 +93,7 @@ _COMPARISONS = (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.EQ, tirx.NE)
 # --- moving -------------------------------------------------------------------------------------
 
 
-def _at(site: Site, *, consumers: bool) -> Iterator[Arguments]:
+def _at(site: FunctionSelection, *, consumers: bool) -> Iterator[Arguments]:
     yield from block_at_loop(site)
     block = site.block
     if block is None:
@@ -261,7 +261,7 @@ def _written(stmt: Any) -> set[str]:
     return {str(region.source.ty.dtype) for block in blocks for region in block.writes}
 
 
-def _tensorize(site: Site) -> Iterator[Arguments]:
+def _tensorize(site: FunctionSelection) -> Iterator[Arguments]:
     if site.only is not None:
         for name in intrinsics(site.target) or ("",):
             yield {"block_or_loop": site.named[site.only], "tensor_intrin": name}
@@ -270,7 +270,7 @@ def _tensorize(site: Site) -> Iterator[Arguments]:
 # --- the table ----------------------------------------------------------------------------------
 
 
-def _axes(site: Site) -> Iterator[Arguments]:
+def _axes(site: FunctionSelection) -> Iterator[Arguments]:
     for each in one_block(site):
         assert site.block is not None
         count = len(site.stmt(site.block).iter_vars)
@@ -278,7 +278,7 @@ def _axes(site: Site) -> Iterator[Arguments]:
         yield {**each, "new_order": order}
 
 
-def _blockize(site: Site) -> Iterator[Arguments]:
+def _blockize(site: FunctionSelection) -> Iterator[Arguments]:
     if site.loop is not None:
         yield {"target": site.named[site.loop]}
 
@@ -306,7 +306,7 @@ _AT = (
 )
 
 ENTRIES = (
-    Entry(
+    PrimitiveSpec(
         name="compute_inline",
         group=_WHERE,
         title="inline {block} into its readers",
@@ -315,7 +315,7 @@ ENTRIES = (
         guard=_inlines,
         candidates=one_block,
     ),
-    Entry(
+    PrimitiveSpec(
         name="reverse_compute_inline",
         group=_WHERE,
         title="inline {block} into what it reads",
@@ -324,7 +324,7 @@ ENTRIES = (
         guard=_inlines_back,
         candidates=one_block,
     ),
-    Entry(
+    PrimitiveSpec(
         name="compute_at",
         group=_WHERE,
         title="compute {block} under {loop}",
@@ -333,7 +333,7 @@ ENTRIES = (
         candidates=partial(_at, consumers=True),
         guard=_moves,
     ),
-    Entry(
+    PrimitiveSpec(
         name="reverse_compute_at",
         group=_WHERE,
         title="compute {block} under {loop}, after what it reads",
@@ -342,7 +342,7 @@ ENTRIES = (
         candidates=partial(_at, consumers=False),
         guard=_moves_back,
     ),
-    Entry(
+    PrimitiveSpec(
         name="reorder_block_iter_var",
         group="Blocks",
         title="order the axes of {block} as {new_order}",
@@ -353,7 +353,7 @@ ENTRIES = (
         ),
         candidates=_axes,
     ),
-    Entry(
+    PrimitiveSpec(
         name="blockize",
         group="Blocks",
         title="make a block of all under {target}",
@@ -361,7 +361,7 @@ ENTRIES = (
         parameters=(field("target", "Loop", "loop", "The outermost of its loops."), UNIT_ITERS),
         candidates=_blockize,
     ),
-    Entry(
+    PrimitiveSpec(
         name="tensorize",
         group="Blocks",
         title="compute {block_or_loop} with {tensor_intrin}",

@@ -17,8 +17,8 @@ from lowerscope.core.schedule.primitive import (
     UNIT_ITERS,
     Arguments,
     Call,
-    Entry,
-    Site,
+    FunctionSelection,
+    PrimitiveSpec,
     field,
     one_loop,
 )
@@ -44,7 +44,7 @@ _MAX_LANES = 256
 # --- splitting ----------------------------------------------------------------------------------
 
 
-def _split(site: Site) -> Iterator[Arguments]:
+def _split(site: FunctionSelection) -> Iterator[Arguments]:
     for each in one_loop(site):
         assert site.loop is not None
         yield {**each, "factors": (None, inner_extent(site.extent(site.loop)))}
@@ -82,7 +82,7 @@ def _divides(call: Call) -> None:
         )
 
 
-def _partition(site: Site) -> Iterator[Arguments]:
+def _partition(site: FunctionSelection) -> Iterator[Arguments]:
     for each in one_loop(site):
         assert site.loop is not None
         yield {**each, "factors": (max(1, (site.extent(site.loop) or 2) // 2), None)}
@@ -115,13 +115,13 @@ def reduces(loop: tirx.For) -> bool:
 # --- several loops ------------------------------------------------------------------------------
 
 
-def _fuse(site: Site) -> Iterator[Arguments]:
+def _fuse(site: FunctionSelection) -> Iterator[Arguments]:
     loops = sorted(site.loops)
     for each in [loops] if len(loops) > 1 else _nested(site):
         yield {"loops": site.names(each)}
 
 
-def _reorder(site: Site) -> Iterator[Arguments]:
+def _reorder(site: FunctionSelection) -> Iterator[Arguments]:
     loops = site.loops
     # Those that were selected in the order of the script are to change it.
     order = loops if loops != sorted(loops) else loops[::-1]
@@ -129,7 +129,7 @@ def _reorder(site: Site) -> Iterator[Arguments]:
         yield {"loops": site.names(each)}
 
 
-def _nested(site: Site) -> Iterator[list[int]]:
+def _nested(site: FunctionSelection) -> Iterator[list[int]]:
     """Yield the selected loop with the one in it, and with the one around it; or it alone."""
     loop = site.loop
     if loop is None:
@@ -149,7 +149,7 @@ def _several(call: Call) -> None:
         raise StepFailed("there is no other loop around it or in it, with nothing beside it")
 
 
-def _merge(site: Site) -> Iterator[Arguments]:
+def _merge(site: FunctionSelection) -> Iterator[Arguments]:
     loops, loop = sorted(site.loops), site.loop
     if loop is None:
         if loops:
@@ -313,7 +313,7 @@ def _binds(call: Call) -> None:
     )
 
 
-def _unit(site: Site) -> Iterator[Arguments]:
+def _unit(site: FunctionSelection) -> Iterator[Arguments]:
     if site.only is not None:
         yield {"block_or_loop": site.named[site.only]}
 
@@ -321,7 +321,7 @@ def _unit(site: Site) -> Iterator[Arguments]:
 _RUNS = "How a loop runs"
 
 ENTRIES = (
-    Entry(
+    PrimitiveSpec(
         name="split",
         group="Loops",
         title="split {loop} into {factors}",
@@ -342,7 +342,7 @@ ENTRIES = (
         guard=_divides,
         many=True,
     ),
-    Entry(
+    PrimitiveSpec(
         name="fuse",
         group="Loops",
         title="fuse {loops}",
@@ -352,7 +352,7 @@ ENTRIES = (
         guard=_several,
         starred="loops",
     ),
-    Entry(
+    PrimitiveSpec(
         name="reorder",
         group="Loops",
         title="order {loops}",
@@ -362,7 +362,7 @@ ENTRIES = (
         guard=_several,
         starred="loops",
     ),
-    Entry(
+    PrimitiveSpec(
         name="loop_partition",
         group="Loops",
         title="partition {loop} into {factors}",
@@ -372,7 +372,7 @@ ENTRIES = (
         guard=_partitions,
         many=True,
     ),
-    Entry(
+    PrimitiveSpec(
         name="merge",
         group="Loops",
         title="merge {loops}",
@@ -382,7 +382,7 @@ ENTRIES = (
         guard=_merges,
         starred="loops",
     ),
-    Entry(
+    PrimitiveSpec(
         name="add_unit_loop",
         group="Loops",
         title="add a loop of extent 1 around {block_or_loop}",
@@ -390,7 +390,7 @@ ENTRIES = (
         parameters=(field("block_or_loop", "Around", "loop or block", "A loop or a block."),),
         candidates=_unit,
     ),
-    Entry(
+    PrimitiveSpec(
         name="parallel",
         group=_RUNS,
         title="run {loop} in parallel",
@@ -398,7 +398,7 @@ ENTRIES = (
         parameters=(LOOP,),
         candidates=one_loop,
     ),
-    Entry(
+    PrimitiveSpec(
         name="vectorize",
         group=_RUNS,
         title="vectorize {loop}",
@@ -407,7 +407,7 @@ ENTRIES = (
         candidates=one_loop,
         guard=_vectorizes,
     ),
-    Entry(
+    PrimitiveSpec(
         name="unroll",
         group=_RUNS,
         title="unroll {loop}",
@@ -416,7 +416,7 @@ ENTRIES = (
         candidates=one_loop,
         guard=_unrolls,
     ),
-    Entry(
+    PrimitiveSpec(
         name="bind",
         group=_RUNS,
         title="bind {loop} to {thread_axis}",

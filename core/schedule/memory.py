@@ -30,8 +30,8 @@ from lowerscope.core.schedule.primitive import (
     Arguments,
     Call,
     Choices,
-    Entry,
-    Site,
+    FunctionSelection,
+    PrimitiveSpec,
     field,
     one_block,
 )
@@ -40,19 +40,19 @@ from lowerscope.core.schedule.references import block_around, function_of
 # --- copies and their memory --------------------------------------------------------------------
 
 
-def _stmt(site: Site) -> Any:
+def _stmt(site: FunctionSelection) -> Any:
     """Return the selected block, which is there."""
     assert site.block is not None
     return site.stmt(site.block)
 
 
-def _reads(site: Site) -> Iterator[Arguments]:
+def _reads(site: FunctionSelection) -> Iterator[Arguments]:
     for each in one_block(site):
         for index in range(max(1, len(_stmt(site).reads))):
             yield {**each, "read_buffer_index": index}
 
 
-def _reindexed(site: Site, *, reads: bool) -> Iterator[Arguments]:
+def _reindexed(site: FunctionSelection, *, reads: bool) -> Iterator[Arguments]:
     for each in one_block(site):
         block = _stmt(site)
         axes, regions = index_maps.block_axes(block), block.reads if reads else block.writes
@@ -70,20 +70,20 @@ def _reindexed(site: Site, *, reads: bool) -> Iterator[Arguments]:
             yield {**each, "index_map": index_maps.identity(axes)}
 
 
-def _accessed(site: Site) -> Iterator[Arguments]:
+def _accessed(site: FunctionSelection) -> Iterator[Arguments]:
     for each in one_block(site):
         for name in index_maps.buffers_of(_stmt(site)):
             yield {**each, "buffer": name}
 
 
-def _aligned(site: Site) -> Iterator[Arguments]:
+def _aligned(site: FunctionSelection) -> Iterator[Arguments]:
     for each in one_block(site):
         written = _stmt(site).writes
         dimensions = len(written[0].source.ty.shape) if written else 1
         yield {**each, "axis": max(0, dimensions - 2)}
 
 
-def _dtype(site: Site) -> Iterator[Arguments]:
+def _dtype(site: FunctionSelection) -> Iterator[Arguments]:
     for each in one_block(site):
         written = _stmt(site).writes
         dtype = str(written[0].source.ty.dtype) if written else ""
@@ -219,13 +219,13 @@ def _number(value: Any, variables: list[Any], values: list[Any]) -> Any:
 # --- layouts ------------------------------------------------------------------------------------
 
 
-def _layout(site: Site) -> Iterator[Arguments]:
+def _layout(site: FunctionSelection) -> Iterator[Arguments]:
     for each in _accessed(site):
         shape = accessed(_stmt(site), str(each["buffer"])).ty.shape
         yield {**each, "index_map": _blocked(index_maps.buffer_axes(len(shape)), shape)}
 
 
-def _block_layout(site: Site) -> Iterator[Arguments]:
+def _block_layout(site: FunctionSelection) -> Iterator[Arguments]:
     for each in one_block(site):
         axes = index_maps.block_axes(_stmt(site))
         yield {**each, "index_map": _blocked(axes, [a.dom.extent for a in _stmt(site).iter_vars])}
@@ -310,7 +310,7 @@ _INDEX_MAP = field(
 _BUFFERS: Mapping[str, Choices] = {"buffer": lambda _, block: tuple(index_maps.buffers_of(block))}
 
 ENTRIES = (
-    Entry(
+    PrimitiveSpec(
         name="cache_read",
         group="Memory",
         title="read {read_buffer_index} in {block} from a {storage_scope} copy",
@@ -319,7 +319,7 @@ ENTRIES = (
         candidates=_reads,
         guard=buffer_of_block,
     ),
-    Entry(
+    PrimitiveSpec(
         name="cache_write",
         group="Memory",
         title="write {write_buffer_index} to a {storage_scope} copy",
@@ -328,7 +328,7 @@ ENTRIES = (
         candidates=one_block,
         guard=buffer_of_block,
     ),
-    Entry(
+    PrimitiveSpec(
         name="reindex_cache_read",
         group="Memory",
         title="read {read_buffer_index} in {block} from a copy indexed {index_map}",
@@ -338,7 +338,7 @@ ENTRIES = (
         guard=_reindexes_copy,
         converted={"index_map": index_maps.of_block},
     ),
-    Entry(
+    PrimitiveSpec(
         name="reindex_cache_write",
         group="Memory",
         title="write {write_buffer_index} in {block} to a buffer indexed {index_map} first",
@@ -348,7 +348,7 @@ ENTRIES = (
         guard=_reindexes_copy,
         converted={"index_map": index_maps.of_block},
     ),
-    Entry(
+    PrimitiveSpec(
         name="cache_inplace",
         group="Memory",
         title="copy {read_buffer_index} in {block} before and after",
@@ -358,7 +358,7 @@ ENTRIES = (
         guard=buffer_of_block,
         many=True,
     ),
-    Entry(
+    PrimitiveSpec(
         name="cache_index",
         group="Memory",
         title="compute the indices of {block} in advance",
@@ -379,7 +379,7 @@ ENTRIES = (
         candidates=one_block,
         many=True,
     ),
-    Entry(
+    PrimitiveSpec(
         name="reindex",
         group="Memory",
         title="copy {buffer} to a buffer with the axes of {block}",
@@ -389,7 +389,7 @@ ENTRIES = (
         candidates=_accessed,
         guard=_reindexes,
     ),
-    Entry(
+    PrimitiveSpec(
         name="set_scope",
         group="Memory",
         title="keep {buffer_index} of {block} in {storage_scope} memory",
@@ -398,7 +398,7 @@ ENTRIES = (
         candidates=one_block,
         guard=buffer_of_block,
     ),
-    Entry(
+    PrimitiveSpec(
         name="storage_align",
         group="Memory",
         title="align axis {axis} of {buffer_index} to {factor}",
@@ -427,7 +427,7 @@ ENTRIES = (
         candidates=_aligned,
         guard=_aligns,
     ),
-    Entry(
+    PrimitiveSpec(
         name="unsafe_set_dtype",
         group="Memory",
         title="keep {buffer_index} of {block} as {dtype}",
@@ -447,7 +447,7 @@ ENTRIES = (
         candidates=_dtype,
         guard=_sets_dtype,
     ),
-    Entry(
+    PrimitiveSpec(
         name="transform_layout",
         group="Layout",
         title="lay out {buffer} as {index_map}",
@@ -475,7 +475,7 @@ ENTRIES = (
         converted={"index_map": index_maps.of_buffer, "pad_value": _pad_value},
         texts={"pad_value": _padding},
     ),
-    Entry(
+    PrimitiveSpec(
         name="transform_block_layout",
         group="Layout",
         title="make the axes of {block} {index_map}",

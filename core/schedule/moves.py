@@ -21,7 +21,7 @@ from lowerscope.core.schedule.applying import apply, buffer_names
 from lowerscope.core.schedule.failures import StepFailed
 from lowerscope.core.schedule.index_maps import axes_of, block_axes
 from lowerscope.core.schedule.parameters import known
-from lowerscope.core.schedule.primitive import Entry, Site
+from lowerscope.core.schedule.primitive import FunctionSelection, PrimitiveSpec
 from lowerscope.core.schedule.references import (
     Outputs,
     function_of,
@@ -56,7 +56,7 @@ def moves(
 
 def _site(
     sch: Schedule, chosen: tuple[Reference, ...], outputs: Outputs, target: tvm.target.Target
-) -> Site:
+) -> FunctionSelection:
     found = tuple(places(function_of(sch)))
     by_stmt = references(sch, outputs)
     indices = {place.stmt: index for index, place in enumerate(found)}
@@ -69,7 +69,7 @@ def _site(
             continue
         if stmt in indices:
             selected.append(indices[stmt])
-    return Site(
+    return FunctionSelection(
         sch=sch,
         target=target,
         found=found,
@@ -80,7 +80,7 @@ def _site(
     )
 
 
-def _move(site: Site, entry: Entry, step: str) -> Move | None:
+def _move(site: FunctionSelection, entry: PrimitiveSpec, step: str) -> Move | None:
     first: Primitive | None = None
     unsafe: tuple[Primitive, StepError] | None = None
     error = StepError(message="")
@@ -101,7 +101,7 @@ def _move(site: Site, entry: Entry, step: str) -> Move | None:
     return None if first is None else _made(site, entry, first, error)
 
 
-def _error(site: Site, primitive: Primitive) -> StepError | None:
+def _error(site: FunctionSelection, primitive: Primitive) -> StepError | None:
     try:
         apply(site.sch, primitive, site.outputs, site.target)
     except StepFailed as failed:
@@ -109,13 +109,15 @@ def _error(site: Site, primitive: Primitive) -> StepError | None:
     return None
 
 
-def _tried(site: Site, entry: Entry, step: str) -> Iterator[Primitive]:
+def _tried(site: FunctionSelection, entry: PrimitiveSpec, step: str) -> Iterator[Primitive]:
     for arguments in itertools.islice(entry.candidates(site), MAX_TRIES):
         whole = {field.name: field.default for field in entry.parameters} | arguments
         yield Primitive(id=step, name=entry.name, arguments=whole)
 
 
-def _made(site: Site, entry: Entry, primitive: Primitive, error: StepError) -> Move:
+def _made(
+    site: FunctionSelection, entry: PrimitiveSpec, primitive: Primitive, error: StepError
+) -> Move:
     text = help_texts()[entry.name]
     return Move(
         name=entry.name,
@@ -132,7 +134,9 @@ def _made(site: Site, entry: Entry, primitive: Primitive, error: StepError) -> M
     )
 
 
-def form(site: Site, entry: Entry, arguments: Mapping[str, Argument]) -> tuple[Field, ...]:
+def form(
+    site: FunctionSelection, entry: PrimitiveSpec, arguments: Mapping[str, Argument]
+) -> tuple[Field, ...]:
     """Return the fields of a primitive, with `arguments` as their initial values."""
     stmts = {
         name: _stmt(site, argument)
@@ -142,7 +146,7 @@ def form(site: Site, entry: Entry, arguments: Mapping[str, Argument]) -> tuple[F
     return tuple(_filled(site, field, entry, arguments, stmts) for field in entry.parameters)
 
 
-def _stmt(site: Site, argument: Made | At) -> Any:
+def _stmt(site: FunctionSelection, argument: Made | At) -> Any:
     sch = site.sch.copy()
     try:
         return stmt_of(sch, resolve(sch, argument, site.outputs))
@@ -151,9 +155,9 @@ def _stmt(site: Site, argument: Made | At) -> Any:
 
 
 def _filled(
-    site: Site,
+    site: FunctionSelection,
     field: Field,
-    entry: Entry,
+    entry: PrimitiveSpec,
     arguments: Mapping[str, Argument],
     stmts: Mapping[str, Any],
 ) -> Field:

@@ -30,7 +30,7 @@ Arguments = dict[str, Argument]
 
 
 @dataclass(frozen=True)
-class Site:
+class FunctionSelection:
     """A selection in a function, for which primitives are offered.
 
     `named`: the reference to each, in the order of `found`. `outputs`: results of the steps so far.
@@ -144,10 +144,10 @@ class Call:
         return places(function_of(self.sch))
 
 
-Candidates = Callable[[Site], Iterator[Arguments]]
+Candidates = Callable[[FunctionSelection], Iterator[Arguments]]
 """Arguments to try for the selection, the best first; none where it does not fit."""
 
-Choices = Callable[[Site, Any], tuple[str, ...]]
+Choices = Callable[[FunctionSelection, Any], tuple[str, ...]]
 """Returns the choices of a field at the selected ``For`` or ``SBlock``."""
 
 Text = Callable[[Argument, Any | None], str]
@@ -158,7 +158,7 @@ Guard = Callable[[Call], None]
 
 
 @dataclass(frozen=True)
-class Entry:
+class PrimitiveSpec:
     """Specification of a primitive; its help is in ``resources/help/primitives.md``.
 
     Attributes
@@ -218,25 +218,25 @@ UNIT_ITERS = field(
 )
 
 
-def one_loop(site: Site) -> Iterator[Arguments]:
+def one_loop(site: FunctionSelection) -> Iterator[Arguments]:
     """Propose a loop by itself."""
     if site.loop is not None:
         yield {"loop": site.named[site.loop]}
 
 
-def one_block(site: Site) -> Iterator[Arguments]:
+def one_block(site: FunctionSelection) -> Iterator[Arguments]:
     """Propose a block by itself."""
     if site.block is not None:
         yield {"block": site.named[site.block]}
 
 
-def at_loops(site: Site, block: int, loops: list[int]) -> Iterator[Arguments]:
+def at_loops(site: FunctionSelection, block: int, loops: list[int]) -> Iterator[Arguments]:
     """Propose a block with each of some loops."""
     for loop in loops:
         yield {"block": site.named[block], "loop": site.named[loop]}
 
 
-def block_at_loop(site: Site) -> Iterator[Arguments]:
+def block_at_loop(site: FunctionSelection) -> Iterator[Arguments]:
     """Propose a selected block with a selected loop."""
     if site.block_and_loop is not None:
         block, loop = site.block_and_loop

@@ -19,8 +19,8 @@ from lowerscope.core.schedule.primitive import (
     LOOP,
     Arguments,
     Call,
-    Entry,
-    Site,
+    FunctionSelection,
+    PrimitiveSpec,
     at_loops,
     block_at_loop,
     field,
@@ -32,7 +32,7 @@ from lowerscope.core.schedule.references import Place, loops_around
 make_known()
 
 
-def _decompose(site: Site) -> Iterator[Arguments]:
+def _decompose(site: FunctionSelection) -> Iterator[Arguments]:
     yield from block_at_loop(site)
     if site.block is None:
         return
@@ -85,7 +85,7 @@ def _summed(block: Place) -> list[Any]:
     return [value for axis, value in pairs if axis.iter_type == tirx.IterVar.CommReduce]
 
 
-def _epilogue(site: Site) -> Iterator[Arguments]:
+def _epilogue(site: FunctionSelection) -> Iterator[Arguments]:
     if site.block is None:
         return
     own = site.named[site.block]
@@ -109,7 +109,7 @@ def _is_linear(call: Call) -> None:
 _NOT_LINEAR = (tirx.Max, tirx.Min, tirx.Select, tvm.ir.Call)
 
 
-def _pad(site: Site) -> Iterator[Arguments]:
+def _pad(site: FunctionSelection) -> Iterator[Arguments]:
     for each in one_block(site):
         assert site.block is not None
         sizes = [known(axis.dom.extent) for axis in site.stmt(site.block).iter_vars]
@@ -124,14 +124,14 @@ def _pads(call: Call) -> None:
         raise StepFailed(f"{call.block.name_hint} has {axes} axes, and not {padding}")
 
 
-def _unpad(site: Site) -> Iterator[Arguments]:
+def _unpad(site: FunctionSelection) -> Iterator[Arguments]:
     yield from block_at_loop(site)
     if site.block is not None:
         yield from at_loops(site, site.block, site.around(site.block))
 
 
 ENTRIES = (
-    Entry(
+    PrimitiveSpec(
         name="decompose_reduction",
         group="Reductions",
         title="initialize {block} before {loop}",
@@ -142,7 +142,7 @@ ENTRIES = (
         ),
         candidates=_decompose,
     ),
-    Entry(
+    PrimitiveSpec(
         name="rfactor",
         group="Reductions",
         title="reduce the parts of {loop} by themselves",
@@ -160,7 +160,7 @@ ENTRIES = (
         candidates=one_loop,
         guard=_rfactors,
     ),
-    Entry(
+    PrimitiveSpec(
         name="fuse_reduction_epilogue",
         group="Reductions",
         title="put {epilogue_block} into {reduction_block}",
@@ -177,7 +177,7 @@ ENTRIES = (
         candidates=_epilogue,
         guard=_is_linear,
     ),
-    Entry(
+    PrimitiveSpec(
         name="pad_einsum",
         group="Padding",
         title="pad the axes of {block} to multiples of {padding}",
@@ -196,7 +196,7 @@ ENTRIES = (
         candidates=_pad,
         guard=_pads,
     ),
-    Entry(
+    PrimitiveSpec(
         name="decompose_padding",
         group="Padding",
         title="fill the padding of {block} before {loop}",
@@ -207,7 +207,7 @@ ENTRIES = (
         ),
         candidates=_unpad,
     ),
-    Entry(
+    PrimitiveSpec(
         name="rolling_buffer",
         group="Padding",
         title="keep {write_buffer_index} of {block} in a rolling buffer",

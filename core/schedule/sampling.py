@@ -12,8 +12,8 @@ from lowerscope.core.schedule.primitive import (
     LOOP,
     Arguments,
     Call,
-    Entry,
-    Site,
+    FunctionSelection,
+    PrimitiveSpec,
     field,
     one_block,
     one_loop,
@@ -77,7 +77,7 @@ def _compute_location(call: Call) -> None:
         raise StepFailed(f"the decision is -2, -1, or the place of one of {loops} loops")
 
 
-def _nothing(site: Site) -> Iterator[Arguments]:
+def _nothing(site: FunctionSelection) -> Iterator[Arguments]:
     if not site.chosen:
         yield {}
 
@@ -104,7 +104,7 @@ _ONE_DECISION = field(
 _RANDOM = "Drawn at random"
 
 ENTRIES = (
-    Entry(
+    PrimitiveSpec(
         name="sample_perfect_tile",
         group=_RANDOM,
         title="draw {n} factors of {loop}",
@@ -128,7 +128,7 @@ ENTRIES = (
         many=True,
         draws=True,
     ),
-    Entry(
+    PrimitiveSpec(
         name="sample_partitioned_tile",
         group=_RANDOM,
         title="draw {n} factors of {loop} in two parts",
@@ -161,7 +161,7 @@ ENTRIES = (
         many=True,
         draws=True,
     ),
-    Entry(
+    PrimitiveSpec(
         name="sample_categorical",
         group=_RANDOM,
         title="draw one of {candidates}",
@@ -181,7 +181,7 @@ ENTRIES = (
         guard=_categorical,
         draws=True,
     ),
-    Entry(
+    PrimitiveSpec(
         name="sample_compute_location",
         group=_RANDOM,
         title="draw a loop to compute {block} under",

@@ -25,10 +25,10 @@ from lowerscope.core.model.schedule_records import Field
 from lowerscope.core.schedule import annotations as annotating
 from lowerscope.core.schedule import blocks, loops, memory, reductions, sampling
 from lowerscope.core.schedule.failures import StepFailed
-from lowerscope.core.schedule.primitive import Entry
+from lowerscope.core.schedule.primitive import PrimitiveSpec
 from lowerscope.core.schedule.references import Output
 
-PRIMITIVES: dict[str, Entry] = {
+PRIMITIVES: dict[str, PrimitiveSpec] = {
     entry.name: entry
     for subject in (loops, blocks, memory, reductions, annotating, sampling)
     for entry in subject.ENTRIES
@@ -36,7 +36,7 @@ PRIMITIVES: dict[str, Entry] = {
 """In the order of the menu."""
 
 
-def entry_of(name: str) -> Entry:
+def entry_of(name: str) -> PrimitiveSpec:
     """Return the entry of a primitive.
 
     Raises `StepFailed` if there is no primitive of this name.
@@ -57,7 +57,7 @@ _WIDEST = 2**31 - 1
 """Limit of numbers: TVM uses 32 bits in many places, and cuts off the rest."""
 
 
-def given(entry: Entry, primitive: Primitive) -> dict[str, Argument]:
+def given(entry: PrimitiveSpec, primitive: Primitive) -> dict[str, Argument]:
     """Return all arguments of a primitive, with defaults for those that are missing.
 
     Raises `StepFailed` if there are arguments that it does not take.

@@ -113,7 +113,7 @@ def _record(stages: Stages, function: str, index: int | None, progress: Progress
     states = stages.states(function)
     state = state_at(states, index)
     at = len(state.steps)
-    moment = Moment(clock="schedule", index=at, function=function)
+    moment = Moment(section="schedule", index=at, function=function)
     progress.check()
     return ScheduleRecord(
         function=function,

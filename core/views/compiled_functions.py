@@ -58,7 +58,7 @@ def compiled(stages: Stages, name: str, moment: Moment | None = None) -> Compile
     LowerscopeError
         If TVM cannot compile the function.
     """
-    if moment is None or moment.clock != "schedule":
+    if moment is None or moment.section != "schedule":
         key = key_of("library", stages.build_key)
         library = stages.keep("library", key, lambda: _of_build(stages), _size)
         return CompiledFunctions(stages.build_key, stages.recorded.tensorir, library)

@@ -52,7 +52,7 @@ def functions_at(stages: Stages, moment: Moment) -> tuple[FunctionRecord, ...]:
 
 def _with_blocks(stages: Stages, moment: Moment) -> Moment | None:
     """Return the last step of the build at which functions have blocks, if that was before."""
-    if moment.clock != "build":
+    if moment.section != "build":
         return None
     names = [run.name for run in stages.recorded.runs]
     if FIRST_FOR_TENSORIR not in names[: moment.index]:
@@ -61,11 +61,11 @@ def _with_blocks(stages: Stages, moment: Moment) -> Moment | None:
 
 
 def _composed_at(stages: Stages, moment: Moment) -> Mapping[str, Composed]:
-    if moment.clock == "passes":
+    if moment.section == "passes":
         return stages.transformed.composed_at(moment.index)
-    if moment.clock == "translate":
+    if moment.section == "translate":
         return {}
-    scheduled = moment.clock == "schedule"
+    scheduled = moment.section == "schedule"
     transformed = stages.unscheduled if scheduled else stages.transformed
     before = transformed.module if scheduled else stages.completed
     after = stages.module_at(moment)

@@ -231,11 +231,11 @@ def groups_before(stages: Stages, moment: Moment) -> Mapping[str, FusedGroup]:
 
     ``FuseTIR`` gives a TensorIR function the name of the group that it was.
     """
-    if moment.clock == "translate":
+    if moment.section == "translate":
         return {}
-    transformed = stages.unscheduled if moment.clock == "schedule" else stages.transformed
+    transformed = stages.unscheduled if moment.section == "schedule" else stages.transformed
     runs = transformed.runs
-    last = moment.index if moment.clock == "passes" else len(runs)
+    last = moment.index if moment.section == "passes" else len(runs)
     found: dict[str, FusedGroup] = {}
     for number in range(last, 0, -1):
         run = runs[number - 1]

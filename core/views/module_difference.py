@@ -20,13 +20,13 @@ from lowerscope.core.model.entities import STRATEGY_NAMES
 from lowerscope.core.model.line_difference import FunctionText, function_differences
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.module_steps import (
-    Clock,
+    ComparedModule,
     ConstantDifference,
     DifferenceRecord,
     FunctionDifference,
     GraphDifference,
     Moment,
-    Side,
+    Section,
 )
 from lowerscope.core.model.queries import DifferenceQuery, GraphDifferenceQuery, answers
 from lowerscope.core.model.recipe import Recipe, overrides_on
@@ -48,7 +48,9 @@ from lowerscope.core.views.graphs import with_ends
 from lowerscope.core.views.script import function_script
 
 
-def module_difference(old: Stages, new: Stages, sides: tuple[Side, Side]) -> DifferenceRecord:
+def module_difference(
+    old: Stages, new: Stages, sides: tuple[ComparedModule, ComparedModule]
+) -> DifferenceRecord:
     """Compare two modules, function by function.
 
     Raises a `LowerscopeError` if there is no module at one of the moments.
@@ -86,7 +88,7 @@ def changed_lines(stages: Stages, moment: Moment, record: TextRecord) -> tuple[i
     for span in record.spans:
         function = changed.get(span.entity.partition(":")[2])
         if function is not None:
-            lines = _new_lines(function, span, indented=moment.clock != "schedule")
+            lines = _new_lines(function, span, indented=moment.section != "schedule")
             found.update(span.first + each - 1 for each in lines)
     return tuple(sorted(found))
 
@@ -214,7 +216,7 @@ def _with_nodes(graph: FunctionGraph, stages: Stages) -> FunctionGraph:
     return replace(graph, nodes=nodes)
 
 
-def side_module(stages: Stages, side: Side) -> tvm.IRModule:
+def side_module(stages: Stages, side: ComparedModule) -> tvm.IRModule:
     """Return the module of a side."""
     if side.moment is None:
         return stages.completed
@@ -225,46 +227,48 @@ def _module_at(stages: Stages, moment: Moment, *, before: bool) -> tvm.IRModule:
     """Return the module at a moment, or the input of its step."""
     if not before or moment.index == 0:
         return stages.module_at(moment)
-    if moment.clock in ("translate", "schedule"):
+    if moment.section in ("translate", "schedule"):
         return stages.module_at(msgspec.structs.replace(moment, index=moment.index - 1))
-    if moment.clock == "build":
+    if moment.section == "build":
         return stages.recorded.module_before(moment.index)
     return stages.transformed.module_before(moment.index)
 
 
-def _side_origins(stages: Stages, side: Side) -> Matches:
+def _side_origins(stages: Stages, side: ComparedModule) -> Matches:
     """Return the origins of a side's bindings, parameters and results."""
     moment = side.moment
     if moment is None:
         origins = inverse(stages.transformed.bindings)
     elif not side.before or moment.index == 0:
         origins = stages.origins_at(moment)
-    elif moment.clock == "passes":
+    elif moment.section == "passes":
         origins = stages.transformed.origins_before(moment.index)
     else:
-        origins = stages.origins_in(side_module(stages, side), moment.clock)
+        origins = stages.origins_in(side_module(stages, side), moment.section)
     return with_ends(origins, stages.module)
 
 
-def labels_of(old: Stages, new: Stages, sides: tuple[Side, Side]) -> tuple[str, str]:
+def labels_of(
+    old: Stages, new: Stages, sides: tuple[ComparedModule, ComparedModule]
+) -> tuple[str, str]:
     """Return the labels of the sides."""
     return side_labels(*sides, _step(old, sides[0]), _step(new, sides[1]))
 
 
-def _step(stages: Stages, side: Side) -> str:
+def _step(stages: Stages, side: ComparedModule) -> str:
     """Return number and name of the step before a moment; empty if there is none."""
     moment = side.moment
     if moment is None or moment.index == 0:
         return ""
-    if moment.clock == "translate":
+    if moment.section == "translate":
         traced = stages.traced
         nodes = [] if traced is None else list(traced.graph_module.graph.nodes)
         names = [f"{number} {node.name}" for number, node in enumerate(nodes, start=1)]
-    elif moment.clock == "schedule":
+    elif moment.section == "schedule":
         steps = stages.states(moment.function)[-1].steps
         names = [f"{number} {step.title}" for number, step in enumerate(steps, start=1)]
     else:
-        runs = stages.recorded.runs if moment.clock == "build" else stages.transformed.runs
+        runs = stages.recorded.runs if moment.section == "build" else stages.transformed.runs
         names = [f"{label} {run.name}" for label, run in zip(pass_labels(runs), runs, strict=True)]
     return names[moment.index - 1] if moment.index <= len(names) else str(moment.index)
 
@@ -392,14 +396,14 @@ def _difference(stages: Stages, name: str, old: Any, new: Any) -> ConstantDiffer
     )
 
 
-_STARTS: dict[Clock, str] = {
+_STARTS: dict[Section, str] = {
     "translate": "before the translation",
     "passes": "before all passes",
     "schedule": "before the schedule of {function}",
     "build": "before the build",
 }
 
-_CLOCKS: dict[Clock, str] = {
+_SECTIONS: dict[Section, str] = {
     "translate": "translation ",
     "passes": "",
     "schedule": "schedule of {function} ",
@@ -409,7 +413,9 @@ _CLOCKS: dict[Clock, str] = {
 _SAID = ("source", "lowering", "overrides", "version")
 
 
-def side_labels(old: Side, new: Side, old_step: str, new_step: str) -> tuple[str, str]:
+def side_labels(
+    old: ComparedModule, new: ComparedModule, old_step: str, new_step: str
+) -> tuple[str, str]:
     """Return the labels of both sides: the source, the lowering, the moment.
 
     Other differences of the recipes are added to both labels.
@@ -432,12 +438,12 @@ def moment_label(moment: Moment | None, step: str, before: bool = False) -> str:
     if moment is None:
         return "after all passes"
     if moment.index == 0:
-        return _STARTS[moment.clock].format(function=moment.function)
-    clock = _CLOCKS[moment.clock].format(function=moment.function)
-    return f"{clock}{'before' if before else 'after'} {step}"
+        return _STARTS[moment.section].format(function=moment.function)
+    section = _SECTIONS[moment.section].format(function=moment.function)
+    return f"{section}{'before' if before else 'after'} {step}"
 
 
-def _label(side: Side, step: str, fields: list[str]) -> str:
+def _label(side: ComparedModule, step: str, fields: list[str]) -> str:
     recipe = side.recipe
     parts = [_source(recipe), _lowering(recipe), moment_label(side.moment, step, side.before)]
     parts += [f"{name.replace('_', ' ')}: {_written(recipe, name)}" for name in fields]

@@ -101,12 +101,14 @@ _WRITERS: Mapping[str, Callable[[tvm.tirx.PrimFunc, str], TextRecord]] = {
 
 def needs_build(view: View, moment: Moment | None) -> bool:
     """Return whether a text shows compiled code: then the worker writes it."""
-    return view == "bytecode" or view in _NATIVE or (moment is not None and moment.clock == "build")
+    return (
+        view == "bytecode" or view in _NATIVE or (moment is not None and moment.section == "build")
+    )
 
 
 def text_key(stages: Stages, view: View, name: str, moment: Moment | None) -> str:
     """Return the key of a text: of the module that it shows, and of how it is written."""
-    scheduled = moment is not None and moment.clock == "schedule"
+    scheduled = moment is not None and moment.section == "schedule"
     built = needs_build(view, moment) and not scheduled
     parent = stages.build_key if built else stages.moment_key(moment)
     return key_of("text", parent, view, name, moment, str(stages.target))
@@ -171,7 +173,7 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
     module = stages.transformed.module if moment is None else stages.module_at(moment)
     if view == "script":
         record = _script(stages, module, name, moment)
-        if moment is None or moment.clock == "schedule":
+        if moment is None or moment.section == "schedule":
             return record
         return msgspec.structs.replace(record, changed=changed_lines(stages, moment, record))
     if view == "numpy" and any(name == each for each, _ in relax_functions(module)):
@@ -200,12 +202,12 @@ def _traced_text(stages: Stages, view: View, name: str) -> TextRecord:
 
 
 def _script(stages: Stages, module: tvm.IRModule, name: str, moment: Moment | None) -> TextRecord:
-    if moment is not None and moment.clock == "build" and name:
+    if moment is not None and moment.section == "build" and name:
         return function_text(module, name, loops_at(stages, name, moment.index))
     origins = _origins(stages, moment)
     if name or moment is None:
         return _as_lowered(function_text(module, name), origins)
-    bounds = stages.transformed.walked.of(module) if moment.clock == "passes" else None
+    bounds = stages.transformed.walked.of(module) if moment.section == "passes" else None
     return _as_lowered(relax_text(module, bounds), origins)
 
 

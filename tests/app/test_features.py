@@ -316,7 +316,7 @@ def test_the_calls_of_a_run_are_steps_and_select_what_they_compute(bench: Bench)
     bench.open(RECIPE)
     bench.run()
     stepping, steps = bench.features.stepping, bench.features.run_steps
-    stepping.go(Moment(clock="run", index=2))
+    stepping.go(Moment(section="run", index=2))
     assert steps.call is RECORD.calls[1]
     assert bench.document.selection.chosen == ("fx:relu",)
     steps.toggle(("fx:dense",))
@@ -358,7 +358,7 @@ def test_the_passes_of_the_build_are_listed_while_they_are_shown(bench: Bench) -
     bench.open(RECIPE)
     assert bench.count(BuildStepsQuery) == 0
     stepping = bench.features.stepping
-    stepping.set_clock("build")
+    stepping.set_section("build")
     listed = bench.sent(BuildStepsQuery)
     listed.answer((PassRecord(number=1, name="Simplify", changed=("main",)),))
     assert [each.title for each in stepping.lines("build")] == ["Simplify"]
@@ -372,8 +372,8 @@ def test_the_current_step_is_a_field_of_the_document(bench: Bench) -> None:
     bench.open(RECIPE)
     stepping = bench.features.stepping
     stepping.take_build((PassRecord(number=1, name="Simplify", changed=("main",)),))
-    stepping.go(Moment(clock="build", index=1))
-    assert bench.document.moment == Moment(clock="build", index=1)
+    stepping.go(Moment(section="build", index=1))
+    assert bench.document.moment == Moment(section="build", index=1)
     sides = bench.features.pins.sides
     assert sides is not None
     assert sides[1].moment == bench.document.moment
@@ -386,7 +386,7 @@ def test_a_function_is_scheduled_while_its_timeline_is_shown(bench: Bench) -> No
     scheduling, stepping = bench.features.scheduling, bench.features.stepping
     scheduling.look("dense")
     assert bench.count(ScheduleQuery) == 0
-    stepping.set_clock("schedule")
+    stepping.set_section("schedule")
     query = bench.sent(ScheduleQuery).query
     assert query == ScheduleQuery(RECIPE, "dense", None)
     bench.sent(ScheduleQuery).refuse(WRONG)
@@ -414,7 +414,7 @@ def test_a_primitive_is_one_step_of_undo_whose_record_is_cached(bench: Bench) ->
     bench.open(RECIPE)
     scheduling, stepping = bench.features.scheduling, bench.features.stepping
     scheduling.look("dense")
-    stepping.set_clock("schedule")
+    stepping.set_section("schedule")
     bench.sent(ScheduleQuery).answer(scheduled(0))
     assert scheduling.record == scheduled(0)
     assert bench.sent(MovesQuery).query == MovesQuery(RECIPE, "dense", None, ())
@@ -436,7 +436,7 @@ def test_a_query_of_the_schedule_is_repeated_once_after_a_crash(bench: Bench) ->
     bench.open(RECIPE)
     scheduling = bench.features.scheduling
     scheduling.look("dense")
-    bench.features.stepping.set_clock("schedule")
+    bench.features.stepping.set_section("schedule")
     for _ in range(2):
         lost = bench.sent(ScheduleQuery)
         crash(bench, bench.engine)
@@ -451,7 +451,7 @@ def test_a_query_of_the_schedule_is_repeated_once_after_a_crash(bench: Bench) ->
 def test_the_function_is_measured_unless_a_run_has_the_worker(bench: Bench, qtbot: QtBot) -> None:
     bench.open(RECIPE)
     bench.features.scheduling.look("dense")
-    bench.features.stepping.set_clock("schedule")
+    bench.features.stepping.set_section("schedule")
     bench.sent(ScheduleQuery).answer(scheduled(0))
     measurements = bench.features.measurements
     measurements.measure()

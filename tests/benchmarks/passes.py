@@ -66,7 +66,7 @@ def _stepping() -> Figure:
     snapshot = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
 
     def show(number: int) -> object:
-        moment = Moment(clock="passes", index=number)
+        moment = Moment(section="passes", index=number)
         pipeline.answer(FunctionsQuery(recipe, moment))
         return pipeline.answer(TextQuery(recipe, "", "script", moment))
 

@@ -33,7 +33,7 @@ def _stepped(window: MainWindow, index: int) -> float:
 
     page = window.panes.relax.script.stepped
     start = time.perf_counter()
-    window.features.stepping.go(Moment(clock="passes", index=index))
+    window.features.stepping.go(Moment(section="passes", index=index))
     wait(window, lambda: page.is_current)
     QApplication.processEvents()
     taken = (time.perf_counter() - start) * 1000

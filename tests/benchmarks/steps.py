@@ -56,7 +56,7 @@ def _stepping() -> Figure:
     numbers = range(1, len(steps) + 1, max(1, len(steps) // STEPS))
 
     def show(name: str, number: int) -> object:
-        moment = Moment(clock="build", index=number)
+        moment = Moment(section="build", index=number)
         return pipeline.answer(TextQuery(recipe, name, "script", moment))
 
     # What is made once for a function, or for the build.

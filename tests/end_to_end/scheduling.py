@@ -96,7 +96,7 @@ class Bench:
     def begin(self, recipe: Recipe) -> None:
         """Begin with a recipe, nothing selected and no step looked at."""
         document = self.window.document
-        self.window.features.stepping.set_clock("passes")
+        self.window.features.stepping.set_section("passes")
         document.select(())
         if document.wanted != recipe:
             document.change(recipe)

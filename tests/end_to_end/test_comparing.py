@@ -12,7 +12,7 @@ from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.module_steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_records
 
-LEGAL = Moment(clock="passes", index=1)
+LEGAL = Moment(section="passes", index=1)
 
 
 def wait_for_sides(qtbot: QtBot, view: DifferenceView, old: str, new: str) -> None:
@@ -161,10 +161,10 @@ def test_a_pass_of_the_build_is_compared_by_the_worker(qtbot: QtBot, window: Mai
     view, stepping = window.panes.difference, window.features.stepping
     window.commands.action("difference").trigger()
     wait_for_sides(qtbot, view, "before all passes", "after all passes")
-    window.commands.action("clock-build").trigger()
+    window.commands.action("section-build").trigger()
     qtbot.waitUntil(lambda: bool(stepping.lines("build")), timeout=PATIENCE)
     last = next(line for line in stepping.lines("build") if line.title == "tirx.LowerIntrin")
-    stepping.go(Moment(clock="build", index=last.number))
+    stepping.go(Moment(section="build", index=last.number))
     wait_for_sides(
         qtbot,
         view,

@@ -257,7 +257,7 @@ def test_nodes_of_a_fused_function_have_lines_of_their_own(
     assert "te_relu" in marked(panes.relax.script.code)[0]
 
     # Its call after the passes is the line of all that was fused.
-    last = Moment(clock="passes", index=len(document.snapshot.passes))
+    last = Moment(section="passes", index=len(document.snapshot.passes))
     window.features.stepping.go(last)
     called = panes.relax.script.stepped.script.code
     qtbot.waitUntil(lambda: f"cls.{name}," in called.text(), timeout=PATIENCE)

@@ -120,7 +120,7 @@ def test_the_panes_export_what_they_show(
     function = tvm.script.from_source((tmp_path / "functions" / "matmul.py").read_text())
     assert isinstance(function, tvm.tirx.PrimFunc)
     # The module at the step that is looked at.
-    window.features.stepping.go(Moment(clock="passes", index=1))
+    window.features.stepping.go(Moment(section="passes", index=1))
     window.commands.action("export-step").trigger()
     assert wait_until(lambda: "1-LegalizeOps.py" in banner.message())
     module = tvm.script.from_source((tmp_path / "steps" / "1-LegalizeOps.py").read_text())

@@ -169,7 +169,7 @@ def test_who_writes_beside_its_memory_is_named_by_the_second_run(
     qtbot.waitUntil(lambda: worked.document.problems[0].what == named, timeout=PATIENCE)
     assert "crashed with SIG" in worked.document.problems[0].where
     # The timeline ends at the call that did it, however far the run came.
-    worked.features.stepping.set_clock("run")
+    worked.features.stepping.set_section("run")
     failed = [dot.tooltip for dot in worked.panes.timeline.slider.dots() if dot.state == "wrong"]
     assert [text.split(" · ")[0] for text in failed] == ["4 env.faulty"]
     qtbot.mouseClick(button(worked, "Select what was called"), Qt.MouseButton.LeftButton)

@@ -28,7 +28,7 @@ def moments(window: MainWindow) -> list[Moment]:
     snapshot = window.document.snapshot
     assert snapshot is not None
     steps = [number for number, each in enumerate(snapshot.passes, 1) if each.depth == 0]
-    return [Moment(clock="passes", index=index) for index in (0, *steps)]
+    return [Moment(section="passes", index=index) for index in (0, *steps)]
 
 
 def moment_of(window: MainWindow, name: str) -> Moment:
@@ -40,7 +40,7 @@ def moment_of(window: MainWindow, name: str) -> Moment:
         for number, each in enumerate(snapshot.passes, 1)
         if each.depth == 0 and each.name == name
     ]
-    return Moment(clock="passes", index=numbers[0])
+    return Moment(section="passes", index=numbers[0])
 
 
 def look_at(qtbot: QtBot, window: MainWindow, page: str) -> None:

@@ -221,7 +221,7 @@ def test_the_relax_graph_is_that_of_the_step(qtbot: QtBot, open_window: OpenWind
     canvas = relax.graph.canvas
     qtbot.waitUntil(lambda: bool(canvas.graph().boxes), timeout=PATIENCE)
     whole = len(canvas.graph().boxes)
-    stepping.go(Moment(clock="translate", index=2))
+    stepping.go(Moment(section="translate", index=2))
     qtbot.waitUntil(lambda: 0 < len(canvas.graph().boxes) < whole, timeout=PATIENCE)
     stepping.leave()
     qtbot.waitUntil(lambda: len(canvas.graph().boxes) == whole, timeout=PATIENCE)

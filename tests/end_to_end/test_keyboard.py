@@ -96,7 +96,7 @@ def pages_in_turn(window: MainWindow) -> Iterator[None]:
     window.commands.action("workbench").trigger()
     QTest.qWait(50)
     yield
-    window.features.stepping.set_clock("passes")
+    window.features.stepping.set_section("passes")
 
 
 def looks(window: MainWindow, widget: QWidget) -> QImage:
@@ -196,7 +196,7 @@ def test_the_palette_goes_to_nodes_functions_steps_and_lines(
     assert choose(qtbot, window, "#dense1") == ["dense1 | TensorIR function"]
     assert document.selection.chosen == ("tir:dense1",)
     assert choose(qtbot, window, "%legal")[0] == "LegalizeOps | pass · step 1"
-    assert window.features.stepping.moment == Moment(clock="passes", index=1)
+    assert window.features.stepping.moment == Moment(section="passes", index=1)
     window.features.stepping.leave()
     panes.relax.set_current("script")
     code = panes.relax.script.code

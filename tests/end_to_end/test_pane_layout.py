@@ -114,7 +114,7 @@ def test_ctrl_tab_comes_behind_tabs_and_maximising_is_undone(
     press("maximise-pane")
     window.commands.action("numbers").trigger()
     qtbot.waitUntil(lambda: place(window, "fx").width() < panes.width())
-    window.features.stepping.set_clock("passes")
+    window.features.stepping.set_section("passes")
 
 
 def test_closed_reopened_and_floating(window: MainWindow, press: Press) -> None:

@@ -63,7 +63,7 @@ def test_the_list_shows_what_each_step_did(qtbot: QtBot, open_window: OpenWindow
     assert stepping.line.title == "FuseOps"
     select(qtbot, window, heads[0].key)
     qtbot.keyClick(pipeline.list, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: stepping.moment == Moment(clock="passes", index=1))
+    qtbot.waitUntil(lambda: stepping.moment == Moment(section="passes", index=1))
 
 
 @pytest.mark.x
@@ -223,8 +223,8 @@ def test_passes_inside_of_a_step_unfold_into_the_timeline(
 def test_the_passes_of_the_build_are_listed_below(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp")
     pipeline, stepping = window.panes.pipeline, window.features.stepping
-    segment = window.panes.timeline.clocks.segment_rect("build").center().toPoint()
-    qtbot.mouseClick(window.panes.timeline.clocks, LEFT, pos=segment)
+    segment = window.panes.timeline.sections.segment_rect("build").center().toPoint()
+    qtbot.mouseClick(window.panes.timeline.sections, LEFT, pos=segment)
     qtbot.waitUntil(lambda: len(stepping.lines("build")) >= 40, timeout=PATIENCE)
     metal = pipeline.list.row("section:build")
     assert metal is not None
@@ -266,7 +266,7 @@ def test_functions_that_a_step_leaves_out_stand_beside_it(
     row = next(each for each in pipeline.list.rows() if each.title == "SplitLayoutRewritePreproc")
     assert row.unsure
     assert row.note.startswith("⚠ leaves out cumsum")
-    window.features.stepping.go(Moment(clock="passes", index=row.value))
+    window.features.stepping.go(Moment(section="passes", index=row.value))
     assert timeline.left_out.whole().startswith("⚠ leaves out cumsum")
     window.features.stepping.first()
     assert not timeline.left_out.whole()
@@ -333,7 +333,7 @@ def test_two_steps_are_pinned_and_compared(qtbot: QtBot, open_window: OpenWindow
     assert window.panes.outcome.current() == "difference"
     assert pins.sides is not None
     old, new = pins.sides
-    assert old.moment == Moment(clock="passes", index=1)
+    assert old.moment == Moment(section="passes", index=1)
     assert new.moment is not None
     line = window.features.stepping.lines("passes")[new.moment.index - 1]
     assert line.title == "FuseOps"

@@ -54,7 +54,7 @@ def opened(qtbot: QtBot, open_window: OpenWindow, spec: str) -> MainWindow:
     """Open a source, run it, and go over to its calls."""
     window = open_window(spec, lowering="te")
     run_and_wait(qtbot, window)
-    window.features.stepping.set_clock("run")
+    window.features.stepping.set_section("run")
     assert window.panes.details.current() == "call"
     assert not window.panes.details.call.table.rows()
     return window
@@ -108,7 +108,7 @@ def test_a_call_says_what_it_read_and_wrote(qtbot: QtBot, open_window: OpenWindo
     assert weights[1].statistics is not None
     assert weights[1].statistics.mean == pytest.approx(float(weight.mean()), abs=1e-6)
     assert weights[1].entity == "param:linear1.weight"
-    window.features.stepping.set_clock("passes")
+    window.features.stepping.set_section("passes")
     assert window.panes.details.current() == "details"
 
 

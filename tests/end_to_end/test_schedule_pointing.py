@@ -113,10 +113,10 @@ def test_the_timeline_goes_through_the_primitives(bench: Bench) -> None:
     timeline = bench.window.panes.timeline
     do(bench, "split", loop=LOOP_J, factors=(None, 16))
     do(bench, "parallel", loop=At(block="matmul", loop=1))
-    bench.window.features.stepping.set_clock("passes")
-    clocks = timeline.clocks
-    place = clocks.segment_rect("schedule").center().toPoint()
-    QTest.mouseClick(clocks, LEFT, pos=place)
+    bench.window.features.stepping.set_section("passes")
+    sections = timeline.sections
+    place = sections.segment_rect("schedule").center().toPoint()
+    QTest.mouseClick(sections, LEFT, pos=place)
     bench.wait(lambda: bench.scheduling.active and len(timeline.slider.dots()) == 3)
     bench.settle()
 
@@ -191,7 +191,7 @@ def test_what_is_compiled_is_the_function_at_its_step(bench: Bench) -> None:
     bench.click_step(2)
     bench.wait(lambda: head().endswith("by itself, after step 2 of its schedule"))
     # Nothing of that is the model's: it has no such step, and is compiled when it is looked at.
-    bench.window.features.stepping.set_clock("passes")
+    bench.window.features.stepping.set_section("passes")
     bench.wait(lambda: head() == "; te_matmul for llvm")
     pane.set_current("script")
 

@@ -161,6 +161,6 @@ def test_the_script_has_more_room_at_the_workbench_and_gives_it_back(bench: Benc
     tree = bench.view.tree
     for place, text in ((1, "65.5 kB"), (2, "global · output")):
         assert tree.fontMetrics().horizontalAdvance(text) + 16 <= tree.columnWidth(place)
-    bench.window.features.stepping.set_clock("passes")
+    bench.window.features.stepping.set_section("passes")
     bench.wait(lambda: abs(docks["tensorir"].width() - before["tensorir"]) < 8)
     assert {name for name, dock in docks.items() if dock.isVisible()} == set(before)

@@ -121,7 +121,7 @@ def test_steps_and_their_lines(qtbot: QtBot, window: MainWindow) -> None:
     panes, stepping = window.panes, window.features.stepping
     slider = panes.timeline.slider
     names = [run.name for run in window.document.snapshot.passes]
-    stepping.go(Moment(clock="passes", index=names.index("LegalizeOps") + 1))
+    stepping.go(Moment(section="passes", index=names.index("LegalizeOps") + 1))
     window.commands.action("next-step").trigger()
     record = stepping.line
     assert seen(slider).role() == QAccessible.Role.Slider
@@ -129,7 +129,7 @@ def test_steps_and_their_lines(qtbot: QtBot, window: MainWindow) -> None:
     assert seen(slider).valueInterface().currentValue() == slider.value()
     rows = [each.text(NAME) for each in below(seen(panes.pipeline.list))]
     assert "AnnotateTIROpPattern" in rows
-    window.features.stepping.go(Moment(clock="passes", index=names.index("FuseTIR") + 1))
+    window.features.stepping.go(Moment(section="passes", index=names.index("FuseTIR") + 1))
     editor = panes.relax.script.stepped.script.code.editor
     qtbot.waitUntil(lambda: f"cls.{FUSED}," in "".join(editor.lines()), timeout=PATIENCE)
     assert said(editor, f"cls.{FUSED},").startswith("of linear0, relu")

@@ -62,24 +62,24 @@ def test_unchanged_steps_are_passed_over_and_can_be_looked_at(
     timeline, stepping = window.panes.timeline, window.features.stepping
     for _ in range(3):
         qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
-    assert stepping.moment == Moment(clock="passes", index=1)
+    assert stepping.moment == Moment(section="passes", index=1)
     qtbot.mouseClick(timeline.slider, LEFT, pos=timeline.slider.dot_centre(2).toPoint())
-    assert stepping.moment == Moment(clock="passes", index=2)
+    assert stepping.moment == Moment(section="passes", index=2)
     assert timeline.facts.whole().endswith("nothing changed")
     window.commands.action("hide-unchanged").trigger()
     assert timeline.hidden.text() == ""
     qtbot.keyClick(timeline.slider, Qt.Key.Key_Left)
     qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
-    assert stepping.moment == Moment(clock="passes", index=2)
+    assert stepping.moment == Moment(section="passes", index=2)
 
 
 def test_scrubbing_shows_what_is_under_the_mouse(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = open_window("sample:fashion_mlp", steps=TWICE)
     slider, stepping = window.panes.timeline.slider, window.features.stepping
     qtbot.mousePress(slider, LEFT, pos=slider.dot_centre(2).toPoint())
-    assert stepping.moment == Moment(clock="passes", index=2)
+    assert stepping.moment == Moment(section="passes", index=2)
     qtbot.mouseMove(slider, slider.dot_centre(0).toPoint())
-    assert stepping.moment == Moment(clock="passes", index=0)
+    assert stepping.moment == Moment(section="passes", index=0)
     qtbot.mouseRelease(slider, LEFT, pos=slider.dot_centre(0).toPoint())
     wait_for_text(qtbot, window, "R.matmul(")
 
@@ -89,9 +89,9 @@ def test_playing_ends_at_the_last_step(qtbot: QtBot, open_window: OpenWindow) ->
     timeline, stepping = window.panes.timeline, window.features.stepping
     qtbot.mouseClick(timeline.play, LEFT)
     assert timeline.play.text() == "Pause"
-    assert stepping.moment == Moment(clock="passes", index=0)
+    assert stepping.moment == Moment(section="passes", index=0)
     qtbot.waitUntil(lambda: not stepping.playing, timeout=PATIENCE)
-    assert stepping.moment == Moment(clock="passes", index=1)
+    assert stepping.moment == Moment(section="passes", index=1)
     assert timeline.play.text() == "Play"
 
 
@@ -105,7 +105,7 @@ def test_a_pass_that_fails_says_so_at_its_step(qtbot: QtBot, open_window: OpenWi
     assert timeline.title.text() == "✕ 2 NoSuchPass failed"
     assert "there is no pass NoSuchPass" in timeline.facts.whole()
     # What went into it is there to see.
-    assert stepping.moment == Moment(clock="passes", index=1)
+    assert stepping.moment == Moment(section="passes", index=1)
     wait_for_text(qtbot, window, "R.matmul(", there=False)
     assert window.panes.outcome.current() == "problems"
     qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
@@ -126,11 +126,11 @@ def test_scrolling_stays_from_step_to_step(qtbot: QtBot, open_window: OpenWindow
     window = open_window("sample:resnet18", steps=TWICE)
     stepping, code = window.features.stepping, window.panes.relax.script
     window.document.select(("fx:conv1",))
-    stepping.go(Moment(clock="passes", index=1))
+    stepping.go(Moment(section="passes", index=1))
     qtbot.waitUntil(lambda: "cls.conv2d" in code.code.text(), timeout=PATIENCE)
     code.code.set_place((40, 0))
     before = code.code.text()
-    stepping.go(Moment(clock="passes", index=0))
+    stepping.go(Moment(section="passes", index=0))
     qtbot.waitUntil(lambda: code.code.text() != before, timeout=PATIENCE)
     assert code.code.place() == (40, 0)
     assert window.document.selection.chosen == ("fx:conv1",)
@@ -151,10 +151,10 @@ def test_a_pane_says_which_pass_has_left_nothing_of_the_selection(
     window.document.select((folded,))
     assert tensorir.context() == said
     assert relax.context() == name
-    window.features.stepping.go(Moment(clock="passes", index=1))
+    window.features.stepping.go(Moment(section="passes", index=1))
     qtbot.waitUntil(lambda: "def transpose" in tensorir.script.code.text(), timeout=PATIENCE)
     assert "nothing here" not in relax.context() + tensorir.context()
-    window.features.stepping.go(Moment(clock="passes", index=2))
+    window.features.stepping.go(Moment(section="passes", index=2))
     qtbot.waitUntil(lambda: tensorir.context() == said, timeout=PATIENCE)
     assert relax.context() == said
     qtbot.waitUntil(lambda: not tensorir.script.code.text(), timeout=PATIENCE)

@@ -18,7 +18,7 @@ from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_fo
 
 LEFT = Qt.MouseButton.LeftButton
 KEY = re.compile(r"\b((?:(?:Ctrl|Alt|Shift)\+)+\w+|F\d)\b")
-CLOCKS = ("Translate", "Passes", "To the metal", "Run")
+SECTIONS = ("Translate", "Passes", "To the metal", "Run")
 
 NOT_PRESSED = {"Ctrl+O"}
 """It opens the system's dialog."""
@@ -113,14 +113,14 @@ def test_the_tour(qtbot: QtBot, open_window: OpenWindow) -> None:
     assert panes.result.side.prediction.text().count("Ankle boot") == 2
 
     # 6: step by step.
-    clocks = panes.timeline.clocks.segments()
-    assert [each.label for each in clocks if each.key != "schedule"] == list(CLOCKS)
-    window.features.stepping.set_clock("passes")
+    sections = panes.timeline.sections.segments()
+    assert [each.label for each in sections if each.key != "schedule"] == list(SECTIONS)
+    window.features.stepping.set_section("passes")
     tour.press("Alt+Right")
-    assert window.features.stepping.moment == Moment(clock="passes", index=1)
+    assert window.features.stepping.moment == Moment(section="passes", index=1)
     assert panes.timeline.title.text() == "1 LegalizeOps"
     tour.press("Alt+Left")
-    assert window.features.stepping.moment == Moment(clock="passes", index=0)
+    assert window.features.stepping.moment == Moment(section="passes", index=0)
     tour.press("F8")
     tour.wait(lambda: not window.features.stepping.playing)
     window.commands.action("leave-steps").trigger()

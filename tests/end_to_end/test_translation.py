@@ -72,8 +72,8 @@ def test_the_node_map_is_filled_while_the_translation_is_stepped_through(
     ]
     assert node_map.count.text() == "5 nodes"
 
-    window.commands.action("clock-translate").trigger()
-    window.features.stepping.go(Moment(clock="translate", index=0))
+    window.commands.action("section-translate").trigger()
+    window.features.stepping.go(Moment(section="translate", index=0))
     assert {cells[4] for cells in rows_of(node_map).values()} == {"not yet"}
     qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
     qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
@@ -184,7 +184,7 @@ def test_the_translation_follows_the_steps_and_the_selection(
     window.commands.action("translation").trigger()
     page, stepping = window.panes.translation, window.features.stepping
     wait_for_title(qtbot, page, "conv · TE", 2)
-    stepping.go(Moment(clock="translate", index=3))
+    stepping.go(Moment(section="translate", index=3))
     wait_for_title(qtbot, page, "relu · TE", 3)
     # All panes mark what the step made.
     assert window.document.selection.chosen == ("fx:relu",)

@@ -469,7 +469,7 @@ def test_a_session_is_shown_as_it_is(qtbot: QtBot, open_window: OpenWindow, trap
     window.commands.action("workbench").trigger()
     schedule = window.panes.schedule
     assert wait_until(lambda: schedule.history.comment.isVisible())
-    window.features.stepping.go(Moment(clock="schedule", index=1))
+    window.features.stepping.go(Moment(section="schedule", index=1))
     assert wait_until(lambda: text in schedule.history.why.text())
     check_shown(window, trap)
     assert "[*][*]" in window.windowTitle()

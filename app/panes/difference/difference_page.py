@@ -18,7 +18,12 @@ from lowerscope.app.kit.tables.table import Cell, Row, Table
 from lowerscope.app.kit.tables.table_model import Column
 from lowerscope.core.model.entities import STATUS_MARKS
 from lowerscope.core.model.line_difference import changed_words
-from lowerscope.core.model.module_steps import DifferenceRecord, FunctionDifference, Side, Status
+from lowerscope.core.model.module_steps import (
+    ComparedModule,
+    DifferenceRecord,
+    FunctionDifference,
+    Status,
+)
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import DifferenceQuery, Query
 
@@ -128,7 +133,7 @@ class DifferencePage(SidesPage):
         self._document = document
         self._pins = pins
         self._record: DifferenceRecord | None = None
-        self._sides: tuple[Side, Side] | None = None
+        self._sides: tuple[ComparedModule, ComparedModule] | None = None
         self.diff = DiffView(_tr("Difference"), changed_words)
         self.functions = Table(
             _tr("Functions of the difference"),

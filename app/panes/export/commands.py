@@ -157,7 +157,7 @@ class ExportCommands(QObject):
         """Export the module at a step of the passes, or after all steps."""
         document, tr = self._window.document, self._window.tr
         snapshot = document.snapshot
-        if moment is not None and moment.clock != "passes":
+        if moment is not None and moment.section != "passes":
             text = tr("Modules are exported after passes: choose a step of Passes")
             document.notify(text, "info")
         elif moment is None or snapshot is None:

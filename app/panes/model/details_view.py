@@ -68,19 +68,19 @@ class DetailsView(Pane):
         self.add_page("details", self.tr("Selection"), page)
         self.call = RunStepPage(document, queries, run_steps, self.set_busy)
         self.add_page("call", self.tr("Call"), self.call)
-        self._clock = stepping.clock
-        stepping.list_changed.connect(self._follow_clock)
+        self._section = stepping.section
+        stepping.list_changed.connect(self._follow_section)
         document.on(("selection", "snapshot"), self._show_selection)
         document.on(("snapshot",), self._show_selection)
         document.on(("run", "running"), self._show_selection)
         self._show_selection()
 
-    def _follow_clock(self) -> None:
+    def _follow_section(self) -> None:
         """Bring the page Call to the front while the timeline Run is current."""
-        clock = self._stepping.clock
-        if clock != self._clock and "run" in (clock, self._clock):
-            self.set_current("call" if clock == "run" else "details")
-        self._clock = clock
+        section = self._stepping.section
+        if section != self._section and "run" in (section, self._section):
+            self.set_current("call" if section == "run" else "details")
+        self._section = section
 
     def _activate(self, label: str) -> None:
         if label == "rule":

@@ -140,12 +140,12 @@ class NodeMap(QWidget):
 
     def _is_stepped(self) -> bool:
         moment = self._document.moment
-        return moment is not None and moment.clock == "translate"
+        return moment is not None and moment.section == "translate"
 
     def _done(self) -> int:
         """Return the number of nodes translated at the current step."""
         moment = self._document.moment
-        if moment is None or moment.clock != "translate":
+        if moment is None or moment.section != "translate":
             return len(self._filled)
         return moment.index
 

@@ -64,7 +64,7 @@ def _fill(page: ComparePage, entity: str, menu: QMenu, deeds: Deeds) -> None:
         deeds[menu.addAction(text)] = page.rule_wanted.emit
     step = next((each for each in snapshot.translation if each.node == entity), None)
     if step is not None:
-        moment = Moment(clock="translate", index=step.number)
+        moment = Moment(section="translate", index=step.number)
         text = tr("Step {0} of the translation").format(step.number)
         deeds[menu.addAction(text)] = partial(page.stepping.go, moment)
     if node.strategy:

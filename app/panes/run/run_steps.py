@@ -128,7 +128,7 @@ class RunSteps(QObject):
             # The index is the same, but the call is of another run.
             self._follow()
         is_other = failed is not None and (before is None or failed.calls != before.calls)
-        if is_other and self._stepping.clock == "run":
+        if is_other and self._stepping.section == "run":
             self._stepping.last()
 
     def _entity_of(self, callee: str) -> str:

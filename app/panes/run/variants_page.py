@@ -37,7 +37,12 @@ from lowerscope.core.model.formatting import (
     unreliable_text,
     verdict_words,
 )
-from lowerscope.core.model.module_steps import DifferenceRecord, FunctionDifference, Side, Status
+from lowerscope.core.model.module_steps import (
+    ComparedModule,
+    DifferenceRecord,
+    FunctionDifference,
+    Status,
+)
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import DifferenceQuery
 from lowerscope.core.model.run_records import RunRecord
@@ -326,7 +331,7 @@ class VariantFunctions(QWidget):
     def _query(self) -> DifferenceQuery | None:
         if self._sides is None:
             return None
-        return DifferenceQuery(*(Side(recipe=each.recipe) for each in self._sides))
+        return DifferenceQuery(*(ComparedModule(recipe=each.recipe) for each in self._sides))
 
     def _take(self, record: DifferenceRecord) -> None:
         self._texts = {each.name: each for each in record.functions}

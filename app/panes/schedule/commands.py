@@ -215,7 +215,7 @@ class ScheduleCommands(QObject):
     def show(self) -> None:
         """Show the workbench."""
         self._window.show_panes()
-        self._window.features.stepping.set_clock("schedule")
+        self._window.features.stepping.set_section("schedule")
         self._window.panes.bring("schedule")
         self.view.set_current("loops")
         self.view.tree.setFocus()

@@ -219,7 +219,7 @@ class Scheduling(QObject):
     @property
     def active(self) -> bool:
         """Return whether the timeline is that of the schedule."""
-        return self._stepping.clock == "schedule"
+        return self._stepping.section == "schedule"
 
     @property
     def recipe(self) -> Recipe | None:
@@ -276,7 +276,7 @@ class Scheduling(QObject):
     @property
     def moment(self) -> Moment:
         """The current step, for texts of the function other than its script."""
-        return Moment(clock="schedule", index=self.place, function=self.function)
+        return Moment(section="schedule", index=self.place, function=self.function)
 
     @property
     def step(self) -> ScheduleStep | None:
@@ -423,7 +423,7 @@ class Scheduling(QObject):
         if self.index is None:
             self._stepping.leave()
         else:
-            self._stepping.go(Moment(clock="schedule", index=self.index, function=self.function))
+            self._stepping.go(Moment(section="schedule", index=self.index, function=self.function))
         if self.trying.draft is None:
             self.trying.clear()
         self.changed.emit()
@@ -475,7 +475,7 @@ class Scheduling(QObject):
 
     def go(self, index: int) -> None:
         """Show the function after this many steps."""
-        self._stepping.go(Moment(clock="schedule", index=index, function=self.function))
+        self._stepping.go(Moment(section="schedule", index=index, function=self.function))
 
     def go_to_end(self) -> None:
         """Look at the function after all steps."""

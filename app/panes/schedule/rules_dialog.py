@@ -122,7 +122,7 @@ class RulesDialog(Dialog):
     def _open(self, function: str) -> None:
         """Schedule a function in the workbench."""
         self._document.select((f"tir:{function}",))
-        self._stepping.set_clock("schedule")
+        self._stepping.set_section("schedule")
 
     # Qt overrides
 

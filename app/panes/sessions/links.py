@@ -32,11 +32,11 @@ def moment_link(
     chosen
         The selected ids: of a module, the first function among them is shown.
     """
-    if moment is not None and moment.clock == "translate" and line is not None:
+    if moment is not None and moment.section == "translate" and line is not None:
         return node_link(recipe, line.title)
     functions = [each.removeprefix("tir:") for each in chosen if each.startswith("tir:")]
     function = functions[0].partition("/")[0] if functions else ""
-    of_build = moment is not None and moment.clock == "build"
+    of_build = moment is not None and moment.section == "build"
     return (build_link if of_build else step_link)(recipe, line, function)
 
 

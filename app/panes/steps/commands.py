@@ -18,7 +18,7 @@ from lowerscope.core.files.presets import (
     with_pipeline,
 )
 from lowerscope.core.model.entities import STRATEGY_NAMES
-from lowerscope.core.model.module_steps import Clock, Moment
+from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.pass_records import Preset
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import (
@@ -71,7 +71,7 @@ class PipelineEditing(QObject):
         """Go to the failed step, and select it."""
         for line in self._stepping.lines("passes"):
             if line.status == "failed" and line.depth == 0:
-                self._stepping.go(Moment(clock="passes", index=line.number))
+                self._stepping.go(Moment(section="passes", index=line.number))
                 self._window.panes.bring("pipeline")
                 self.view.select_place(line.step - 1)
 
@@ -190,15 +190,15 @@ def passes(window: MainWindow) -> tuple[Command, ...]:
     stepping, menu = window.features.stepping, tr("&Passes")
 
     def has_steps() -> bool:
-        return bool(stepping.lines(stepping.clock))
+        return bool(stepping.lines(stepping.section))
 
-    def at_clock(clock: Clock) -> bool:
-        return stepping.clock == clock
+    def at_section(section: Section) -> bool:
+        return stepping.section == section
 
     def is_pipeline(preset: Preset) -> bool:
         return document.wanted is not None and preset_of(document.wanted) is preset
 
-    clocks: tuple[tuple[Clock, str], ...] = (
+    sections: tuple[tuple[Section, str], ...] = (
         ("translate", tr("Steps of the &translation")),
         ("passes", tr("Steps of the pa&sses")),
         ("schedule", tr("Steps of the s&chedule")),
@@ -252,15 +252,15 @@ def passes(window: MainWindow) -> tuple[Command, ...]:
         ),
         *(
             Command(
-                f"clock-{clock}",
+                f"section-{section}",
                 menu,
                 text,
-                partial(stepping.set_clock, clock),
-                checked=partial(at_clock, clock),
-                group="clock",
-                separated=clock == "translate",
+                partial(stepping.set_section, section),
+                checked=partial(at_section, section),
+                group="section",
+                separated=section == "translate",
             )
-            for clock, text in clocks
+            for section, text in sections
         ),
         edit("add-pass", tr("&Add a pass…"), "add_pass", shortcut="Ctrl+P", line=True),
         edit("step-options", tr("&Options of the step…"), "edit_options", shortcut="Ctrl+Shift+O"),

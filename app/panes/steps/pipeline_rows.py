@@ -10,7 +10,7 @@ from lowerscope.app.document.stepping import HEAVY, StepFilter, StepLine, Steppi
 from lowerscope.app.kit.tables.step_row import StepRow
 from lowerscope.app.panes.sessions.links import value_text
 from lowerscope.core.model.formatting import duration_text, share_text
-from lowerscope.core.model.module_steps import Clock, Moment
+from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.recipe import OptionValue, Step
 from lowerscope.core.model.run_records import CallRun
 from lowerscope.core.model.snapshot import Snapshot
@@ -79,9 +79,9 @@ def moment_text(stepping: Stepping) -> str:
     if line is not None and line.status == "failed":
         return f"before {line.label} {line.title}, which failed"
     if moment.index == 0:
-        first = stepping.lines(moment.clock)[0]
+        first = stepping.lines(moment.section)[0]
         return f"before {first.label} {first.title}"
-    last = stepping.lines(moment.clock)[moment.index - 1]
+    last = stepping.lines(moment.section)[moment.index - 1]
     return f"after {last.label} {last.title}"
 
 
@@ -105,9 +105,9 @@ def fate_text(document: Document, stepping: Stepping) -> str:
 def _last_step(stepping: Stepping, snapshot: Snapshot) -> int:
     """Return the number of the recipe's last step before the current position."""
     moment = stepping.moment
-    if moment is None or moment.clock == "build":
+    if moment is None or moment.section == "build":
         return len(snapshot.passes)
-    if moment.clock == "translate" or moment.index == 0:
+    if moment.section == "translate" or moment.index == 0:
         return 0
     return snapshot.passes[moment.index - 1].step
 
@@ -116,10 +116,10 @@ METAL = "section:build"
 """Key of the row above the build's own passes."""
 
 
-def moment_of(row: StepRow) -> tuple[Clock, int] | None:
+def moment_of(row: StepRow) -> tuple[Section, int] | None:
     """Return the timeline and the index of a row; ``None`` for one that was not applied."""
-    clock: Clock = "build" if row.key.startswith("build:") else "passes"
-    return (clock, row.value) if row.value else None
+    section: Section = "build" if row.key.startswith("build:") else "passes"
+    return (section, row.value) if row.value else None
 
 
 def options_text(options: dict[str, OptionValue]) -> str:
@@ -204,7 +204,7 @@ def build_rows(
 
 def with_pin(rows: Sequence[StepRow], moment: Moment | None, word: str) -> list[StepRow]:
     """Return the rows with a word marking the one of a step."""
-    at = None if moment is None else (moment.clock, moment.index)
+    at = None if moment is None else (moment.section, moment.index)
     return [
         replace(row, note=f"{word} {row.note}".strip()) if at and moment_of(row) == at else row
         for row in rows
@@ -213,7 +213,7 @@ def with_pin(rows: Sequence[StepRow], moment: Moment | None, word: str) -> list[
 
 def _nested(
     lines: Sequence[StepLine],
-    clock: Clock,
+    section: Section,
     chosen: StepFilter,
     unfolded: frozenset[int],
     root: str,
@@ -227,13 +227,13 @@ def _nested(
     for line in lines:
         if line.number in wanted:
             yield StepRow(
-                f"{clock}:{line.number}",
+                f"{section}:{line.number}",
                 line.label,
                 line.title,
                 note=line.error if line.status == "failed" else "",
                 changed=_changed(line),
                 time=_time(line),
-                parent=f"{clock}:{line.parent}" if line.parent in numbers else root,
+                parent=f"{section}:{line.parent}" if line.parent in numbers else root,
                 unfolded=line.number in unfolded,
                 value=line.number,
                 state=_state(line),

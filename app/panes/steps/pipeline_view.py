@@ -37,7 +37,7 @@ from lowerscope.app.panes.steps.pipeline_rows import (
     with_pin,
 )
 from lowerscope.core.model.formatting import duration_text
-from lowerscope.core.model.module_steps import Clock, Moment
+from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.pass_records import PassType
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import CatalogueQuery
@@ -143,7 +143,7 @@ class PipelineView(Pane):
         """Return the selected step as a `Moment`, or the current one."""
         row = self._row()
         at = None if row is None else moment_of(row)
-        return self._stepping.moment if at is None else Moment(clock=at[0], index=at[1])
+        return self._stepping.moment if at is None else Moment(section=at[0], index=at[1])
 
     def _steps(self) -> tuple[Step, ...]:
         recipe = self._document.wanted
@@ -282,7 +282,7 @@ class PipelineView(Pane):
 
     def _show_moment(self) -> None:
         moment, line = self._stepping.moment, self._stepping.line
-        at = None if moment is None or line is None else (moment.clock, line.number)
+        at = None if moment is None or line is None else (moment.section, line.number)
         marked = (row.key for row in self.list.rows() if moment_of(row) == at)
         self.list.set_marked("" if at is None else next(marked, ""))
         self._note_selected()
@@ -311,7 +311,7 @@ class PipelineView(Pane):
         at = None if row is None else moment_of(row)
         if at is not None:
             self._stepping.pause()
-            self._stepping.go(Moment(clock=at[0], index=at[1]))
+            self._stepping.go(Moment(section=at[0], index=at[1]))
         elif key == METAL:
             self.list.folded.emit(METAL, not self._metal_shown)
 
@@ -336,8 +336,8 @@ class PipelineView(Pane):
             self._build.look(unfolded)
             self._show_rows()
         elif at is not None:
-            clock: Clock = at[0]
-            self._stepping.set_unfolded(clock, at[1], unfolded)
+            section: Section = at[0]
+            self._stepping.set_unfolded(section, at[1], unfolded)
 
     # Menus and dialogs
 

@@ -22,12 +22,12 @@ from lowerscope.app.panes.steps.pipeline_rows import (
     step_text,
 )
 from lowerscope.core.model.formatting import duration_text
-from lowerscope.core.model.module_steps import Clock, Moment
+from lowerscope.core.model.module_steps import Moment, Section
 
 ROOMY = 1180
 """Width from which the number of hidden steps is shown."""
 
-CLOCKS: dict[str, Clock] = {
+SECTIONS: dict[str, Section] = {
     "translate": "translate",
     "passes": "passes",
     "schedule": "schedule",
@@ -61,7 +61,7 @@ class TimelineView(QWidget):
         self.leave = QPushButton(self.tr("Leave"))
         self.leave.setProperty("quiet", True)
         self.leave.setToolTip(self.tr("Show the module as a whole again (Esc)"))
-        self.clocks = SegmentedSwitch(
+        self.sections = SegmentedSwitch(
             self.tr("Steps of"),
             (
                 Segment("translate", self.tr("Translate"), self.tr("One step for each FX node")),
@@ -95,7 +95,7 @@ class TimelineView(QWidget):
         self.on.clicked.connect(self._step_on)
         self.play.clicked.connect(self._stepping.play_or_pause)
         self.leave.clicked.connect(self._stepping.leave)
-        self.clocks.changed.connect(self._choose_clock)
+        self.sections.changed.connect(self._choose_section)
         self.slider.chosen.connect(self._go)
         self.slider.stepped.connect(self._stepping.step)
         self._stepping.moment_changed.connect(self._show_moment)
@@ -121,7 +121,7 @@ class TimelineView(QWidget):
         for widget in (self.back, self.on, self.play):
             row.addWidget(widget)
         row.addSpacing(4)
-        row.addWidget(self.clocks)
+        row.addWidget(self.sections)
         row.addSpacing(8)
         row.addWidget(self.title)
         row.addWidget(self.left_out, 1)
@@ -147,40 +147,40 @@ class TimelineView(QWidget):
 
     def _go(self, number: int) -> None:
         self._stepping.pause()
-        self._stepping.go(Moment(clock=self._stepping.clock, index=number))
+        self._stepping.go(Moment(section=self._stepping.section, index=number))
 
-    def _choose_clock(self, key: str) -> None:
-        self._stepping.set_clock(CLOCKS[key])
+    def _choose_section(self, key: str) -> None:
+        self._stepping.set_section(SECTIONS[key])
 
     def _show_playing(self) -> None:
         self.play.setText(self.tr("Pause") if self._stepping.playing else self.tr("Play"))
 
     def _show_list(self) -> None:
         stepping = self._stepping
-        lines = stepping.dots(stepping.clock)
-        self.clocks.set_current(stepping.clock)
+        lines = stepping.dots(stepping.section)
+        self.sections.set_current(stepping.section)
         start = Dot(0, big=True, state="start", tooltip=self.tr("before the first step"))
         self.slider.set_dots([start, *(self._dot(line) for line in lines)] if lines else ())
         for button in (self.back, self.on, self.play):
             button.setEnabled(bool(lines))
-        self.compare.setEnabled(bool(lines) and stepping.clock not in APART)
+        self.compare.setEnabled(bool(lines) and stepping.section not in APART)
         # There is nothing to compare, and the text needs the space.
-        self.compare.setVisible(stepping.clock != "run")
+        self.compare.setVisible(stepping.section != "run")
         self._show_hidden()
         self._show_moment()
 
     def _show_run(self) -> None:
         # The page of calls shows whether a run is in progress.
-        if self._stepping.clock == "run":
+        if self._stepping.section == "run":
             self._show_moment()
 
     def _show_hidden(self) -> None:
-        if self._stepping.clock == "run":
+        if self._stepping.section == "run":
             steps = self._run_steps
             self.hidden.setText("" if steps.failed is not None else run_text(steps.calls))
             return
         chosen = self._stepping.filter
-        small, made = self._stepping.passed_over(self._stepping.clock)
+        small, made = self._stepping.passed_over(self._stepping.section)
         text = ""
         if small and (chosen.name or chosen.function):
             text = self.tr("{0} of {1} not of the filter").format(small, made)
@@ -191,7 +191,7 @@ class TimelineView(QWidget):
     def _dot(self, line: StepLine) -> Dot:
         state = {"failed": "wrong", "skipped": "skipped", "off": "off"}.get(line.status, "")
         big = self._stepping.takes(line) and line.status in ("done", "failed")
-        if self._stepping.clock == "run":
+        if self._stepping.section == "run":
             big = line.heavy
         text = step_text(line)
         if line.is_break:
@@ -201,7 +201,7 @@ class TimelineView(QWidget):
     def _show_moment(self) -> None:
         stepping = self._stepping
         moment, line = stepping.here, stepping.line
-        here = moment is not None and moment.clock == stepping.clock
+        here = moment is not None and moment.section == stepping.section
         self.leave.setVisible(moment is not None)
         self.title.setProperty("role", "title")
         if not here or moment is None:
@@ -221,7 +221,7 @@ class TimelineView(QWidget):
             return
         time = "" if line.milliseconds is None else duration_text(line.milliseconds)
         steps = self._run_steps
-        if self._stepping.clock == "run" and steps.index is not None and steps.failed is None:
+        if self._stepping.section == "run" and steps.index is not None and steps.failed is None:
             time = call_text(steps.calls[steps.index], steps.calls)
         mark = self.tr("● break") if line.is_break else ""
         facts = (time, changed_text(line), mark)
@@ -229,17 +229,17 @@ class TimelineView(QWidget):
 
     def _whole(self) -> tuple[str, str]:
         stepping = self._stepping
-        lines = stepping.lines(stepping.clock)
+        lines = stepping.lines(stepping.section)
         if not lines:
             return self._none()
         failed = next((line for line in lines if line.status == "failed"), None)
-        if failed is not None and stepping.clock not in APART:
+        if failed is not None and stepping.section not in APART:
             return "", self.tr("{0} failed: the steps before it can be looked at").format(
                 failed.title
             )
-        if stepping.clock == "run" and failed is not None:
+        if stepping.section == "run" and failed is not None:
             return "", self.tr("the run came to a bad end in call {0}").format(failed.label)
-        if stepping.clock == "run":
+        if stepping.section == "run":
             calls = self.tr("1 call") if len(lines) == 1 else self.tr("{0} calls")
             return "", self.tr("{0}; ▸ goes through them").format(calls.format(len(lines)))
         outer = sum(line.depth == 0 for line in lines)
@@ -261,7 +261,7 @@ class TimelineView(QWidget):
             "build": self.tr("not built yet"),
             "run": self._no_run(),
         }
-        return "", words[self._stepping.clock]
+        return "", words[self._stepping.section]
 
     def _no_run(self) -> str:
         steps = self._run_steps

@@ -50,7 +50,7 @@ class CompiledPage(FetchedPage):
 
     def show_text_of(self, name: str, moment: Moment | None = None) -> None:
         """Show the code of a function, compiled once the page is visible."""
-        scheduled = moment is not None and moment.clock == "schedule"
+        scheduled = moment is not None and moment.section == "schedule"
         super().show_text_of(name, moment if scheduled else None)
 
     def show_nothing(self, title: str = "", hint: str = "") -> None:

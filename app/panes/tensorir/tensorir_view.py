@@ -173,8 +173,8 @@ class TensorIRView(Pane):
         # Replaces the script after the passes while the function is scheduled.
         self.scheduled = ScheduleScript(document, stepping, scheduling, colouring)
         self.texts["script"].column.addWidget(self.scheduled, 1)
-        self._show_clock()
-        stepping.list_changed.connect(self._show_clock)
+        self._show_section()
+        stepping.list_changed.connect(self._show_section)
         scheduling.changed.connect(self._show_scheduled)
         self.functions = Table(
             self.tr("Functions"),
@@ -241,8 +241,8 @@ class TensorIRView(Pane):
         if page in self.texts:
             self.texts[page].column.insertWidget(0, self._strip)
 
-    def _show_clock(self) -> None:
-        scheduled = self._stepping.clock == "schedule"
+    def _show_section(self) -> None:
+        scheduled = self._stepping.section == "schedule"
         self.script.setVisible(not scheduled)
         self.scheduled.setVisible(scheduled)
         if self._function and not scheduled:

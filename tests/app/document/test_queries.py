@@ -201,7 +201,7 @@ def test_the_least_recently_used_answers_make_room(setting: Setting) -> None:
 
 
 def test_the_worker_is_killed_for_a_recipe_that_is_not_shown(setting: Setting) -> None:
-    built = Moment(clock="build", index=1)
+    built = Moment(section="build", index=1)
     page = setting.page
     watch = setting.queries.watch(
         page, lambda: FunctionsQuery(RECIPE, built), page.shown.append, page.problems.append

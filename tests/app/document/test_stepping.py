@@ -37,7 +37,7 @@ SNAPSHOT = Snapshot(
 
 
 def after(index: int) -> Moment:
-    return Moment(clock="passes", index=index)
+    return Moment(section="passes", index=index)
 
 
 @pytest.fixture
@@ -66,8 +66,8 @@ def test_a_moment_is_told_once(stepping: Stepping) -> None:
     stepping.moment_changed.connect(lambda: seen.append(stepping.moment))
     stepping.go(after(2))
     stepping.go(after(2))
-    stepping.go(Moment(clock="translate", index=9))
-    assert seen == [after(2), Moment(clock="translate", index=2)]
+    stepping.go(Moment(section="translate", index=9))
+    assert seen == [after(2), Moment(section="translate", index=2)]
 
 
 def test_a_shorter_list_clamps_and_an_empty_one_leaves(stepping: Stepping) -> None:
@@ -107,13 +107,13 @@ def test_a_step_of_the_build_is_found_again_in_the_next_build(stepping: Stepping
         for number, name in enumerate(("A", "B", "C"), start=1)
     )
     stepping.take_build(build)
-    stepping.go(Moment(clock="build", index=2))
+    stepping.go(Moment(section="build", index=2))
     # Another recipe: its build is not there yet.
     stepping.take(SOURCE, SNAPSHOT)
     assert stepping.moment is None
     moved = msgspec.structs.replace(build[1], number=3, label="3")
     stepping.take_build((build[0], msgspec.structs.replace(build[2], number=2), moved))
-    assert stepping.moment == Moment(clock="build", index=3)
+    assert stepping.moment == Moment(section="build", index=3)
     assert stepping.line is not None
     assert stepping.line.title == "B"
     # What is looked at in between stays.
@@ -180,12 +180,12 @@ def test_nested_steps_are_gone_through_once_they_are_unfolded(stepping: Stepping
     assert [line.number for line in stepping.dots("passes")] == [1, 2]
 
 
-def test_another_clock_is_gone_through_from_its_end(stepping: Stepping) -> None:
-    stepping.set_clock("translate")
+def test_another_section_is_gone_through_from_its_end(stepping: Stepping) -> None:
+    stepping.set_section("translate")
     assert stepping.moment is None
     stepping.step(1)
-    assert stepping.moment == Moment(clock="translate", index=1)
-    stepping.set_clock("passes")
+    assert stepping.moment == Moment(section="translate", index=1)
+    stepping.set_section("passes")
     assert stepping.moment == after(4)
 
 
@@ -201,7 +201,7 @@ CALLS = tuple(
 
 
 def on_call(index: int) -> Moment:
-    return Moment(clock="run", index=index)
+    return Moment(section="run", index=index)
 
 
 def test_the_calls_that_take_most_of_the_time_are_heavy() -> None:
@@ -241,7 +241,7 @@ def test_another_run_is_looked_at_where_this_one_was(stepping: Stepping) -> None
     stepping.take_run(call_lines(CALLS[:3]))
     assert stepping.here == on_call(1)
     stepping.take_run(())
-    stepping.set_clock("passes")
+    stepping.set_section("passes")
     stepping.take_run(call_lines(CALLS))
     assert stepping.here is None
     assert stepping.run_index is None

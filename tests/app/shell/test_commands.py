@@ -202,16 +202,16 @@ def test_the_menu_of_graphs_shows_what_is_on_and_tips_are_told(qtbot: QtBot) -> 
     assert shown() == [True, True]
 
     # A tip is told by keys as well, and goes with the next one, which does nothing else.
-    clocks = panes.timeline.clocks
+    sections = panes.timeline.sections
     window.activateWindow()
-    clocks.setFocus()
-    qtbot.waitUntil(clocks.hasFocus)
-    QTest.keySequence(clocks, window.commands.action("tip").shortcut())
+    sections.setFocus()
+    qtbot.waitUntil(sections.hasFocus)
+    QTest.keySequence(sections, window.commands.action("tip").shortcut())
     qtbot.waitUntil(QToolTip.isVisible)
     assert QToolTip.text() == "One step for each pass"
-    QTest.keyClick(clocks, Qt.Key.Key_Escape)
+    QTest.keyClick(sections, Qt.Key.Key_Escape)
     qtbot.waitUntil(lambda: not QToolTip.isVisible())
-    assert clocks.hasFocus()
+    assert sections.hasFocus()
 
 
 def test_the_letters_of_a_menu_are_different_and_its_keys_are_shown(qtbot: QtBot) -> None:

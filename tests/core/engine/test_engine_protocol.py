@@ -33,7 +33,7 @@ from lowerscope.core.engine.protocol import (
     to_raw,
 )
 from lowerscope.core.model.encoding import UNREADABLE
-from lowerscope.core.model.module_steps import Moment, Side
+from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import QUERIES, DifferenceQuery, RunQuery, TextQuery, answer_type
 from lowerscope.core.model.recipe import Recipe, Source
@@ -179,9 +179,12 @@ def test_only_the_worker_runs_code() -> None:
     assert RunQuery(recipe).child == "worker"
     for view in ("bytecode", "llvm", "asm"):
         assert TextQuery(recipe, "main", view).child == "worker"
-    built = Side(recipe=recipe, moment=Moment(clock="build", index=1))
-    assert DifferenceQuery(Side(recipe=recipe), built).child == "worker"
-    assert DifferenceQuery(Side(recipe=recipe), Side(recipe=recipe)).child == "engine"
+    built = ComparedModule(recipe=recipe, moment=Moment(section="build", index=1))
+    assert DifferenceQuery(ComparedModule(recipe=recipe), built).child == "worker"
+    assert (
+        DifferenceQuery(ComparedModule(recipe=recipe), ComparedModule(recipe=recipe)).child
+        == "engine"
+    )
 
 
 def test_the_protocol_and_the_server_import_neither_torch_nor_tvm() -> None:

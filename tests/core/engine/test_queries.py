@@ -8,7 +8,7 @@ from lowerscope.core.engine.jobs import CANCELLED, Context, Job, Jobs, NotCached
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.engine.protocol import Failure
 from lowerscope.core.model.encoding import to_bytes
-from lowerscope.core.model.module_steps import Moment, Side
+from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.queries import (
     ANSWERING,
     QUERIES,
@@ -29,8 +29,8 @@ from lowerscope.core.model.text_metrics import DEFAULT
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
 OTHER = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
-LAST = Moment(clock="passes", index=1)
-SIDES = Side(recipe=MLP), Side(recipe=OTHER)
+LAST = Moment(section="passes", index=1)
+SIDES = ComparedModule(recipe=MLP), ComparedModule(recipe=OTHER)
 
 CACHED_FIRST: tuple[Query[Any], ...] = (
     TextQuery(MLP, "matmul"),

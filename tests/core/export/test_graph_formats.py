@@ -113,7 +113,7 @@ def test_bindings_have_the_callees_shapes_and_dtypes_of_the_module(pipeline: Pip
     stages = pipeline.stages(recipe)
     runs = stages.transformed.runs
     number = next(place for place, run in enumerate(runs, 1) if run.name == "FuseTIR")
-    moment = Moment(clock="passes", index=number)
+    moment = Moment(section="passes", index=number)
     graph = pipeline.answer(GraphQuery(recipe, DEFAULT, "relax", moment, expanded=()))
     read = check(graph, "relax")
     module = runs[number - 1].after

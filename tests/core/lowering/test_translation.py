@@ -134,7 +134,7 @@ def test_what_the_module_computes_at_a_moment_is_what_torch_has_there(
         expected = interpreter.values[node.name]
         if not list(leaves_of(lowered.nodes[node.name].value)):
             continue
-        module = stages.module_at(Moment(clock="translate", index=count))
+        module = stages.module_at(Moment(section="translate", index=count))
         machine = relax.VirtualMachine(tvm.compile(module, "llvm"), tvm.cpu())
         result = machine["main"](*(tvm.runtime.tensor(each.numpy()) for each in values))
         assert isinstance(expected, torch.Tensor)
@@ -149,7 +149,9 @@ def test_the_node_map_has_names_of_the_script_and_descriptions() -> None:
     assert values["fx:x"] == "x"
     assert values["fx:linear0"] == "lv1"
     assert values["fx:relu"] == "lv2"
-    text = PIPELINE.answer(TextQuery(recipe, "", "script", Moment(clock="translate", index=3))).text
+    text = PIPELINE.answer(
+        TextQuery(recipe, "", "script", Moment(section="translate", index=3))
+    ).text
     assert "lv2 = R.call_tir(cls.te_relu" in text
     assert "return gv" in text
     assert "lv3" not in text
@@ -202,7 +204,7 @@ def test_moments_of_models_with_other_values_than_tensors(tmp_path: Path, entry:
     recipe = peculiar(tmp_path, entry.replace("named", "sizes"), inputs=(spec,))
     stages = PIPELINE.stages(recipe)
     for count in range(len(list(graph_of(stages).nodes)) + 1):
-        module = stages.module_at(Moment(clock="translate", index=count))
+        module = stages.module_at(Moment(section="translate", index=count))
         relax.analysis.well_formed(module)
         assert "def main" in module.script()
     described = {each.node: each.value for each in records_of(recipe)}

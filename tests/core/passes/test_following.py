@@ -251,7 +251,7 @@ def test_texts_and_functions_at_a_step_have_the_ids_of_the_lowered_module() -> N
     recipe = Recipe(source=Source(spec="sample:fashion_mlp"), steps=FUSE)
     record = pipeline.answer(SnapshotQuery(recipe, DEFAULT))
     number = next(each.number for each in record.passes if each.name == "FuseOps")
-    moment = Moment(clock="passes", index=number)
+    moment = Moment(section="passes", index=number)
     text = pipeline.answer(TextQuery(recipe, "", "script", moment))
     lines = text.text.splitlines()
     (relu,) = (node for node in record.fx if node.name == "relu")

@@ -78,7 +78,7 @@ def test_each_function_can_be_read_after_each_pass(pipeline: Pipeline) -> None:
     steps = pipeline.answer(BuildStepsQuery(MLP))
 
     def text(name: str, index: int) -> str:
-        moment = Moment(clock="build", index=index)
+        moment = Moment(section="build", index=index)
         return pipeline.answer(TextQuery(MLP, name, "script", moment)).text
 
     lowered = pipeline.answer(TextQuery(MLP, "dense", "script")).text

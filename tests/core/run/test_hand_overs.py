@@ -11,7 +11,7 @@ from lowerscope.core.cli.main import main
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.run_records import HandOver
+from lowerscope.core.model.run_records import DlpackTransfer
 
 PROGRAM = """
 import numpy as np
@@ -61,10 +61,14 @@ def test_what_torch_did_with_the_memory_is_told(tmp_path: Path) -> None:
     found = {each.function: each.hand_over for each in record.calls}
     whole = 2 * 4 * 4
     assert found == {
-        "env.in_place": HandOver(inputs=("in place",), results=("in place",)),
-        "env.copied": HandOver(inputs=("copied",), results=("copied",), copied_bytes=2 * whole),
-        "env.straight": HandOver(inputs=("in place",), results=("copied",), copied_bytes=whole),
-        "env.numpy": HandOver(inputs=("unseen",), results=("unseen",)),
+        "env.in_place": DlpackTransfer(inputs=("in place",), results=("in place",)),
+        "env.copied": DlpackTransfer(
+            inputs=("copied",), results=("copied",), copied_bytes=2 * whole
+        ),
+        "env.straight": DlpackTransfer(
+            inputs=("in place",), results=("copied",), copied_bytes=whole
+        ),
+        "env.numpy": DlpackTransfer(inputs=("unseen",), results=("unseen",)),
     }
 
 

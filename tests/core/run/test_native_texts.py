@@ -228,7 +228,7 @@ def test_library_functions_and_lowered_operators_have_lines_in_the_bytecode(
 def test_loops_keep_their_ids_while_they_are_lowered(nests: Recipe, pipeline: Pipeline) -> None:
     steps = pipeline.answer(BuildStepsQuery(nests))
     for number in range(len(steps) + 1):
-        moment = Moment(clock="build", index=number)
+        moment = Moment(section="build", index=number)
         record = pipeline.answer(TextQuery(nests, "twice", "script", moment))
         lines = record.text.split("\n")
         at = {span.entity: lines[span.first - 1] for span in record.spans}

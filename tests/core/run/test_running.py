@@ -21,7 +21,7 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.run_records import ClassScore, best_of
 from lowerscope.core.run.execution import Execution, Reference, to_torch, to_tvm
-from lowerscope.core.run.implementations import Side, measure
+from lowerscope.core.run.implementations import Implementation, measure
 from lowerscope.core.run.runs import predict
 
 LLVM = make_target("llvm", 0)
@@ -184,7 +184,9 @@ class Doubling(nn.Module):
 def test_a_model_that_changes_its_input_is_given_a_new_one_each_time() -> None:
     x = torch.ones(2, 3)
     reference = Reference(Doubling(), (x,), seed=0)
-    measure([Side("torch", reference.call, 1, reference.refresh)], Measuring(), lambda: None)
+    measure(
+        [Implementation("torch", reference.call, 1, reference.refresh)], Measuring(), lambda: None
+    )
     assert torch.equal(reference.outputs()[0], torch.full((2, 3), 3.0))
     assert torch.equal(x, torch.ones(2, 3))
 

@@ -26,7 +26,7 @@ from lowerscope.core.model.time_records import (
     side_times,
     times_as_fast,
 )
-from lowerscope.core.run.implementations import TURN, Side, measure
+from lowerscope.core.run.implementations import TURN, Implementation, measure
 
 
 @pytest.fixture
@@ -136,7 +136,10 @@ def test_the_sides_take_turns_and_the_first_calls_do_not_count() -> None:
         turns.append(name)
         collecting.append(gc.isenabled())
 
-    sides = [Side(name, partial(call, name), 1, partial(turns.append, f"-{name}")) for name in "ab"]
+    sides = [
+        Implementation(name, partial(call, name), 1, partial(turns.append, f"-{name}"))
+        for name in "ab"
+    ]
     times = measure(sides, Measuring(warm_up=3, repeats=TURN + 2), lambda: None)
     # The first call of each turn finds the caches as the other side has left them.
     counts = (3, 1 + TURN, 1 + 2)
@@ -151,7 +154,7 @@ def test_the_sides_take_turns_and_the_first_calls_do_not_count() -> None:
 
 
 def test_the_number_of_repeats_follows_from_the_budget() -> None:
-    quick = [Side("a", lambda: None, 1)]
+    quick = [Implementation("a", lambda: None, 1)]
     assert measure(quick, Measuring(), lambda: None).sides[0].repeats == REPEATS
     assert measure(quick, Measuring(), lambda: None, budget=0.0).sides[0].repeats == LEAST
     assert measure(quick, Measuring(), lambda: None, most=0).sides[0].repeats == LEAST
@@ -163,5 +166,5 @@ def test_measuring_can_be_stopped() -> None:
         raise Cancelled
 
     with pytest.raises(Cancelled):
-        measure([Side("a", lambda: None, 1)], Measuring(), stop)
+        measure([Implementation("a", lambda: None, 1)], Measuring(), stop)
     assert gc.isenabled()

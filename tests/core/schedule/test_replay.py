@@ -12,7 +12,7 @@ import tvm_ffi
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.encoding import to_bytes
 from lowerscope.core.model.measuring import Silent
-from lowerscope.core.model.module_steps import Moment, Side
+from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.problems import Cancelled, LowerscopeError
 from lowerscope.core.model.queries import (
     DifferenceQuery,
@@ -129,9 +129,9 @@ def test_a_moment_of_a_schedule_shows_the_function_then(pipeline: Pipeline) -> N
         record_of(pipeline, scheduled(*WALK), 9)
 
 
-def test_the_clock_of_a_schedule_shows_the_module_then(pipeline: Pipeline) -> None:
+def test_the_section_of_a_schedule_shows_the_module_then(pipeline: Pipeline) -> None:
     recipe = scheduled(*WALK)
-    moments = [Moment(clock="schedule", index=each, function="matmul") for each in range(3)]
+    moments = [Moment(section="schedule", index=each, function="matmul") for each in range(3)]
     texts = [pipeline.answer(TextQuery(recipe, "matmul", "script", each)).text for each in moments]
     assert texts == [record_of(pipeline, recipe, each).script.text for each in range(3)]
     # A text is that of its schedule: another one has others at the same moment.
@@ -146,21 +146,23 @@ def test_the_clock_of_a_schedule_shows_the_module_then(pipeline: Pipeline) -> No
     assert counts == {"matmul": 5}
     step = pipeline.answer(
         DifferenceQuery(
-            Side(recipe=recipe, moment=moments[2], before=True),
-            Side(recipe=recipe, moment=moments[2]),
+            ComparedModule(recipe=recipe, moment=moments[2], before=True),
+            ComparedModule(recipe=recipe, moment=moments[2]),
         )
     )
     assert [each.name for each in step.functions if each.status != "same"] == ["matmul"]
     assert step.old_label.endswith("schedule of matmul before 2 split i1 into 8 × 16")
     assert step.new_label.endswith("schedule of matmul after 2 split i1 into 8 × 16")
     start = pipeline.answer(
-        DifferenceQuery(Side(recipe=MLP), Side(recipe=recipe, moment=moments[0]))
+        DifferenceQuery(
+            ComparedModule(recipe=MLP), ComparedModule(recipe=recipe, moment=moments[0])
+        )
     )
     assert all(each.status == "same" for each in start.functions)
     assert "before the schedule of matmul" in start.new_label
     assert start.old_label.endswith("schedules: none")
     assert start.new_label.endswith("schedules: matmul in 8 steps")
-    far = Moment(clock="schedule", index=9, function="matmul")
+    far = Moment(section="schedule", index=9, function="matmul")
     with pytest.raises(LowerscopeError, match="no step 9"):
         pipeline.answer(TextQuery(recipe, "matmul", "script", far))
 

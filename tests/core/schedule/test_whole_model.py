@@ -90,7 +90,7 @@ def test_functions_of_several_nodes_are_looked_into_while_they_are_scheduled(
     pipeline.answer(SnapshotQuery(recipe, DEFAULT))
     pieces = []
     for index in range(3):
-        moment = Moment(clock="schedule", index=index, function=name)
+        moment = Moment(section="schedule", index=index, function=name)
         (record,) = (
             each for each in pipeline.answer(FunctionsQuery(recipe, moment)) if each.name == name
         )

@@ -9,7 +9,7 @@ import pytest
 
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.presets import PRESETS
-from lowerscope.core.model.module_steps import GraphDifference, Moment, Side
+from lowerscope.core.model.module_steps import ComparedModule, GraphDifference, Moment
 from lowerscope.core.model.queries import GraphDifferenceQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.text_metrics import DEFAULT
@@ -24,7 +24,9 @@ def pipeline() -> Pipeline:
     return Pipeline()
 
 
-def compare(pipeline: Pipeline, old: Side, new: Side, function: str = "main") -> GraphDifference:
+def compare(
+    pipeline: Pipeline, old: ComparedModule, new: ComparedModule, function: str = "main"
+) -> GraphDifference:
     """Return the difference of two graphs, whose boxes are those of its nodes."""
     found = pipeline.answer(GraphDifferenceQuery(old, new, DEFAULT, function))
     boxes = {box.id: box for box in found.graph.boxes}
@@ -40,9 +42,9 @@ def step(pipeline: Pipeline, name: str) -> GraphDifference:
     """Return what a step of the recipe did to the graph of main."""
     runs = pipeline.stages(RECIPE).transformed.runs
     number = next(i for i, run in enumerate(runs, 1) if run.name == name and not run.depth)
-    moment = Moment(clock="passes", index=number)
-    old = Side(recipe=RECIPE, moment=moment, before=True)
-    return compare(pipeline, old, Side(recipe=RECIPE, moment=moment))
+    moment = Moment(section="passes", index=number)
+    old = ComparedModule(recipe=RECIPE, moment=moment, before=True)
+    return compare(pipeline, old, ComparedModule(recipe=RECIPE, moment=moment))
 
 
 def nodes(found: GraphDifference, status: str) -> list[tuple[str, str, str]]:
@@ -81,7 +83,7 @@ def test_a_call_of_the_same_function_is_the_same_node_under_another_name(
 
 
 def test_the_same_graph_has_no_difference(pipeline: Pipeline) -> None:
-    found = compare(pipeline, Side(recipe=RECIPE), Side(recipe=RECIPE))
+    found = compare(pipeline, ComparedModule(recipe=RECIPE), ComparedModule(recipe=RECIPE))
     assert {node.status for node in found.nodes} == {"same"}
 
 
@@ -91,7 +93,7 @@ def test_two_lowerings_of_every_sample_make_a_graph_without_cycles(
 ) -> None:
     recipe = Recipe(source=Source(spec=f"sample:{sample}"))
     other = msgspec.structs.replace(recipe, lowering="te")
-    found = compare(pipeline, Side(recipe=recipe), Side(recipe=other))
+    found = compare(pipeline, ComparedModule(recipe=recipe), ComparedModule(recipe=other))
     old = pipeline.stages(recipe).transformed.module["main"]
     bindings = {binding.var.name for block in old.body.blocks for binding in block.bindings}
     listed = {node.old.removeprefix("relax:main/") for node in found.nodes if node.old}
@@ -102,11 +104,11 @@ def test_two_lowerings_of_every_sample_make_a_graph_without_cycles(
 def test_boxes_stand_for_what_became_both_sides(pipeline: Pipeline) -> None:
     runs = pipeline.stages(RECIPE).transformed.runs
     number = next(i for i, run in enumerate(runs, 1) if run.name == "FuseOps" and not run.depth)
-    moment = Moment(clock="passes", index=number)
+    moment = Moment(section="passes", index=number)
     found = compare(
         pipeline,
-        Side(recipe=RECIPE, moment=moment, before=True),
-        Side(recipe=RECIPE, moment=moment),
+        ComparedModule(recipe=RECIPE, moment=moment, before=True),
+        ComparedModule(recipe=RECIPE, moment=moment),
     )
     boxes = {box.id: set(box.entities) for box in found.graph.boxes}
     # Before the step, bindings have the names of the lowered module.
@@ -117,8 +119,8 @@ def test_boxes_stand_for_what_became_both_sides(pipeline: Pipeline) -> None:
     assert {"relax:main/lv1", "relax:main/lv2", "relax:main/lv3"} <= boxes[fused.id]
     # The same names in a module that was lowered in another way are other bindings.
     other = msgspec.structs.replace(RECIPE, lowering="te")
-    before = Side(recipe=RECIPE, moment=Moment(clock="passes", index=0))
-    found = compare(pipeline, before, Side(recipe=other))
+    before = ComparedModule(recipe=RECIPE, moment=Moment(section="passes", index=0))
+    found = compare(pipeline, before, ComparedModule(recipe=other))
     removed = [node.id for node in found.nodes if node.status == "removed"]
     assert removed
     assert all(not box.entities for box in found.graph.boxes if box.id in removed)
@@ -128,11 +130,11 @@ def test_boxes_stand_for_what_became_both_sides(pipeline: Pipeline) -> None:
 def test_a_function_of_one_side_alone_was_added(pipeline: Pipeline) -> None:
     runs = pipeline.stages(RECIPE).transformed.runs
     number = next(i for i, run in enumerate(runs, 1) if run.name == "FuseOps" and not run.depth)
-    moment = Moment(clock="passes", index=number)
+    moment = Moment(section="passes", index=number)
     found = compare(
         pipeline,
-        Side(recipe=RECIPE, moment=moment, before=True),
-        Side(recipe=RECIPE, moment=moment),
+        ComparedModule(recipe=RECIPE, moment=moment, before=True),
+        ComparedModule(recipe=RECIPE, moment=moment),
         "fused_matmul_add_relu",
     )
     assert {node.status for node in found.nodes} == {"added"}
@@ -152,7 +154,7 @@ def test_bindings_of_two_lowerings_are_paired_by_their_nodes(pipeline: Pipeline)
         }
         for recipe in recipes
     )
-    found = compare(pipeline, *(Side(recipe=recipe) for recipe in recipes))
+    found = compare(pipeline, *(ComparedModule(recipe=recipe) for recipe in recipes))
     pairs = [(old[each.old], new[each.new]) for each in found.nodes if each.old in old and each.new]
     assert all(one == other for one, other in pairs)
     # Each node that both sides have code of has a box that says what it has become.

@@ -72,7 +72,7 @@ def test_a_source_without_torch_says_that_it_has_no_fx_graph(pipeline: Pipeline)
 def test_a_fused_module_has_a_box_for_each_group_within_its_module(pipeline: Pipeline) -> None:
     runs = pipeline.stages(FUSED).transformed.runs
     last = next(number for number, run in enumerate(runs, 1) if run.name == "FuseOps")
-    moment = Moment(clock="passes", index=last)
+    moment = Moment(section="passes", index=last)
     everything = Opening(("module:attention",))
     graph = pipeline.answer(
         GraphQuery(FUSED, DEFAULT, "relax", moment, everything.expanded, everything.fits)
@@ -183,7 +183,7 @@ def test_the_call_of_a_fused_function_is_looked_into(pipeline: Pipeline) -> None
     runs = pipeline.stages(recipe).transformed.runs
     for name in ("FuseOps", "FuseTIR"):
         number = next(place for place, run in enumerate(runs, 1) if run.name == name)
-        moment = Moment(clock="passes", index=number)
+        moment = Moment(section="passes", index=number)
         closed = pipeline.answer(GraphQuery(recipe, DEFAULT, "relax", moment))
         assert closed.collapsible
         first, second = (box for box in closed.boxes if box.kind == "fused")
@@ -220,7 +220,7 @@ def _after_steps(pipeline: Pipeline, recipe: Recipe) -> list[Moment]:
     """Before the first step, and after each of the recipe's."""
     runs = pipeline.stages(recipe).transformed.runs
     steps = [number for number, run in enumerate(runs, start=1) if run.depth == 0]
-    return [Moment(clock="passes", index=index) for index in (0, *steps)]
+    return [Moment(section="passes", index=index) for index in (0, *steps)]
 
 
 def _lines_of_main(text: TextRecord) -> dict[str, set[int]]:

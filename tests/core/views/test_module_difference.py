@@ -10,14 +10,14 @@ import tvm
 
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.line_difference import unified_text
-from lowerscope.core.model.module_steps import DifferenceRecord, Moment, Side
+from lowerscope.core.model.module_steps import ComparedModule, DifferenceRecord, Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import DifferenceQuery
 from lowerscope.core.model.recipe import Recipe, Source
 
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"))
-START = Moment(clock="passes", index=0)
-LEGAL = Moment(clock="passes", index=1)
+START = Moment(section="passes", index=0)
+LEGAL = Moment(section="passes", index=1)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def pipeline() -> Pipeline:
     return Pipeline()
 
 
-def compare(pipeline: Pipeline, old: Side, new: Side) -> DifferenceRecord:
+def compare(pipeline: Pipeline, old: ComparedModule, new: ComparedModule) -> DifferenceRecord:
     """Return the difference of two sides."""
     return pipeline.answer(DifferenceQuery(old, new))
 
@@ -44,7 +44,11 @@ def scripts(module: tvm.IRModule) -> dict[str, str]:
 
 
 def test_functions_of_a_pass_against_difflib(pipeline: Pipeline) -> None:
-    found = compare(pipeline, Side(recipe=RECIPE, moment=START), Side(recipe=RECIPE, moment=LEGAL))
+    found = compare(
+        pipeline,
+        ComparedModule(recipe=RECIPE, moment=START),
+        ComparedModule(recipe=RECIPE, moment=LEGAL),
+    )
     stages = pipeline.stages(RECIPE)
     old, new = scripts(stages.module), scripts(stages.transformed.module)
     assert {each.name for each in found.functions} == old.keys() | new.keys()
@@ -66,7 +70,7 @@ def test_functions_of_a_pass_against_difflib(pipeline: Pipeline) -> None:
 
 def test_two_lowerings_say_which_is_which(pipeline: Pipeline) -> None:
     other = msgspec.structs.replace(RECIPE, lowering="te", seed=3)
-    found = compare(pipeline, Side(recipe=RECIPE), Side(recipe=other))
+    found = compare(pipeline, ComparedModule(recipe=RECIPE), ComparedModule(recipe=other))
     assert found.old_label == "fashion_mlp · High-level · after all passes · seed: 0"
     assert found.new_label == "fashion_mlp · TE · after all passes · seed: 3"
     statuses = {each.name: each.status for each in found.functions}
@@ -76,8 +80,8 @@ def test_two_lowerings_say_which_is_which(pipeline: Pipeline) -> None:
 
 
 def test_before_a_step_is_what_the_step_was_given(pipeline: Pipeline) -> None:
-    given = Side(recipe=RECIPE, moment=LEGAL, before=True)
-    found = compare(pipeline, given, Side(recipe=RECIPE, moment=START))
+    given = ComparedModule(recipe=RECIPE, moment=LEGAL, before=True)
+    found = compare(pipeline, given, ComparedModule(recipe=RECIPE, moment=START))
     assert {each.status for each in found.functions} == {"same"}
     assert found.old_label.endswith("before 1 LegalizeOps")
 
@@ -85,7 +89,7 @@ def test_before_a_step_is_what_the_step_was_given(pipeline: Pipeline) -> None:
 def test_other_values_of_constants_are_a_change(pipeline: Pipeline) -> None:
     """Weights that are drawn anew: the script reads the same."""
     sides = [
-        Side(recipe=Recipe(source=Source(spec="sample:transformer_block"), seed=seed))
+        ComparedModule(recipe=Recipe(source=Source(spec="sample:transformer_block"), seed=seed))
         for seed in (0, 1)
     ]
     found = compare(pipeline, *sides)
@@ -108,7 +112,11 @@ def test_other_values_of_constants_are_a_change(pipeline: Pipeline) -> None:
     text = unified_text(found)
     assert f"# main: {main.constants[0].line()}" in text
     # Weights over the same memory are the same, whatever was done to the module.
-    legal = compare(pipeline, Side(recipe=RECIPE, moment=START), Side(recipe=RECIPE, moment=LEGAL))
+    legal = compare(
+        pipeline,
+        ComparedModule(recipe=RECIPE, moment=START),
+        ComparedModule(recipe=RECIPE, moment=LEGAL),
+    )
     assert not any(each.constants for each in legal.functions)
 
 
@@ -116,6 +124,6 @@ def test_a_moment_that_there_is_not(pipeline: Pipeline) -> None:
     with pytest.raises(LowerscopeError, match="there is no step 7"):
         compare(
             pipeline,
-            Side(recipe=RECIPE, moment=Moment(clock="passes", index=7)),
-            Side(recipe=RECIPE),
+            ComparedModule(recipe=RECIPE, moment=Moment(section="passes", index=7)),
+            ComparedModule(recipe=RECIPE),
         )

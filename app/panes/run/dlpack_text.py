@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from PySide6.QtCore import QCoreApplication
 
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.model.run_records import CallRun, Hand, HandOver
+from lowerscope.core.model.run_records import CallRun, DlpackTransfer, TransferMode
 
 
 def hand_over_text(calls: Sequence[CallRun]) -> str:
@@ -20,7 +20,7 @@ def hand_over_text(calls: Sequence[CallRun]) -> str:
     return "; ".join(texts)
 
 
-def text_of(hand_over: HandOver) -> str:
+def text_of(hand_over: DlpackTransfer) -> str:
     """Return ``3 inputs in place (zero copy); result copied; 40 B copied``."""
     sides = (
         (hand_over.inputs, _tr("input"), _tr("inputs")),
@@ -32,7 +32,7 @@ def text_of(hand_over: HandOver) -> str:
     return "; ".join(parts)
 
 
-def _side_text(hands: Sequence[Hand], one: str, more: str) -> str:
+def _side_text(hands: Sequence[TransferMode], one: str, more: str) -> str:
     words = {
         "in place": _tr("in place (zero copy)"),
         "copied": _tr("copied"),

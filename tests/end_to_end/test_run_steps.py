@@ -27,11 +27,11 @@ FUSED = tuple(
 )
 
 
-def click_clock(qtbot: QtBot, window: MainWindow, key: str = "run") -> None:
-    """Click a clock of the timeline."""
-    clocks = window.panes.timeline.clocks
-    qtbot.mouseClick(clocks, LEFT, pos=clocks.segment_rect(key).center().toPoint())
-    assert window.features.stepping.clock == key
+def click_section(qtbot: QtBot, window: MainWindow, key: str = "run") -> None:
+    """Click a section of the timeline."""
+    sections = window.panes.timeline.sections
+    qtbot.mouseClick(sections, LEFT, pos=sections.segment_rect(key).center().toPoint())
+    assert window.features.stepping.section == key
 
 
 def marked_lines(window: MainWindow) -> list[str]:
@@ -44,9 +44,9 @@ def marked_lines(window: MainWindow) -> list[str]:
 
 @pytest.fixture
 def ran(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
-    """A window on a model, run, with the clock Run."""
+    """A window on a model, run, with the section Run."""
     window = open_window("sample:fashion_mlp", lowering="te")
-    click_clock(qtbot, window)
+    click_section(qtbot, window)
     timeline = window.panes.timeline
     assert timeline.facts.whole() == "not run yet: Run (F5)"
     assert not timeline.slider.dots()
@@ -93,8 +93,8 @@ def test_the_panes_follow_the_calls(qtbot: QtBot, ran: MainWindow) -> None:
     ran.commands.action("leave-steps").trigger()
     assert timeline.title.text() == ""
 
-    click_clock(qtbot, ran, "passes")
-    click_clock(qtbot, ran)
+    click_section(qtbot, ran, "passes")
+    click_section(qtbot, ran)
     assert timeline.facts.whole() == "5 calls; ▸ goes through them"
 
 
@@ -174,7 +174,7 @@ def test_the_bytecode_is_pointed_at_where_a_function_is_called_again(
 ) -> None:
     window = open_window("sample:mlp_tvmscript")
     run_and_wait(qtbot, window)
-    click_clock(qtbot, window)
+    click_section(qtbot, window)
     timeline, relax = window.panes.timeline, window.panes.relax
     relax.set_current("bytecode")
     code = relax.bytecode.script.code
