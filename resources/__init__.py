@@ -1,5 +1,5 @@
 """Files that ship with Lowerscope: samples, help, icons, fonts, the page of reports,
-the look of notebooks, and the programs that are exported."""
+the look of notebooks, the programs that are exported, and the sandbox's policy."""
 
 from pathlib import Path
 
@@ -11,3 +11,4 @@ ICONS = FOLDER / "icons"
 REPORT = FOLDER / "report"
 NOTEBOOK = FOLDER / "notebook"
 PROGRAMS = FOLDER / "programs"
+SANDBOX = FOLDER / "sandbox.toml"

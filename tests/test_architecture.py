@@ -40,7 +40,7 @@ MAY_IMPORT = {
     # Plain values, and the bundled artifacts that one of them names.
     "core.model": "resources",
     "core.files": "core.model resources",
-    "core.sandbox": "core.model core.files",
+    "core.sandbox": "core.model core.files resources",
     # The stages, in the order in which a model goes through them.
     "core.ir": "core.model",
     "core.sources": "core.model core.files core.sandbox",

@@ -29,6 +29,7 @@ from lowerscope.core.sandbox import running_call
 from lowerscope.core.sandbox.call_filter import NO_SOCKET, call_filter
 from lowerscope.core.sandbox.folder import SharedFolder
 from lowerscope.core.sandbox.memory_limit import task_limit
+from lowerscope.core.sandbox.policy import policy
 from lowerscope.core.sandbox.supervisor import SPARE_TASKS, Options
 
 PROGRAM = "bwrap"
@@ -41,20 +42,6 @@ SHARED = "LOWERSCOPE_SHARED"
 """Environment variable with the user's folder that may be written to, if any."""
 
 Network = Literal["none", "open"]
-
-TEMPORARY = "/dev/shm"
-"""Folder for temporary files in the sandbox: memory that it shares with nobody."""
-
-_SERVICES = ("/run", "/tmp/.X11-unix", "/tmp/.ICE-unix")
-"""Folders of sockets of the desktop's services, by which code could act outside."""
-
-_KEPT = (
-    *("/run/media", "/run/current-system", "/run/opengl-driver"),
-    *("/run/systemd/resolve", "/run/NetworkManager", "/run/resolvconf"),
-)
-"""Folders that stay visible: removable disks, programs of some systems, and name resolution."""
-
-_HIDDEN = ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK")
 
 _SUPERVISOR = os.path.join(os.path.dirname(__file__), "supervisor.py")
 
@@ -127,7 +114,8 @@ def enclosed(
     NoSandbox
         If this machine has no safe one.
     """
-    services = [each for each in _SERVICES if os.path.isdir(each)]
+    files = policy().files
+    services = [each for each in files.hidden if os.path.isdir(each)]
     calls = call_filter()
     if not calls:
         raise NoSandbox(f"no filter of system calls is known for {platform.machine()}")
@@ -142,9 +130,9 @@ def enclosed(
         *("--symlink", network, MARK),
         *("--proc", "/proc"),
         *(("--size", str(max(1, memory // 2))) if memory is not None else ()),
-        *("--tmpfs", TEMPORARY),
+        *("--tmpfs", files.temporary),
         *(word for each in services for word in ("--tmpfs", each)),
-        *(word for each in _KEPT for word in ("--ro-bind-try", each, each)),
+        *(word for each in files.shown for word in ("--ro-bind-try", each, each)),
         *(word for each in writable for word in ("--bind", *2 * (os.path.realpath(each),))),
         # Files below /proc that control the whole system belong to root.
         *(word for each in ("/dev", "/proc", *services) for word in ("--remount-ro", each)),
@@ -153,9 +141,9 @@ def enclosed(
         *("--cap-drop", "ALL"),
         "--die-with-parent",
         *("--setenv", SHARED, "" if shared is None else str(shared.path)),
-        *("--setenv", "TMPDIR", TEMPORARY),
+        *("--setenv", "TMPDIR", files.temporary),
         *(word for each in variables.items() for word in ("--setenv", *each)),
-        *(word for each in _HIDDEN for word in ("--unsetenv", each)),
+        *(word for each in policy().variables.hidden for word in ("--unsetenv", each)),
         "--",
         *command,
     )
@@ -178,7 +166,7 @@ def _options(
         filter=calls.hex(),
         memory=memory,
         tasks=most,
-        shared=TEMPORARY,
+        shared=policy().files.temporary,
         report=calls_file,
         report_at=(running_call.MEMORY_AT, running_call.TASKS_AT),
         said=(
@@ -241,22 +229,18 @@ def explained(problem: Problem, error: BaseException, without: str = "") -> Prob
         return problem
     way = without or "let code run without it (File, Run code in a sandbox)"
     todo = f"If you trust the file, {way}"
+    temporary = f"; or let it write temporary files below {policy().files.temporary}"
     if refused == _PROGRAMS:
         todo += "; or do without (a DataLoader: with num_workers=0)"
     elif refused == _NETWORK:
         todo += "; or give it what it wants from the network as a file"
     elif shared := os.environ.get(SHARED):
-        todo += (
-            f"; or let it write temporary files below {TEMPORARY}, or to {shared}, where what is"
-        )
-        todo += " hidden and the session's file stay as they are"
+        todo += f"{temporary}, or to {shared}, where what is hidden and the session's file stay as"
+        todo += " they are"
     elif without:
-        todo += f"; or let it write temporary files below {TEMPORARY}"
+        todo += temporary
     else:
-        todo += (
-            f"; or let it write temporary files below {TEMPORARY}, or to the folder of the saved"
-        )
-        todo += " session (a setting: File, Settings)"
+        todo += f"{temporary}, or to the folder of the saved session (a setting: File, Settings)"
     details = "\n\n".join(each for each in (problem.what, problem.details) if each)
     return msgspec.structs.replace(
         problem,
