@@ -647,9 +647,11 @@ def compile_folder(folder: Path) -> None:
         sys.path_hooks.insert(0, _find_sources)
         SourceFileLoader.get_code = _compiled_from_source  # type: ignore[assignment, method-assign]
     _folders.append(str(folder))
-    # Finders cached before may find byte code.
+    # Finders cached before may find byte code. There are hundreds: paths are compared as text.
+    top = os.path.join(os.path.normpath(folder), "")
     for name, finder in list(sys.path_importer_cache.items()):
-        if not isinstance(finder, _SourceFinder) and Path(name).is_relative_to(folder):
+        inside = os.path.join(os.path.normpath(name), "").startswith(top)
+        if inside and not isinstance(finder, _SourceFinder):
             sys.path_importer_cache.pop(name, None)
 
 
