@@ -136,7 +136,7 @@ class Impatience:
             ("undo", document.can_undo),
             ("redo", document.can_redo),
             ("run", document.wanted is not None and not document.running),
-            ("stop", bool(document.activity.text) or document.running),
+            ("stop", bool(document.job.text) or document.running),
             (
                 "tune-stop",
                 self.window.features.tuning.under_way
@@ -174,7 +174,7 @@ class Impatience:
                 f"seed {self.seed}, {self.done} steps: {self.failure}",
                 *self.deeds.log[-40:],
                 f"{states}, running {document.running}, changing {document.is_changing},"
-                f" {document.activity}, {[each.line() for each in document.problems]},"
+                f" {document.job}, {[each.line() for each in document.problems]},"
                 f" said: {self.window.banner.message()!r}",
             )
         )
@@ -209,7 +209,7 @@ class Impatience:
             and not document.running
             and not self.window.features.inputs.waits
             and not self.window.features.tuning.under_way
-            and not document.activity.text
+            and not document.job.text
         )
 
     def check_undo(self, most: int) -> None:

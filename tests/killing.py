@@ -163,7 +163,7 @@ class Killing:
         ):
             self.window.features.tuning.stop()
             return expected
-        if document.activity.text and self.window.commands.action("stop").isEnabled():
+        if document.job.text and self.window.commands.action("stop").isEnabled():
             self.window.commands.action("stop").trigger()
             moment = time.monotonic() + 1.5
             wait_until(lambda: time.monotonic() > moment, 10_000)
@@ -196,7 +196,7 @@ class Killing:
             and not document.is_changing
             and not self.window.features.recovering._slot.is_busy
             and not document.running
-            and not document.activity.text
+            and not document.job.text
         )
 
     def _check(

@@ -111,7 +111,7 @@ class Walk:
         """Let the window go on until a condition holds."""
         end = time.monotonic() + PATIENCE
         while not done():
-            assert time.monotonic() < end, (self._phase.name, self.document.activity)
+            assert time.monotonic() < end, (self._phase.name, self.document.job)
             assert not self.document.problems, self.document.problems[0].line()
             QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
 
@@ -123,7 +123,7 @@ class Walk:
         )
         self.wait(
             lambda: (
-                not self.document.activity.text
+                not self.document.job.text
                 and engine.state == "ready"
                 and worker.state in ("ready", "stopped")
             )
@@ -170,7 +170,7 @@ def walk_through(walk: Walk, recipe: Recipe, *, steps: int, fuse: bool) -> None:
     window, document = walk.window, walk.document
 
     def shown(wanted: Recipe) -> Callable[[], bool]:
-        return lambda: document.recipe == wanted and not document.activity.text
+        return lambda: document.recipe == wanted and not document.job.text
 
     walk.wait(
         lambda: (

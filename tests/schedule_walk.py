@@ -36,7 +36,7 @@ def begin(window: MainWindow, target: str) -> Bench:
     recipe = recipe_of(target)
     window.document.open(recipe)
     window.show_panes()
-    bench.wait(lambda: window.document.recipe == recipe and not window.document.activity.text)
+    bench.wait(lambda: window.document.recipe == recipe and not window.document.job.text)
     bench.begin(recipe)
     bench.open("te_matmul")
     return bench

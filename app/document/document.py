@@ -1,4 +1,4 @@
-"""The open document: its recipe and history, records, selection, problems and activities.
+"""The open document: its recipe and history, records, selection, problems and jobs.
 
 All state that features share lives here. Features and views change fields in transactions, and
 follow one signal; the document knows none of them.
@@ -26,35 +26,21 @@ from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.snapshot import FunctionRecord, Note, Snapshot
 from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
 
-# --- Activities in progress; of several, the status bar shows the one reported last ---
-
 Of = Literal["change", "replay", "run", "set", "fault", "schedule", "values", "export", "asked"]
-"""Owner of an activity. Each owner ends its own activity only."""
+"""Owner of a job. Each owner has one at most, and ends its own only."""
 
 
 @dataclass(frozen=True)
-class Activity:
-    """An activity; ``fraction`` is ``None`` if unknown, and an empty ``text`` means idle."""
+class Job:
+    """Work in progress; an empty ``text`` means none, and ``fraction`` is ``None`` if unknown.
 
+    ``cancel`` cancels it; ``None`` where that is done with its request to a child.
+    """
+
+    of: Of = "change"
     text: str = ""
     fraction: float | None = None
-
-
-@dataclass(frozen=True)
-class Activities:
-    """All activities in progress by owner, the one reported last at the end."""
-
-    all: tuple[tuple[Of, Activity], ...] = ()
-
-    @property
-    def shown(self) -> Activity:
-        """The most recently reported activity that is still in progress."""
-        return self.all[-1][1] if self.all else Activity()
-
-    def after(self, of: Of, activity: Activity) -> Activities:
-        """Return the activities once an owner has reported one; an empty text ends its own."""
-        others = tuple(each for each in self.all if each[0] != of)
-        return Activities((*others, (of, activity)) if activity.text else others)
+    cancel: Callable[[], None] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +75,8 @@ class State:
         Outcome of the last run of `recipe`.
     running
         Whether a run is in progress or waits for the engine.
-    activities
-        The activities in progress.
+    jobs
+        The work in progress, the job reported last at the end: the status bar shows that one.
     notice
         The last notification of the user.
     metrics
@@ -108,7 +94,7 @@ class State:
     rejected: Version | None = None
     run: RunRecord | None = None
     running: bool = False
-    activities: Activities = field(default_factory=Activities)
+    jobs: tuple[Job, ...] = ()
     notice: Notice | None = None
     metrics: TextMetrics = DEFAULT
 
@@ -272,9 +258,9 @@ class Document(QObject):
         return self._state.running
 
     @property
-    def activity(self) -> Activity:
-        """The current activity."""
-        return self._state.activities.shown
+    def job(self) -> Job:
+        """The job that was reported last and is still in progress."""
+        return self._state.jobs[-1] if self._state.jobs else Job()
 
     @property
     def metrics(self) -> TextMetrics:
@@ -436,7 +422,7 @@ class Document(QObject):
         """Return the ids linked to any of these."""
         return frozenset[str]().union(*(self.links.of(entity) for entity in entities))
 
-    # Problems, activities and notices
+    # Problems, jobs and notices
 
     def report(self, problem: Problem) -> None:
         """Show a problem that no version caused, in place of the previous ones."""
@@ -447,9 +433,25 @@ class Document(QObject):
         """Clear the problems."""
         self.set(problems=(), rejected=None)
 
-    def say(self, text: str, fraction: float | None = None, *, of: Of = "change") -> None:
-        """Set the activity of an owner; ``""`` ends it."""
-        self.set(activities=self._state.activities.after(of, Activity(text, fraction)))
+    def say(
+        self,
+        text: str,
+        fraction: float | None = None,
+        *,
+        of: Of = "change",
+        cancel: Callable[[], None] | None = None,
+    ) -> None:
+        """Set the job of an owner; ``""`` ends it, and `cancel` is kept until then."""
+        others = tuple(each for each in self._state.jobs if each.of != of)
+        before = next((each for each in self._state.jobs if each.of == of), Job())
+        job = Job(of, text, fraction, cancel or before.cancel)
+        self.set(jobs=(*others, job) if text else others)
+
+    def cancel_jobs(self) -> None:
+        """Cancel all jobs that are not cancelled with their requests."""
+        for each in self._state.jobs:
+            if each.cancel is not None:
+                each.cancel()
 
     def notify(self, text: str, role: str) -> None:
         """Show one line in the banner; its role is ``"info"`` or ``"wrong"``."""

@@ -7,14 +7,12 @@ not. Nothing is killed without the user's request: a model's file may well wait 
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from PySide6.QtCore import QObject, QTimer
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.client import EngineClient
-from lowerscope.core.model import queries as q
 
 LOOK_MS = 3000
 """Interval of the checks while the engine is busy."""
@@ -92,13 +90,6 @@ class Hanging(QObject):
 SAY_MS = 800
 """Delay before a request is shown."""
 
-_OWN: tuple[type[q.Query[Any]], ...] = (
-    *(q.RunQuery, q.VariantTimesQuery, q.AgreementQuery, q.GuardQuery, q.ExportQuery),
-    *(q.RemoteQuery, q.TargetsQuery, q.MeasureQuery, q.CheckQuery, q.PeaksQuery),
-    *(q.TuneQuery, q.TuneStateQuery, q.PauseTuningQuery),
-)
-"""Queries that are shown and cancelled elsewhere in the window, or that are themselves measured."""
-
 
 class AtWork(QObject):
     """Shows the children's long requests, and cancels them.
@@ -118,13 +109,13 @@ class AtWork(QObject):
         self.said = ""
         for client in self._clients:
             client.state_changed.connect(self._follow)
-        document.on(("activities",), self._follow)
+        document.on(("jobs",), self._follow)
 
     def cancel(self) -> None:
         """Cancel all these requests; the problem of each is delivered."""
         for client in self._clients:
             for request, query in client.under_way().items():
-                if not isinstance(query, _OWN):
+                if not query.has_own_job:
                     client.cancel(request)
 
     def _follow(self) -> None:
@@ -133,18 +124,18 @@ class AtWork(QObject):
             said, self.said = self.said, ""
             if said:
                 self._document.say("", of="asked")
-        elif not self._document.activity.text and not self._timer.isActive():
+        elif not self._document.job.text and not self._timer.isActive():
             self._timer.start()
 
     def _say(self) -> None:
         doing = self._doing()
-        if doing and not self._document.activity.text:
+        if doing and not self._document.job.text:
             self.said = doing[0].upper() + doing[1:]
             self._document.say(self.said, of="asked")
 
     def _doing(self) -> str:
         for client in self._clients:
             for query in client.under_way().values():
-                if not isinstance(query, _OWN):
+                if not query.has_own_job:
                     return query.doing
         return ""

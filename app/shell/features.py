@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject
 
 from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.changes import Changes
@@ -29,14 +29,7 @@ class Features(QObject):
 
     They follow the document in the order in which they are made here, and before all views. Each
     is given what it needs; none is given this.
-
-    Signals
-    -------
-    stop_wanted
-        All work is to be cancelled, of these models or not.
     """
-
-    stop_wanted = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -95,8 +88,6 @@ class Features(QObject):
 
     def cancel(self) -> None:
         """Cancel the current work; the document stays open."""
-        self.runs.cancel()
-        self.faults.cancel()
+        self.document.cancel_jobs()
         self.inputs.cancel()
         self.at_work.cancel()
-        self.stop_wanted.emit()

@@ -238,7 +238,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             tr("Sto&p"),
             features.cancel,
             "Shift+F5",
-            enabled=lambda: bool(document.activity.text) or document.running,
+            enabled=lambda: bool(document.job.text) or document.running,
         ),
         *fault_commands(document, features.faults),
         *limiting(window),

@@ -1,4 +1,4 @@
-"""The status bar: the children, the current activity, and the selection."""
+"""The status bar: the children, the current job, and the selection."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class StatusBar(QStatusBar):
         self.sandbox.setContentsMargins(0, 0, APART, 0)
         self.remote = Label()
         self.remote.setProperty("role", "quiet")
-        self.activity = Label()
+        self.job = Label()
         self.progress = ProgressLine()
         self.progress.setFixedWidth(120)
         self.cancel = QPushButton(self.tr("Cancel"))
@@ -82,19 +82,19 @@ class StatusBar(QStatusBar):
         labels: tuple[QWidget, ...] = (
             *(self.engine, self.worker, self.sandbox, self.remote, self.tuning),
         )
-        for widget in (*labels, self.progress, self.activity, self.cancel):
+        for widget in (*labels, self.progress, self.job, self.cancel):
             self.addWidget(widget)
         self.addPermanentWidget(self.selection, 1)
-        self._show_later = self._timer(PROGRESS_AFTER, self._show_activity)
+        self._show_later = self._timer(PROGRESS_AFTER, self._show_job)
         self._offer_later = self._timer(CANCEL_AFTER, self.cancel.show)
-        self._hide_activity()
+        self._hide_job()
         self._fix_size(self.engine, self.tr("engine"))
         self._fix_size(self.worker, self.tr("worker"))
         children.changed.connect(self._show_children)
         sandboxing.changed.connect(self._show_sandbox)
         document.on(("recipe", "pending"), self._show_remote)
         document.on(("snapshot",), self._show_remote)
-        document.on(("activities",), self._note_activity)
+        document.on(("jobs",), self._note_job)
         document.on(("selection", "snapshot"), self._show_selection)
         tuning.changed.connect(self._show_tuning)
         theme.notifier().changed.connect(self._show_children)
@@ -170,35 +170,35 @@ class StatusBar(QStatusBar):
             paused = tuning.phase in ("pausing", "paused")
             self.tuning.setText(self._tuning_text(done, total, paused=paused))
 
-    def _note_activity(self) -> None:
-        if not self._document.activity.text:
-            self._hide_activity()
+    def _note_job(self) -> None:
+        if not self._document.job.text:
+            self._hide_job()
             return
         if self._at_work.said:
             # It has been running for a while already.
-            self._show_activity()
+            self._show_job()
             self.cancel.show()
         elif self.progress.isVisible():
-            self._show_activity()
+            self._show_job()
         elif not self._show_later.isActive():
             self._show_later.start()
             self._offer_later.start()
 
-    def _show_activity(self) -> None:
-        activity = self._document.activity
-        self.activity.setText(f"{activity.text}…")
-        self.activity.show()
+    def _show_job(self) -> None:
+        job = self._document.job
+        self.job.setText(f"{job.text}…")
+        self.job.show()
         self.progress.show()
-        if activity.fraction is None:
+        if job.fraction is None:
             self.progress.set_busy()
         else:
-            self.progress.set_fraction(activity.fraction)
+            self.progress.set_fraction(job.fraction)
 
-    def _hide_activity(self) -> None:
+    def _hide_job(self) -> None:
         self._show_later.stop()
         self._offer_later.stop()
         self.progress.clear()
-        for widget in (self.progress, self.activity, self.cancel):
+        for widget in (self.progress, self.job, self.cancel):
             widget.hide()
 
     def _show_selection(self) -> None:

@@ -74,12 +74,15 @@ class Query(msgspec.Struct, Generic[A], frozen=True):
         where they are not. Such an answer depends on nothing but the query and the files behind it.
     doing
         The work in words that follow "while".
+    has_own_job
+        Its feature shows it and cancels it, or measures by it: the window does not.
     """
 
     runs_on: ClassVar[Role] = "engine"
     lane: ClassVar[LaneName] = "heavy"
     cached_first: ClassVar[bool] = False
     doing: ClassVar[str] = "answering"
+    has_own_job: ClassVar[bool] = False
 
     def __init_subclass__(cls, **_options: Any) -> None:
         super().__init_subclass__()
@@ -383,6 +386,7 @@ class PeaksQuery(Query[Peaks], frozen=True):
     again: bool = False
     runs_on = "worker"
     doing = "measuring the machine"
+    has_own_job = True
 
 
 class MeasureQuery(Query[Measured], frozen=True):
@@ -393,6 +397,7 @@ class MeasureQuery(Query[Measured], frozen=True):
     index: int | None = None
     runs_on = "worker"
     doing = "measuring a function"
+    has_own_job = True
 
 
 class CheckQuery(Query[Checked], frozen=True):
@@ -407,6 +412,7 @@ class CheckQuery(Query[Checked], frozen=True):
     seconds: float = 30.0
     runs_on = "worker"
     doing = "checking a schedule"
+    has_own_job = True
 
 
 class TuneQuery(Query[Tuned], frozen=True):
@@ -420,6 +426,7 @@ class TuneQuery(Query[Tuned], frozen=True):
     options: TuneOptions = TuneOptions()
     runs_on = "worker"
     doing = "tuning"
+    has_own_job = True
 
 
 class TuneStateQuery(Query[TuneState], frozen=True):
@@ -428,6 +435,7 @@ class TuneStateQuery(Query[TuneState], frozen=True):
     runs_on = "worker"
     lane = "light"
     doing = "reading the state of the tuning"
+    has_own_job = True
 
 
 class PauseTuningQuery(Query[TuneState], frozen=True):
@@ -437,6 +445,7 @@ class PauseTuningQuery(Query[TuneState], frozen=True):
     runs_on = "worker"
     lane = "light"
     doing = "pausing the tuning"
+    has_own_job = True
 
 
 # --- targets and other machines ------------------------------------------------------------------
@@ -449,6 +458,7 @@ class TargetsQuery(Query[tuple[TargetRecord, ...]], frozen=True):
     threads: int = 0
     lane = "light"
     doing = "reading targets"
+    has_own_job = True
 
 
 class RemoteQuery(Query[RemoteState], frozen=True):
@@ -457,6 +467,7 @@ class RemoteQuery(Query[RemoteState], frozen=True):
     remote: Remote
     runs_on = "worker"
     doing = "querying another machine"
+    has_own_job = True
 
 
 # --- runs ----------------------------------------------------------------------------------------
@@ -483,6 +494,7 @@ class RunQuery(Query[RunRecord], frozen=True):
     before: RunRecord | None = None
     runs_on = "worker"
     doing = "running the model"
+    has_own_job = True
 
 
 class VariantTimesQuery(Query[tuple[tuple[RunTimes, ...], ...]], frozen=True):
@@ -491,6 +503,7 @@ class VariantTimesQuery(Query[tuple[tuple[RunTimes, ...], ...]], frozen=True):
     recipes: tuple[Recipe, ...]
     runs_on = "worker"
     doing = "timing variants of the model"
+    has_own_job = True
 
 
 class AgreementQuery(Query[AgreementRecord], frozen=True):
@@ -500,6 +513,7 @@ class AgreementQuery(Query[AgreementRecord], frozen=True):
     path: str
     runs_on = "worker"
     doing = "running a set of inputs"
+    has_own_job = True
 
 
 class GuardQuery(Query[GuardedRun], frozen=True):
@@ -508,6 +522,7 @@ class GuardQuery(Query[GuardedRun], frozen=True):
     recipe: Recipe
     runs_on = "worker"
     doing = "running with guarded memory"
+    has_own_job = True
 
 
 class ExportQuery(Query[ExportRecord], frozen=True):
@@ -536,6 +551,7 @@ class ExportQuery(Query[ExportRecord], frozen=True):
     layout: WindowLayout = WindowLayout()
     runs_on = "worker"
     doing = "exporting"
+    has_own_job = True
 
 
 class ComparisonQuery(Query[Comparison], frozen=True):

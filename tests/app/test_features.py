@@ -130,12 +130,12 @@ def bench(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
 def test_a_version_that_is_replaced_is_superseded_and_its_answer_never_shown(bench: Bench) -> None:
     bench.document.open(RECIPE)
     first = bench.engine.last()
-    assert bench.document.activity.text == "Opening"
+    assert bench.document.job.text == "Opening"
     bench.document.change(TE)
     assert first.fate.startswith("killed")
     bench.derive()
     assert bench.document.recipe == TE
-    assert not bench.document.activity.text
+    assert not bench.document.job.text
 
 
 def test_a_rejected_change_leaves_what_is_shown(bench: Bench) -> None:
@@ -152,7 +152,7 @@ def test_undo_withdraws_what_is_pending(bench: Bench) -> None:
     pending = bench.engine.last()
     bench.document.undo()
     assert pending.fate.startswith("killed")
-    assert not bench.document.activity.text
+    assert not bench.document.job.text
     assert not bench.document.is_changing
 
 
@@ -233,7 +233,7 @@ def test_a_run_waits_for_the_engine_and_its_outcome_is_the_documents(
     qtbot.waitUntil(lambda: bench.count(RunQuery) == 1)
     bench.sent(RunQuery).answer(RECORD)
     assert (bench.document.run_record, bench.document.running) == (RECORD, False)
-    assert not bench.document.activity.text
+    assert not bench.document.job.text
 
 
 def test_undo_brings_the_outcome_back_and_other_code_has_none(bench: Bench) -> None:
@@ -334,7 +334,7 @@ def test_a_set_of_inputs_is_run_and_its_outcome_is_of_its_recipe(bench: Bench) -
     sets = bench.features.inputs.sets
     sets.run("digits")
     assert sets.running
-    assert bench.document.activity.text
+    assert bench.document.job.text
     counts = ("count", "ran", "matching", "compared", "same_class", "classed", "labelled")
     right = ("tvm_correct", "torch_correct")
     found = AgreementRecord(
@@ -346,7 +346,7 @@ def test_a_set_of_inputs_is_run_and_its_outcome_is_of_its_recipe(bench: Bench) -
     )
     bench.sent(AgreementQuery).answer(found)
     assert sets.record is found
-    assert not bench.document.activity.text
+    assert not bench.document.job.text
     bench.change(TE)
     assert sets.record is None
 

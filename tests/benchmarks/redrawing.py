@@ -26,7 +26,7 @@ def _change(window: MainWindow, change: Callable[[], None]) -> float:
     before = document.snapshot
     start = time.perf_counter()
     change()
-    wait(window, lambda: document.snapshot is not before and not document.activity.text)
+    wait(window, lambda: document.snapshot is not before and not document.job.text)
     window.repaint()
     return (time.perf_counter() - start) * 1000
 
@@ -36,7 +36,7 @@ def _figure(window: MainWindow, name: str) -> Figure:
 
     document = window.document
     document.open(Recipe(source=Source(spec=f"sample:{name}"), lowering="te"))
-    wait(window, lambda: document.snapshot is not None and not document.activity.text)
+    wait(window, lambda: document.snapshot is not None and not document.job.text)
     window.show_panes()
     times = [
         _change(window, window.commands.action("high-level").trigger),

@@ -105,7 +105,7 @@ def measure() -> list[Figure]:
         recipe = Recipe(source=Source(spec="sample:resnet18"), lowering="te")
         document.open(recipe)
         window.show_panes()
-        wait(window, lambda: document.recipe == recipe and not document.activity.text)
+        wait(window, lambda: document.recipe == recipe and not document.job.text)
         document.select((NODE,))
         window.commands.action("workbench").trigger()
         wait(window, lambda: scheduling.record is not None and scheduling.is_settled)

@@ -89,7 +89,7 @@ def measure() -> list[Figure]:
             path = Path(folder) / "blocks.py"
             path.write_text(MODEL, encoding="utf-8")
             document.open(Recipe(source=Source(spec=str(path)), lowering="te"))
-            wait(window, lambda: document.snapshot is not None and not document.activity.text)
+            wait(window, lambda: document.snapshot is not None and not document.job.text)
             window.show_panes()
             assert document.snapshot is not None
             nodes = [node.id for node in document.snapshot.fx if node.opcode.startswith("call")]

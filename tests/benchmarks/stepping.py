@@ -22,7 +22,7 @@ LIMIT = 100.0
 
 def _idle(window: MainWindow) -> bool:
     document = window.document
-    return not document.activity.text and window.features.processes.engine.state == "ready"
+    return not document.job.text and window.features.processes.engine.state == "ready"
 
 
 def _stepped(window: MainWindow, index: int) -> float:
@@ -63,7 +63,7 @@ def measure() -> list[Figure]:
                 lambda recipe=recipe: (
                     document.snapshot is not None
                     and document.recipe == recipe
-                    and not document.activity.text
+                    and not document.job.text
                 ),
             )
             window.show_panes()

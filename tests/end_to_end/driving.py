@@ -48,7 +48,7 @@ def wait_for_records(qtbot: QtBot, window: MainWindow) -> None:
         # What is derived anew from changed files has the same recipe.
         assert document.wanted == document.recipe
         assert not document.is_changing
-        assert not document.activity.text
+        assert not document.job.text
 
     qtbot.waitUntil(arrived, timeout=PATIENCE)
 

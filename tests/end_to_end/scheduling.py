@@ -89,7 +89,7 @@ class Bench:
         states = (
             self.window.features.processes.engine.state,
             self.window.features.processes.worker.state,
-            document.activity.text,
+            document.job.text,
         )
         return f"{self.scheduling.function} {steps} {problems} {states} {document.is_changing}"
 
@@ -100,7 +100,7 @@ class Bench:
         document.select(())
         if document.wanted != recipe:
             document.change(recipe)
-        self.wait(lambda: document.recipe == recipe and not document.activity.text)
+        self.wait(lambda: document.recipe == recipe and not document.job.text)
 
     def function_called(self, name: str) -> str:
         """Return the first function with this in its name."""

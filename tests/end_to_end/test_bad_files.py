@@ -74,7 +74,7 @@ class Opening:
         document = self._window.document
         return (
             self._window.features.processes.engine.state == "ready"
-            and not document.activity.text
+            and not document.job.text
             and document.wanted == document.recipe
         )
 

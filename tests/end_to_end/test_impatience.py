@@ -92,7 +92,7 @@ def test_a_run_of_what_is_not_opened_after_all(qtbot: QtBot, open_window: OpenWi
     assert window.document.running
     window.commands.action("undo").trigger()
     assert not window.document.running
-    assert not window.document.activity.text
+    assert not window.document.job.text
     assert window.tool_bar.run.text() == "Run"
 
 
@@ -131,9 +131,9 @@ def test_an_export_without_a_dialog_can_be_stopped(
     window, out = open_window("sample:matmul_relu"), tmp_path / "out"
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_: str(out))
     window.commands.action("export-step").trigger()
-    assert window.document.activity.text == "Exporting"
+    assert window.document.job.text == "Exporting"
     window.commands.action("stop").trigger()
-    assert wait_until(lambda: not window.document.activity.text)
+    assert wait_until(lambda: not window.document.job.text)
     assert not out.exists()
     # One in a dialog that is closed over it tells nobody.
     window.commands.action("export-files").trigger()

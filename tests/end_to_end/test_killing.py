@@ -65,7 +65,7 @@ def wait_for_engine(window: MainWindow) -> None:
     """Wait until what is wanted is shown, however often the engine dies."""
     document = window.document
     assert wait_until(
-        lambda: document.wanted == document.recipe and not document.activity.text, PATIENCE
+        lambda: document.wanted == document.recipe and not document.job.text, PATIENCE
     ), document.problems
     assert document.problems == ()
 

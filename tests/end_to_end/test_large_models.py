@@ -39,7 +39,7 @@ def test_a_cancelled_model_leaves_what_was_open_and_the_engine(
     said: list[tuple[str, float | None]] = []
 
     def stop_in_the_middle(_change: Change) -> None:
-        activity = document.activity
+        activity = document.job
         said.append((activity.text, activity.fraction))
         if activity.text == "Lowering" and (activity.fraction or 0) > 0:
             window.status.cancel.click()
@@ -52,7 +52,7 @@ def test_a_cancelled_model_leaves_what_was_open_and_the_engine(
     assert wait_until(lambda: window.features.processes.engine.state == "ready")
     assert (document.recipe, document.snapshot) == shown
     assert not document.problems
-    assert not document.activity.text
+    assert not document.job.text
     assert window.features.processes.engine.pid == pid, (
         "it stops between two nodes, and keeps what it has"
     )

@@ -114,7 +114,7 @@ def test_a_measurement_that_the_engine_disturbs_says_so_and_is_made_again(
 
     def work(_change: Change) -> None:
         """Give the engine something to do as soon as the run is measured."""
-        if document.activity.text.startswith(MEASURING) and not asked:
+        if document.job.text.startswith(MEASURING) and not asked:
             # With weights of its own: no window has opened it before.
             other = Recipe(source=Source(spec="sample:resnet18"), seed=4711)
             params = SnapshotQuery(recipe=other, metrics=document.metrics)

@@ -97,11 +97,11 @@ def test_undo_and_another_model_while_a_move_is_tried(bench: Bench) -> None:
     bench.wait(lambda: bench.scheduling.trying.preview is not None)
     document = bench.window.document
     document.open(OTHER)
-    bench.wait(lambda: document.recipe == OTHER and not document.activity.text)
+    bench.wait(lambda: document.recipe == OTHER and not document.job.text)
     assert bench.scheduling.trying.preview is None
     assert not document.problems
     document.open(RECIPE)
-    bench.wait(lambda: document.recipe == RECIPE and not document.activity.text)
+    bench.wait(lambda: document.recipe == RECIPE and not document.job.text)
 
 
 def test_a_move_is_tried_again_when_the_model_comes_anew_under_the_mouse(bench: Bench) -> None:

@@ -180,7 +180,7 @@ def test_functions_alike_share_it_and_the_model_runs_with_it(bench: Bench, tmp_p
     assert document.snapshot is not None
     assert document.snapshot.passes[-1].changed == ("double",)
     bench.window.commands.action("undo").trigger()
-    bench.wait(lambda: document.recipe == before and not document.activity.text)
+    bench.wait(lambda: document.recipe == before and not document.job.text)
     assert not bench.view.in_model.isChecked()
     assert bench.view.variant.text() == "Variant: alone"
     bench.window.commands.action("undo").trigger()

@@ -202,7 +202,7 @@ def test_what_differs_is_marked_and_never_the_best_and_a_row_of_runs_can_be_stop
     ]
 
     window.commands.action("run-variants").trigger()
-    qtbot.waitUntil(lambda: "Variant 2 of 4" in document.activity.text, timeout=PATIENCE)
+    qtbot.waitUntil(lambda: "Variant 2 of 4" in document.job.text, timeout=PATIENCE)
     window.features.cancel()
     qtbot.waitUntil(lambda: not document.running, timeout=PATIENCE)
     assert window.commands.action("run-variants").isEnabled()

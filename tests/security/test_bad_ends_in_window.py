@@ -42,7 +42,7 @@ def test_a_bad_end_is_one_problem_and_what_was_open_stays(
     assert "\n" not in line
     assert len(line) < 2000
     assert wait_until(
-        lambda: window.features.processes.engine.state == "ready" and not document.activity.text
+        lambda: window.features.processes.engine.state == "ready" and not document.job.text
     )
     assert document.recipe is not None
     assert document.recipe.source.spec == "sample:matmul_relu"

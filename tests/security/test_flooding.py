@@ -488,6 +488,6 @@ def test_the_window_goes_on_in_a_flood(
     # What the child answers is no model, or a problem: either is told.
     qtbot.waitUntil(lambda: bool(document.problems), timeout=PATIENCE)
     assert size_of(document.problems[0]) < 100_000
-    assert len(document.activity.text) <= messages.PROGRESS_CHARACTERS
+    assert len(document.job.text) <= messages.PROGRESS_CHARACTERS
     assert window.panes.log.document().characterCount() <= log_view.MOST_CHARACTERS
     window.close()

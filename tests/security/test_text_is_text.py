@@ -492,9 +492,9 @@ def test_what_a_child_says_is_shown_as_it_is(
     document.say(text, 0.5)
     problem = Problem(what=text, where=text, todo=text, details=text)
     document.report(problem)
-    assert wait_until(window.status.activity.isVisible)
+    assert wait_until(window.status.job.isVisible)
     check_shown(window, trap)
-    assert window.status.activity.text() == f"{text}…"
+    assert window.status.job.text() == f"{text}…"
     assert text in window.panes.log.toPlainText()
     assert shows(window.panes.problems, text)
     window.banner.show_message(text, "info")

@@ -88,7 +88,7 @@ def test_cancel_leaves_what_was_open(name: str, files: dict[str, Path], window: 
     first = Recipe(source=Source(spec="sample:matmul_relu"))
     document.open(first)
     window.show_panes()
-    assert wait_until(lambda: document.recipe == first and not document.activity.text, PATIENCE)
+    assert wait_until(lambda: document.recipe == first and not document.job.text, PATIENCE)
     shown = document.snapshot
     for phase in PHASES:
         document.open(Recipe(source=Source(spec=str(files[name]))))
@@ -104,7 +104,7 @@ def test_cancel_leaves_what_was_open(name: str, files: dict[str, Path], window: 
         assert not document.problems
         # A new engine, if the old one had to be killed, has what was open as well.
         assert wait_until(lambda: window.features.processes.engine.state == "ready", PATIENCE)
-        assert wait_until(lambda: not document.activity.text, PATIENCE)
+        assert wait_until(lambda: not document.job.text, PATIENCE)
         assert not status.cancel.isVisible()
 
 
@@ -117,7 +117,7 @@ def _stop_in(window: MainWindow, phase: str) -> bool:
         nonlocal progress
         if progress is None and status.progress.isVisible():
             progress = time.monotonic() - began
-        return status.cancel.isVisible() and document.activity.text.startswith(phase)
+        return status.cancel.isVisible() and document.job.text.startswith(phase)
 
     assert wait_until(lambda: offered() or not document.is_changing, PATIENCE)
     if not document.is_changing:

@@ -49,7 +49,6 @@ class ExportCommands(QObject):
         )
         self._exporting.done.connect(self._say)
         self._exporting.refused.connect(self._refuse)
-        window.features.stop_wanted.connect(self._exporting.cancel)
         self._order: Order | None = None
         self.dialog: ExportDialog | None = None
 
@@ -176,7 +175,7 @@ class ExportCommands(QObject):
         folder = QFileDialog.getExistingDirectory(window, title, self._folder())
         if folder and not self._exporting.is_busy:
             self._order = Order(wanted=(wanted,), folder=folder)
-            window.document.say(window.tr("Exporting"), of="export")
+            window.document.say(window.tr("Exporting"), of="export", cancel=self._exporting.cancel)
             self._exporting.begin(self._order)
 
     def _say(self, record: ExportRecord) -> None:

@@ -165,9 +165,8 @@ class Inputs(QObject):
             self.take_file(name, path)
 
     def cancel(self) -> None:
-        """Cancel the current run."""
+        """Do not run the inputs that were typed last."""
         self._settling.stop()
-        self.sets.cancel()
 
     def _names(self) -> list[str]:
         return [each.name for each in self.records]

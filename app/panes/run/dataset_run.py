@@ -71,7 +71,7 @@ class SetRuns(QObject):
         self.path = path or self.path
         self.problem = None
         self.progress = (self.tr("Waiting for the worker"), None)
-        document.say(*self.progress, of="set")
+        document.say(*self.progress, of="set", cancel=self.cancel)
         self._asked = _without_inputs(recipe)
         self._slot.ask(
             AgreementQuery(recipe=recipe, path=self.path),

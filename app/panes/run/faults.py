@@ -107,7 +107,7 @@ class Faults(QObject):
         take_problem: Callable[[Problem], None],
     ) -> None:
         document = self._document
-        document.say(self.tr("Running with guarded memory"), of="fault")
+        document.say(self.tr("Running with guarded memory"), of="fault", cancel=self.cancel)
         self._slot.ask(
             GuardQuery(recipe=recipe),
             take_found,

@@ -207,7 +207,7 @@ class RunVariants(QObject):
         """Run some recipes one after the other, as soon as the engine is idle."""
         if not self._document.running and recipes:
             self._row, self._done, self._waits = tuple(recipes), 0, True
-            self._document.say(self.tr("Waiting for the engine"), of="run")
+            self._document.say(self.tr("Waiting for the engine"), of="run", cancel=self.cancel)
             self.running_changed.emit()
             self.go_on()
 

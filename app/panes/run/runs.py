@@ -142,7 +142,7 @@ class Runs(QObject):
 
     def _want(self, wanted: _Wanted) -> None:
         self._waits, self._repeats = wanted, False
-        self._document.say(self.tr("Waiting for the engine"), of="run")
+        self._document.say(self.tr("Waiting for the engine"), of="run", cancel=self.cancel)
         self._tell_document()
         self.run_if_waiting()
 
@@ -156,7 +156,7 @@ class Runs(QObject):
         if wanted is None or busy or recipe is None:
             return
         self._quiet.begin()
-        document.say(self.tr("Compiling"), of="run")
+        document.say(self.tr("Compiling"), of="run", cancel=self.cancel)
         params = RunQuery(
             recipe=recipe,
             part=wanted.part,

@@ -245,7 +245,7 @@ def test_nodes_are_lowered_as_one_step(document: Document) -> None:
     assert document.history == History(undo=(FIRST,))
 
 
-# Selection, activities and notices
+# Selection, jobs and notices
 
 
 def test_what_still_exists_stays_selected(document: Document) -> None:
@@ -275,15 +275,15 @@ def test_functions_of_a_step_can_be_selected_while_it_is_current(document: Docum
     assert document.selection.chosen == ("fx:dense",)
 
 
-def test_a_notice_is_told_again_and_an_activity_once(document: Document) -> None:
+def test_a_notice_is_told_again_and_a_job_once(document: Document) -> None:
     changes = recorded(document)
     document.notify("Saved", "info")
     document.notify("Saved", "info")
     document.say("Compiling", 0.5, of="run")
     document.say("Compiling", 0.5, of="run")
     document.say("", of="change")
-    assert [change.fields for change in changes] == [{"notice"}, {"notice"}, {"activities"}]
-    assert document.activity.text == "Compiling"
+    assert [change.fields for change in changes] == [{"notice"}, {"notice"}, {"jobs"}]
+    assert document.job.text == "Compiling"
 
 
 def test_the_document_needs_no_widgets_no_torch_and_no_tvm() -> None:
@@ -297,3 +297,27 @@ def test_the_document_needs_no_widgets_no_torch_and_no_tvm() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "[] []"
+
+
+def test_the_job_reported_last_is_shown_until_its_owner_ends_it(document: Document) -> None:
+    document.say("Compiling", 0.5, of="run")
+    document.say("Opening")
+    assert (document.job.text, document.job.fraction) == ("Opening", None)
+    document.say("")
+    assert (document.job.text, document.job.fraction) == ("Compiling", 0.5)
+    document.say("", of="run")
+    assert not document.job.text
+
+
+def test_jobs_are_cancelled_by_their_owners(document: Document) -> None:
+    cancelled: list[str] = []
+    document.say("Waiting", of="run", cancel=lambda: cancelled.append("run"))
+    document.say("Exporting", of="export", cancel=lambda: cancelled.append("export"))
+    document.say("Opening")
+    # Progress does not say again how it is cancelled.
+    document.say("Compiling", 0.5, of="run")
+    document.cancel_jobs()
+    assert cancelled == ["export", "run"]
+    document.say("", of="run")
+    document.cancel_jobs()
+    assert cancelled == ["export", "run", "export"]
