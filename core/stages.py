@@ -21,8 +21,7 @@ from lowerscope.core.build.targets import check_runs_here, make_target
 from lowerscope.core.files.memo import FileHashes, Memo, key_of
 from lowerscope.core.files.source_files import input_files, source_files
 from lowerscope.core.ir.relax import binding_ids
-from lowerscope.core.lowering.parameter_binding import with_parameters_as_inputs
-from lowerscope.core.lowering.partial_module import module_prefix
+from lowerscope.core.lowering.partial_module import module_prefix, with_parameters_as_inputs
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.lowering.tvm_importers import lower_by_importer, tracer_of
 from lowerscope.core.lowering.types import LoweredModel
@@ -47,7 +46,7 @@ from lowerscope.core.model.recipe import (
     steps_before_schedules,
 )
 from lowerscope.core.model.schedule import Primitive, Schedule
-from lowerscope.core.passes.bindings import Matches, match_bindings
+from lowerscope.core.passes.bindings import Matches, compose, inverse, match_bindings
 from lowerscope.core.passes.catalogue import Catalogue, catalogue
 from lowerscope.core.passes.extensions import (
     LoadedExtension,
@@ -55,7 +54,6 @@ from lowerscope.core.passes.extensions import (
     load_extension,
     visiting,
 )
-from lowerscope.core.passes.following import compose, inverse
 from lowerscope.core.passes.transforming import TransformedModel, transform
 from lowerscope.core.run.execution import to_tvm
 from lowerscope.core.schedule.replay import Replayed, Replays, state_at

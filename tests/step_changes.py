@@ -18,7 +18,7 @@ from lowerscope.core.passes.recording import pass_records
 from lowerscope.core.stages import Stages
 from lowerscope.core.views.module_difference import module_difference
 from lowerscope.core.views.source_text import write_text
-from lowerscope.core.views.te_steps import translation_records
+from lowerscope.core.views.translation import translation_records
 
 
 @dataclass

@@ -118,7 +118,7 @@ def _moment(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> 
 
 
 def _module_at(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str:
-    from lowerscope.core.views.script import function_text, module_text
+    from lowerscope.core.ir.script import function_text, module_text
 
     module = pipeline.stages(recipe).module_at(_moment(pipeline, recipe, options))
     record = function_text(module, options.function) if options.function else module_text(module)

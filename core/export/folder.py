@@ -66,8 +66,7 @@ from lowerscope.core.model.variant_records import Variant
 from lowerscope.core.model.window_layout import WindowLayout
 from lowerscope.core.passes.extensions import extension_files
 from lowerscope.core.stages import Stages
-from lowerscope.core.views.graph.collapsing import openings_to, part_of
-from lowerscope.core.views.graph.hierarchy import FITTING, Opening
+from lowerscope.core.views.graph.hierarchy import FITTING, Opening, openings_to, part_of
 from lowerscope.core.views.graphs import draw_graph
 from lowerscope.core.views.snapshot import fx_nodes_of
 from lowerscope.core.views.tables import print_table

@@ -27,7 +27,7 @@ from lowerscope.core.lowering.built_in import (
     reason_of,
     uncovered_error,
 )
-from lowerscope.core.lowering.parameter_binding import with_constants
+from lowerscope.core.lowering.partial_module import with_constants
 from lowerscope.core.lowering.rule_table import Refused
 from lowerscope.core.lowering.torch_operators import is_random, qualified_name
 from lowerscope.core.lowering.translator import (

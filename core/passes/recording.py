@@ -14,8 +14,8 @@ from tvm.ir.instrument import PassInstrument, pass_instrument
 from tvm_ffi import Tensor
 
 from lowerscope.core.ir.relax import elements_of
+from lowerscope.core.ir.script import function_script
 from lowerscope.core.model.module_steps import PassRecord
-from lowerscope.core.views.script import function_script
 
 _AT_ONCE = 1 << 20
 """Number of values compared at once, to bound the memory for a large constant."""

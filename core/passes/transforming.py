@@ -25,11 +25,16 @@ from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, Problem,
 from lowerscope.core.model.recipe import Step, step_text
 from lowerscope.core.model.schedule import Applied
 from lowerscope.core.model.snapshot import Note
-from lowerscope.core.passes.bindings import Matches, match_bindings
+from lowerscope.core.passes.bindings import (
+    Followed,
+    Matches,
+    follow,
+    inverse,
+    match_bindings,
+    unchanged,
+)
 from lowerscope.core.passes.blocks import Composed, blocks_after
-from lowerscope.core.passes.catalogue import Catalogue, Values, catalogue, find, split
-from lowerscope.core.passes.following import Followed, follow, inverse, unchanged
-from lowerscope.core.passes.options import arguments_of
+from lowerscope.core.passes.catalogue import Catalogue, Values, arguments_of, catalogue, find, split
 from lowerscope.core.passes.recording import PassRun, Recorder
 
 LeaveOut = Callable[[str, str], None]

@@ -10,8 +10,13 @@ import msgspec
 import tvm
 
 from lowerscope.core.build.build import external_functions, is_registered
-from lowerscope.core.build.targets import lacks, make_target, target_json, target_records
-from lowerscope.core.build.threads import use_threads
+from lowerscope.core.build.targets import (
+    lacks,
+    make_target,
+    target_json,
+    target_records,
+    use_threads,
+)
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.ir.relax import own_function
 from lowerscope.core.model.dimensions import Sizes, runs_of, sizes_text

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import torch
 import tvm
 
-from lowerscope.core.build.threads import use_threads
+from lowerscope.core.build.targets import use_threads
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line

@@ -45,7 +45,7 @@ from lowerscope.core.model.queries import (
     answers,
 )
 from lowerscope.core.model.tolerances import Tolerances
-from lowerscope.core.passes.following import inverse
+from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.run.calls import CallsOf, Owners, Source, bytecode_of
 from lowerscope.core.run.compare.node_comparison import (
     Found,

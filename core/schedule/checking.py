@@ -14,21 +14,21 @@ import torch
 import tvm
 from tvm import s_tir, tirx
 
-from lowerscope.core.build.threads import use_threads
+from lowerscope.core.build.targets import use_threads
+from lowerscope.core.ir.tensorir import Parameter, statements_in
 from lowerscope.core.model.formatting import error_text
 from lowerscope.core.model.function_metrics_records import Checked, Verdict
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.schedule_records import CHECK_THREAD
-from lowerscope.core.schedule.at_sizes import AtSizes
-from lowerscope.core.schedule.measuring import (
+from lowerscope.core.schedule.standalone import (
+    AtSizes,
     Guarded,
     compile_alone,
     draw,
     dtype_of_torch,
     static_parameters,
 )
-from lowerscope.core.schedule.parameters import Parameter, statements_in
 
 T = TypeVar("T")
 

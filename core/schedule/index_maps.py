@@ -17,8 +17,8 @@ import numpy as np
 import tvm
 from tvm import tirx
 
+from lowerscope.core.ir.tensorir import known
 from lowerscope.core.schedule.failures import REFUSED, StepFailed
-from lowerscope.core.schedule.parameters import known
 from lowerscope.core.schedule.primitive import Call
 
 MAX_CHECKED = 2**18

@@ -9,22 +9,24 @@ from typing import Any
 
 from tvm import ir, tirx
 
+from lowerscope.core.ir.tensorir import collected, known, mentions
 from lowerscope.core.schedule.failures import StepFailed
-from lowerscope.core.schedule.parameters import collected, known, mentions
 from lowerscope.core.schedule.primitive import (
+    BLOCK,
     LOOP,
     LOOPS,
+    MAX_UNROLLED,
     UNIT_ITERS,
     Arguments,
     Call,
     FunctionSelection,
     PrimitiveSpec,
     field,
+    one_block,
     one_loop,
 )
 from lowerscope.core.schedule.references import Place, below
-from lowerscope.core.schedule.verify import MAX_UNROLLED
-from lowerscope.core.views.programs.expression_text import operator_name
+from lowerscope.core.views.graph.fx_graph import operator_name
 
 _FACTORS = field(
     "factors",
@@ -320,7 +322,7 @@ def _unit(site: FunctionSelection) -> Iterator[Arguments]:
 
 _RUNS = "How a loop runs"
 
-ENTRIES = (
+LOOP_PRIMITIVES = (
     PrimitiveSpec(
         name="split",
         group="Loops",
@@ -436,5 +438,288 @@ ENTRIES = (
         ),
         candidates=one_loop,
         guard=_binds,
+    ),
+)
+
+
+def _perfect_tile(call: Call) -> None:
+    """Reject decisions whose product is not the extent."""
+    _check_factors(call, _extent(call))
+    decision, most = call.values["decision"], call.values["max_innermost_factor"]
+    if decision is not None and decision[-1] > most:
+        raise StepFailed(f"the innermost factor is at most {most}")
+
+
+def _partitioned_tile(call: Call) -> None:
+    """Reject parts that are empty or do not divide the extent."""
+    extent = _extent(call)
+    if call.values["partition_pos"] > call.values["n"]:
+        raise StepFailed("the second part begins among the factors")
+    if extent % call.values["innerpart_factor"]:
+        raise StepFailed(f"the second part's product has to divide {extent}")
+    _check_factors(call, extent)
+
+
+def _extent(call: Call) -> int:
+    extent = known(call.stmt("loop").extent)
+    if extent is None:
+        raise StepFailed("factors are drawn of an extent that is a number")
+    return extent
+
+
+def _check_factors(call: Call, extent: int) -> None:
+    decision = call.values["decision"]
+    if decision is None:
+        return
+    if len(decision) != call.values["n"] or min(decision, default=0) < 1:
+        raise StepFailed(f"the decision has {call.values['n']} factors from 1")
+    if math.prod(decision) != extent:
+        raise StepFailed(f"the product of the decision is {math.prod(decision)}, not {extent}")
+
+
+def _categorical(call: Call) -> None:
+    """Reject invalid probabilities."""
+    candidates, chances = call.values["candidates"], call.values["probs"]
+    if not candidates or len(candidates) != len(chances):
+        raise StepFailed("there is one probability for each number")
+    if min(chances) < 0 or abs(sum(chances) - 1) > 1e-3:
+        raise StepFailed("probabilities are from 0 to 1, and together 1")
+    decision = call.values["decision"]
+    if decision is not None and not 0 <= decision < len(candidates):
+        raise StepFailed(f"the decision is from 0 to {len(candidates) - 1}")
+
+
+def _compute_location(call: Call) -> None:
+    """Reject decisions that are not a place."""
+    decision = call.values["decision"]
+    if decision is None:
+        return
+    loops = len(call.sch.get_loops(call.values["block"]))
+    if not -2 <= decision < 64:
+        raise StepFailed(f"the decision is -2, -1, or the place of one of {loops} loops")
+
+
+def _nothing(site: FunctionSelection) -> Iterator[Arguments]:
+    if not site.chosen:
+        yield {}
+
+
+_COUNT = field(
+    "n",
+    "Tiles",
+    "integer",
+    "How many factors are drawn; split takes them.",
+    default=2,
+    low=1,
+    high=8,
+)
+_DECISION = field(
+    "decision", "Decision", "integers", "What is taken instead of drawing.", optional=True
+)
+_ONE_DECISION = field(
+    "decision",
+    "Decision",
+    "integer",
+    "What is taken instead of drawing: its place among the candidates.",
+    optional=True,
+)
+_RANDOM = "Drawn at random"
+
+SAMPLING_PRIMITIVES = (
+    PrimitiveSpec(
+        name="sample_perfect_tile",
+        group=_RANDOM,
+        title="draw {n} factors of {loop}",
+        offer="draw factors that divide its extent",
+        parameters=(
+            LOOP,
+            _COUNT,
+            field(
+                "max_innermost_factor",
+                "Innermost at most",
+                "integer",
+                "The largest factor of the innermost loop.",
+                default=16,
+                low=1,
+                high=1024,
+            ),
+            _DECISION,
+        ),
+        candidates=one_loop,
+        guard=_perfect_tile,
+        many=True,
+        draws=True,
+    ),
+    PrimitiveSpec(
+        name="sample_partitioned_tile",
+        group=_RANDOM,
+        title="draw {n} factors of {loop} in two parts",
+        offer="draw factors in two parts",
+        parameters=(
+            LOOP,
+            _COUNT,
+            field(
+                "partition_pos",
+                "Second part from",
+                "integer",
+                "The first of the factors that belong to the second part.",
+                default=1,
+                low=0,
+                high=8,
+            ),
+            field(
+                "innerpart_factor",
+                "Second part's product",
+                "integer",
+                "What the product of the second part is a multiple of.",
+                default=1,
+                low=1,
+                high=4096,
+            ),
+            _DECISION,
+        ),
+        candidates=one_loop,
+        guard=_partitioned_tile,
+        many=True,
+        draws=True,
+    ),
+    PrimitiveSpec(
+        name="sample_categorical",
+        group=_RANDOM,
+        title="draw one of {candidates}",
+        offer="draw one of some numbers",
+        parameters=(
+            field("candidates", "Numbers", "integers", "One of them is drawn.", default=(4, 8, 16)),
+            field(
+                "probs",
+                "Probabilities",
+                "numbers",
+                "One for each number; together 1.",
+                default=(0.25, 0.5, 0.25),
+            ),
+            _ONE_DECISION,
+        ),
+        candidates=_nothing,
+        guard=_categorical,
+        draws=True,
+    ),
+    PrimitiveSpec(
+        name="sample_compute_location",
+        group=_RANDOM,
+        title="draw a loop to compute {block} under",
+        offer="draw a loop to compute it under",
+        parameters=(BLOCK, _ONE_DECISION),
+        candidates=one_block,
+        guard=_compute_location,
+        draws=True,
+    ),
+)
+
+
+_AUTO_UNROLL = "pragma_auto_unroll_max_step"
+LAYOUT_REWRITE = "meta_schedule.layout_rewrite_preproc"
+"""Annotation of a block that ``SplitLayoutRewritePreproc`` makes a function of its own."""
+
+_NUMBERS: dict[str, int] = {
+    # The build of many more steps takes minutes, and never ends at 2**30.
+    _AUTO_UNROLL: 1024,
+    "pragma_auto_unroll_max_depth": 64,
+    "pragma_unroll_explicit": 1,
+    "pragma_loop_partition_hint": 1,
+}
+"""The pragmas of the unroller that take numbers, and the largest."""
+
+_OF_OTHERS = (
+    "software_pipeline_",
+    "double_buffer_",
+    "async_",
+    "buffer_dim_align",
+    "explicit_",
+    "layout_free_",
+    "thread_extent_",
+    "tir.",
+    "tirx.",
+    "s_tir.",
+    "auto_copy",
+    "irregular_loop_mark",
+    "warp_execution",
+)
+"""Annotations that passes of other targets read, or other primitives write."""
+
+
+def _annotates(call: Call) -> None:
+    """Reject pragmas that the build does not know, or takes minutes for."""
+    key, value = call.values["ann_key"], call.values["ann_val"]
+    if key in call.stmt("block_or_loop").annotations:
+        raise StepFailed(f"it has an annotation {key} already")
+    if not key or key.startswith(_OF_OTHERS):
+        raise StepFailed(
+            f"{key} is read by passes that this target does not have, or set by other primitives"
+            if key
+            else "an annotation has a name"
+        )
+    if not key.startswith("pragma_"):
+        return
+    if key not in _NUMBERS:
+        raise StepFailed(f"{key} is no pragma that the build knows: {', '.join(_NUMBERS)}")
+    number = known(value)
+    if number is None or not 0 <= number <= _NUMBERS[key]:
+        raise StepFailed(f"{key} is a number from 0 to {_NUMBERS[key]}")
+
+
+def _unannotates(call: Call) -> None:
+    """Reject the removal of an annotation that does not exist."""
+    keys = [str(key) for key in call.stmt("block_or_loop").annotations]
+    if call.values["ann_key"] not in keys:
+        raise StepFailed(
+            f"it has no annotation {call.values['ann_key']}; it has {', '.join(keys)}"
+            if keys
+            else "it has no annotations"
+        )
+
+
+def _annotate(site: FunctionSelection) -> Iterator[Arguments]:
+    if site.only is not None:
+        on: Arguments = {"block_or_loop": site.named[site.only]}
+        packs: Arguments = {"ann_key": LAYOUT_REWRITE, "ann_val": True}
+        yield on | packs if site.found[site.only].is_block else on
+
+
+def _unannotate(site: FunctionSelection) -> Iterator[Arguments]:
+    if site.only is not None:
+        keys = [str(key) for key in site.stmt(site.only).annotations]
+        for key in keys or [_AUTO_UNROLL]:
+            yield {"block_or_loop": site.named[site.only], "ann_key": key}
+
+
+_ON = field("block_or_loop", "On", "loop or block", "A loop or a block.")
+_KEY = field(
+    "ann_key",
+    "Name",
+    "text",
+    "pragma_auto_unroll_max_step unrolls loops below that many steps.",
+    default=_AUTO_UNROLL,
+)
+_VALUE = field("ann_val", "Value", "value", "A number, a text, or several.", default=16)
+
+ANNOTATION_PRIMITIVES = (
+    PrimitiveSpec(
+        name="annotate",
+        group="Annotations",
+        title="annotate {block_or_loop} with {ann_key} = {ann_val}",
+        offer="annotate",
+        parameters=(_ON, _KEY, _VALUE),
+        candidates=_annotate,
+        guard=_annotates,
+    ),
+    PrimitiveSpec(
+        name="unannotate",
+        group="Annotations",
+        title="take {ann_key} off {block_or_loop}",
+        offer="take an annotation off",
+        parameters=(_ON, _KEY),
+        choices={"ann_key": lambda _, stmt: tuple(map(str, stmt.annotations))},
+        candidates=_unannotate,
+        guard=_unannotates,
     ),
 )

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 from tvm import tirx
 
+from lowerscope.core.ir.tensorir import ARITHMETIC, known, mentions
 from lowerscope.core.model.schedule import Argument
 from lowerscope.core.model.schedule_records import Field
 from lowerscope.core.schedule import index_maps
@@ -24,7 +25,6 @@ from lowerscope.core.schedule.index_maps import (
     rows_of,
 )
 from lowerscope.core.schedule.loops import inner_extent
-from lowerscope.core.schedule.parameters import ARITHMETIC, known, mentions
 from lowerscope.core.schedule.primitive import (
     BLOCK,
     Arguments,
@@ -309,7 +309,7 @@ _INDEX_MAP = field(
 )
 _BUFFERS: Mapping[str, Choices] = {"buffer": lambda _, block: tuple(index_maps.buffers_of(block))}
 
-ENTRIES = (
+MEMORY_PRIMITIVES = (
     PrimitiveSpec(
         name="cache_read",
         group="Memory",

@@ -22,16 +22,27 @@ from lowerscope.core.model.schedule import (
     references_of,
 )
 from lowerscope.core.model.schedule_records import Field
-from lowerscope.core.schedule import annotations as annotating
-from lowerscope.core.schedule import blocks, loops, memory, reductions, sampling
+from lowerscope.core.schedule.blocks import BLOCK_PRIMITIVES, REDUCTION_PRIMITIVES
 from lowerscope.core.schedule.failures import StepFailed
+from lowerscope.core.schedule.loops import (
+    ANNOTATION_PRIMITIVES,
+    LOOP_PRIMITIVES,
+    SAMPLING_PRIMITIVES,
+)
+from lowerscope.core.schedule.memory import MEMORY_PRIMITIVES
 from lowerscope.core.schedule.primitive import PrimitiveSpec
 from lowerscope.core.schedule.references import Output
 
 PRIMITIVES: dict[str, PrimitiveSpec] = {
     entry.name: entry
-    for subject in (loops, blocks, memory, reductions, annotating, sampling)
-    for entry in subject.ENTRIES
+    for entry in (
+        *LOOP_PRIMITIVES,
+        *BLOCK_PRIMITIVES,
+        *MEMORY_PRIMITIVES,
+        *REDUCTION_PRIMITIVES,
+        *ANNOTATION_PRIMITIVES,
+        *SAMPLING_PRIMITIVES,
+    )
 }
 """In the order of the menu."""
 

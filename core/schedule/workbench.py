@@ -1,13 +1,23 @@
-"""Schedules of functions: their steps, their legal primitives, and the rules that fit."""
+"""The menu of primitives for the selection, each tried on a copy, with its form and its help."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from itertools import pairwise
+from typing import Any
 
 import msgspec
+import tvm
+from tvm import tirx
+from tvm.s_tir import Schedule
 
 from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.ir.tensorir import known
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.queries import (
@@ -19,21 +29,228 @@ from lowerscope.core.model.queries import (
     answers,
 )
 from lowerscope.core.model.recipe import Recipe, applies_schedules
-from lowerscope.core.model.schedule import APPLY_SCHEDULES, schedule_for
+from lowerscope.core.model.schedule import (
+    APPLY_SCHEDULES,
+    Argument,
+    At,
+    Made,
+    Primitive,
+    Reference,
+    schedule_for,
+)
 from lowerscope.core.model.schedule_records import (
     ByRule,
+    Field,
     Move,
     RuledFunction,
     ScheduleRecord,
     ScheduleStep,
+    StepError,
 )
+from lowerscope.core.schedule.applying import apply, buffer_names
 from lowerscope.core.schedule.code import program, program_by_name
-from lowerscope.core.schedule.moves import moves
+from lowerscope.core.schedule.failures import StepFailed
+from lowerscope.core.schedule.function_metrics import calls_from_main
+from lowerscope.core.schedule.index_maps import axes_of, block_axes
+from lowerscope.core.schedule.primitive import FunctionSelection, PrimitiveSpec
+from lowerscope.core.schedule.references import (
+    Outputs,
+    function_of,
+    places,
+    references,
+    resolve,
+    stmt_of,
+)
 from lowerscope.core.schedule.replay import Replayed, state_at
-from lowerscope.core.schedule.table import check_schedules
-from lowerscope.core.schedule.work import calls_from_main
+from lowerscope.core.schedule.table import PRIMITIVES, check_schedules
 from lowerscope.core.stages import Stages
 from lowerscope.core.views.module_difference import changed_lines
+
+MAX_TRIES = 8
+"""Attempts for a primitive before it is greyed out."""
+
+
+def moves(
+    sch: Schedule,
+    chosen: tuple[Reference, ...],
+    outputs: Outputs,
+    target: tvm.target.Target,
+    *,
+    step: str = "",
+) -> tuple[Move, ...]:
+    """Return the primitives for the selection, legal or not, with the reason.
+
+    `sch`: the function alone in its module; it is not changed. `step`: id of the primitives that it
+    returns. In the order of `PRIMITIVES`; those for another kind of selection are left out.
+    """
+    site = _site(sch, chosen, outputs, target)
+    found = (_move(site, entry, step) for entry in PRIMITIVES.values())
+    return tuple(move for move in found if move is not None)
+
+
+def _site(
+    sch: Schedule, chosen: tuple[Reference, ...], outputs: Outputs, target: tvm.target.Target
+) -> FunctionSelection:
+    found = tuple(places(function_of(sch)))
+    by_stmt = references(sch, outputs)
+    indices = {place.stmt: index for index, place in enumerate(found)}
+    looking = sch.copy()
+    selected: list[int] = []
+    for reference in chosen:
+        try:
+            stmt = stmt_of(looking, resolve(looking, reference, outputs))
+        except StepFailed:
+            continue
+        if stmt in indices:
+            selected.append(indices[stmt])
+    return FunctionSelection(
+        sch=sch,
+        target=target,
+        found=found,
+        # A loop without a block cannot be named, nor changed.
+        named=tuple(by_stmt.get(place.stmt) for place in found),  # type: ignore[misc]
+        outputs=outputs,
+        chosen=tuple(selected),
+    )
+
+
+def _move(site: FunctionSelection, entry: PrimitiveSpec, step: str) -> Move | None:
+    first: Primitive | None = None
+    unsafe: tuple[Primitive, StepError] | None = None
+    error = StepError(message="")
+    for primitive in _tried(site, entry, step):
+        refused = _error(site, primitive)
+        if refused is None:
+            return _made(site, entry, primitive, StepError(message=""))
+        if refused.unsafe:
+            anyway = _error(site, msgspec.structs.replace(primitive, forced=True))
+            if anyway is None:
+                unsafe = unsafe or (primitive, refused)
+            else:
+                refused = anyway
+        if first is None:
+            first, error = primitive, refused
+    if unsafe is not None:
+        return _made(site, entry, *unsafe)
+    return None if first is None else _made(site, entry, first, error)
+
+
+def _error(site: FunctionSelection, primitive: Primitive) -> StepError | None:
+    try:
+        apply(site.sch, primitive, site.outputs, site.target)
+    except StepFailed as failed:
+        return failed.error
+    return None
+
+
+def _tried(site: FunctionSelection, entry: PrimitiveSpec, step: str) -> Iterator[Primitive]:
+    for arguments in itertools.islice(entry.candidates(site), MAX_TRIES):
+        whole = {field.name: field.default for field in entry.parameters} | arguments
+        yield Primitive(id=step, name=entry.name, arguments=whole)
+
+
+def _made(
+    site: FunctionSelection, entry: PrimitiveSpec, primitive: Primitive, error: StepError
+) -> Move:
+    text = help_texts()[entry.name]
+    return Move(
+        name=entry.name,
+        title=entry.offer,
+        group=entry.group,
+        help=text.help,
+        before=text.before,
+        after=text.after,
+        legal=not error.message,
+        primitive=primitive,
+        reason=error.message,
+        unsafe=error.unsafe,
+        fields=form(site, entry, primitive.arguments),
+    )
+
+
+def form(
+    site: FunctionSelection, entry: PrimitiveSpec, arguments: Mapping[str, Argument]
+) -> tuple[Field, ...]:
+    """Return the fields of a primitive, with `arguments` as their initial values."""
+    stmts = {
+        name: _stmt(site, argument)
+        for name, argument in arguments.items()
+        if isinstance(argument, Made | At)
+    }
+    return tuple(_filled(site, field, entry, arguments, stmts) for field in entry.parameters)
+
+
+def _stmt(site: FunctionSelection, argument: Made | At) -> Any:
+    sch = site.sch.copy()
+    try:
+        return stmt_of(sch, resolve(sch, argument, site.outputs))
+    except StepFailed:
+        return None
+
+
+def _filled(
+    site: FunctionSelection,
+    field: Field,
+    entry: PrimitiveSpec,
+    arguments: Mapping[str, Argument],
+    stmts: Mapping[str, Any],
+) -> Field:
+    changes: dict[str, Any] = {"default": arguments.get(field.name, field.default)}
+    block, target = stmts.get("block"), next(iter(stmts.values()), None)
+    if field.kind == "factors" and isinstance(target, tirx.For) and entry.name == "split":
+        changes["product"] = known(target.extent)
+    elif field.name in entry.choices and target is not None:
+        changes["choices"] = entry.choices[field.name](site, target)
+    elif field.kind == "buffer" and block is not None:
+        changes["choices"] = tuple(buffer_names(block, field.name))
+    elif field.kind == "order" and block is not None:
+        changes["choices"] = block_axes(block)
+    elif field.kind == "index map" and block is not None:
+        changes["choices"] = axes_of(block, arguments.get("buffer"))
+    return msgspec.structs.replace(field, **changes)
+
+
+PAGE = "primitives.md"
+
+_SECTION = re.compile(
+    r"^### (?P<name>\w+)\n\n(?P<help>.*?)\n\n"
+    r"(?:Before:\n\n```tvmscript\n(?P<before>.*?)\n```\n\n"
+    r"After `(?P<call>[^\n]*)`:\n\n```tvmscript\n(?P<after>.*?)\n```\n)?",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class HelpText:
+    """Help on a primitive.
+
+    `before` and `after`: the loops of an example, in TVMScript; empty without one.
+    """
+
+    help: str
+    before: str = ""
+    after: str = ""
+    call: str = ""
+
+
+def page() -> str:
+    """Return the page of all primitives."""
+    folder = resources.files("lowerscope.resources") / "help"
+    return (folder / PAGE).read_text(encoding="utf-8")
+
+
+@cache
+def help_texts() -> dict[str, HelpText]:
+    """Return the help texts of the page, by names of primitives."""
+    return {
+        found["name"]: HelpText(
+            help=" ".join(found["help"].split()),
+            before=found["before"] or "",
+            after=found["after"] or "",
+            call=found["call"] or "",
+        )
+        for found in _SECTION.finditer(page() + "\n")
+    }
 
 
 def _has_functions(query: ScheduleQuery | MovesQuery, pipeline: Pipeline, job: Progress) -> bool:

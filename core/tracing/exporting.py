@@ -75,7 +75,7 @@ def _demand(
     error: BaseException,
 ) -> LowerscopeError | None:
     # Imported here since it takes seconds, and few models need it.
-    from lowerscope.core.tracing.symbolic_run import find_demand
+    from lowerscope.core.tracing.symbolic_sizes import find_demand
 
     found = find_demand(model, inputs, calling, named)
     demand = "" if found else _violated_guard(str(error))

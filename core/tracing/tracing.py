@@ -252,7 +252,7 @@ def _trace_fx(
     values, mutations, outputs = run_once(graph_module, inputs, lines)
     if named is not None:
         # Imported here since it takes seconds, and few models need it.
-        from lowerscope.core.tracing.symbolic_run import run_symbolically
+        from lowerscope.core.tracing.symbolic_sizes import run_symbolically
 
         values = run_symbolically(graph_module, inputs, named, lines)
     modules = symbolic.module_paths(graph_module)

@@ -16,6 +16,7 @@ from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.files.sources import is_file, source_label
 from lowerscope.core.ir.relax import Elements, calls_of, elements_of, relax_functions
+from lowerscope.core.ir.script import function_script
 from lowerscope.core.model.entities import STRATEGY_NAMES
 from lowerscope.core.model.line_difference import FunctionText, function_differences
 from lowerscope.core.model.measuring import Progress
@@ -32,8 +33,7 @@ from lowerscope.core.model.queries import DifferenceQuery, GraphDifferenceQuery,
 from lowerscope.core.model.recipe import Recipe, overrides_on
 from lowerscope.core.model.schedule import Schedule
 from lowerscope.core.model.snapshot import Span, TextRecord
-from lowerscope.core.passes.bindings import Matches
-from lowerscope.core.passes.following import inverse
+from lowerscope.core.passes.bindings import Matches, inverse
 from lowerscope.core.passes.recording import (
     compared_values,
     constant_tensors,
@@ -45,7 +45,6 @@ from lowerscope.core.stages import Stages
 from lowerscope.core.views.graph.difference import FunctionGraph, graph_difference
 from lowerscope.core.views.graph.relax_graph import function_graph
 from lowerscope.core.views.graphs import with_ends
-from lowerscope.core.views.script import function_script
 
 
 def module_difference(

@@ -12,16 +12,16 @@ from tvm import IRModule, relax
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import elements_of, relax_functions
+from lowerscope.core.ir.script import function_text, module_text, relax_text
 from lowerscope.core.ir.tensorir import prim_funcs_of
-from lowerscope.core.lowering.parameter_binding import constants_of
+from lowerscope.core.lowering.partial_module import constants_of
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import TextQuery, answers
 from lowerscope.core.model.snapshot import Span, TextRecord, View
-from lowerscope.core.passes.bindings import Matches
-from lowerscope.core.passes.following import inverse
+from lowerscope.core.passes.bindings import Matches, inverse
 from lowerscope.core.run.compare.tensor_values import constants_by_name
 from lowerscope.core.sources.pytree import identifier
 from lowerscope.core.stages import Stages
@@ -31,7 +31,6 @@ from lowerscope.core.views.module_difference import changed_lines
 from lowerscope.core.views.programs.builder_text import BuilderText, builder_text
 from lowerscope.core.views.programs.numpy_text import numpy_graph_text, numpy_text
 from lowerscope.core.views.programs.te_text import te_text
-from lowerscope.core.views.script import function_text, module_text, relax_text
 from lowerscope.core.views.translation import source_text
 
 # The script of a module with its metadata, the values of its constants, cut to a readable length.

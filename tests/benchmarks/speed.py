@@ -176,7 +176,7 @@ def measure(models: Sequence[str] = (), *, tuned: bool = False) -> list[Speed]:
 
 
 def _model(model: str, *, tuned: bool) -> list[Speed]:
-    from lowerscope.core.build.threads import use_threads
+    from lowerscope.core.build.targets import use_threads
     from lowerscope.core.engine.pipeline import Pipeline
     from lowerscope.core.files.presets import find_pipeline
     from lowerscope.core.model.recipe import Recipe, Source, with_tuned
@@ -315,7 +315,7 @@ def _function(
 ) -> FunctionSpeed:
     from tvm import tirx
 
-    from lowerscope.core.schedule.work import work_of
+    from lowerscope.core.schedule.function_metrics import work_of
 
     speed = FunctionSpeed(name, calls, milliseconds)
     # By what it was before it was scheduled, which a rule may have moved parts of to the build.

@@ -12,7 +12,7 @@ import tvm
 
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.folder import export
-from lowerscope.core.lowering.parameter_binding import constants_of
+from lowerscope.core.lowering.partial_module import constants_of
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from lowerscope.core.build.threads import use_threads
+from lowerscope.core.build.targets import use_threads
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun
 from lowerscope.core.model.measuring import Progress

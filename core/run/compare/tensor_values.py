@@ -15,7 +15,7 @@ from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.atomic_write import atomic_file
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.files.paths import cannot_write, user_path
-from lowerscope.core.lowering.parameter_binding import constants_of, name_constants
+from lowerscope.core.lowering.partial_module import constants_of, name_constants
 from lowerscope.core.lowering.types import NamedConstant
 from lowerscope.core.model.comparison_records import TensorStatistics
 from lowerscope.core.model.measuring import Progress

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lowerscope.core.build.threads import use_threads
+from lowerscope.core.build.targets import use_threads
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.variant_names import variant_names
 from lowerscope.core.model.dimensions import runs_of

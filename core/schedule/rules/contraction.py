@@ -12,11 +12,14 @@ from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.schedule.annotations import LAYOUT_REWRITE
+from lowerscope.core.schedule.loops import LAYOUT_REWRITE
 from lowerscope.core.schedule.references import Place
-from lowerscope.core.schedule.rules.analysis import (
+from lowerscope.core.schedule.rules.parallel import Machine, gather, parallelise
+from lowerscope.core.schedule.rules.recorder import (
+    CHEAP,
     SPATIAL,
     Contraction,
+    ScheduleRecorder,
     are_same,
     blocks_of,
     bytes_of,
@@ -25,9 +28,6 @@ from lowerscope.core.schedule.rules.analysis import (
     names_of,
     reduction_of,
 )
-from lowerscope.core.schedule.rules.costs import CHEAP
-from lowerscope.core.schedule.rules.parallel import Machine, gather, parallelise
-from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
 
 WORTH_THREADS = 1 << 18
 """Multiply-adds that take about as long as waking other threads."""

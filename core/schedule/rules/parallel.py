@@ -10,8 +10,7 @@ import tvm
 
 from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.schedule import At, Made
-from lowerscope.core.schedule.rules.analysis import SPATIAL, blocks_of
-from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
+from lowerscope.core.schedule.rules.recorder import SPATIAL, ScheduleRecorder, blocks_of
 
 # --- Properties of a target's processor that rules need ---
 

@@ -11,20 +11,21 @@ import tvm
 from tvm import tirx
 from tvm.sym import Analyzer, detect_linear_equation
 
+from lowerscope.core.ir.tensorir import known, mentions
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.schedule.parameters import known, mentions
 from lowerscope.core.schedule.references import Place, function_of
-from lowerscope.core.schedule.rules.analysis import (
+from lowerscope.core.schedule.rules.parallel import WORTH_THREADS, Machine
+from lowerscope.core.schedule.rules.recorder import (
+    CHEAP,
     REDUCTION,
     SPATIAL,
     Contraction,
+    ScheduleRecorder,
     blocks_of,
     contraction_of,
     is_spatial,
+    operations,
 )
-from lowerscope.core.schedule.rules.costs import CHEAP, operations
-from lowerscope.core.schedule.rules.parallel import WORTH_THREADS, Machine
-from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
 
 
 @dataclass(frozen=True)

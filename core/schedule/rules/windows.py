@@ -9,20 +9,20 @@ from typing import Any
 from tvm import sym, tirx
 from tvm.ir.expr import TensorLoad
 
+from lowerscope.core.ir.tensorir import known, mentions
 from lowerscope.core.model.schedule import At, Reference
 from lowerscope.core.schedule.failures import StepFailed
-from lowerscope.core.schedule.parameters import known, mentions
 from lowerscope.core.schedule.references import Place
-from lowerscope.core.schedule.rules.analysis import (
+from lowerscope.core.schedule.rules.parallel import Machine, gather, parallelise
+from lowerscope.core.schedule.rules.recorder import (
     REDUCTION,
+    ScheduleRecorder,
     are_same,
     bytes_of,
     names_of,
     reduction_of,
 )
-from lowerscope.core.schedule.rules.parallel import Machine, gather, parallelise
-from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
-from lowerscope.core.views.programs.expression_text import operator_name
+from lowerscope.core.views.graph.fx_graph import operator_name
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ class Bench:
 
     def take(self, message: Message) -> Outcome:
         """Return the outcome of a subject or of a candidate."""
-        from lowerscope.core.build.threads import ProcessorUse
+        from lowerscope.core.build.targets import ProcessorUse
 
         use = ProcessorUse()
         outcome = self._taken(message)
@@ -156,7 +156,7 @@ class Bench:
         return (*TVM_ERRORS, LowerscopeError, MemoryError, OSError)
 
     def _subject(self, message: Subject) -> Outcome:
-        from lowerscope.core.build.threads import use_threads
+        from lowerscope.core.build.targets import use_threads
 
         if message.number in self._subjects:
             return Outcome()
@@ -222,7 +222,7 @@ class Bench:
         return self._checking.Limit(subject.seconds, subject.threads, Silent())
 
     def _sized(self, sized: Sized) -> Any:
-        from lowerscope.core.schedule.at_sizes import AtSizes
+        from lowerscope.core.schedule.standalone import AtSizes
 
         function = self._tvm.ir.load_json(sized.function)
         return AtSizes(function, self._tvm.ir.load_json(sized.static) if sized.static else function)
@@ -241,7 +241,7 @@ class Bench:
 
     def compiled(self, function: Any, target: Any) -> Any:
         """Return a function compiled for the machine where it is going to run."""
-        from lowerscope.core.schedule.measuring import compile_alone
+        from lowerscope.core.schedule.standalone import compile_alone
 
         return compile_alone(function, target)
 
@@ -302,7 +302,7 @@ class _Known:
 
     def arguments(self, static: Any) -> Sequence[Any]:
         """Return tensors for the parameters of a function, all of static shapes."""
-        from lowerscope.core.schedule.measuring import draw_arguments, static_parameters
+        from lowerscope.core.schedule.standalone import draw_arguments, static_parameters
 
         parameters = static_parameters(static)
         key = tuple((each.shape, each.dtype) for each in parameters)

@@ -26,8 +26,8 @@ from lowerscope.core.views.graph.hierarchy import (
     groups_in,
     hierarchy,
 )
-from lowerscope.core.views.graph.layout.compound import LayoutItem, Subgraph
 from lowerscope.core.views.graph.layout.layout import layout
+from lowerscope.core.views.graph.layout.rank import LayoutItem, Subgraph
 from lowerscope.core.views.graph.layout.route import NodeSize
 
 

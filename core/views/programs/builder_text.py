@@ -19,13 +19,15 @@ from lowerscope.core.files.python_text import identifier, quoted, with_character
 from lowerscope.core.ir.relax import bound_in
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import TextRecord
-from lowerscope.core.views.programs.builder_calls import CallText, TypeText, literal
-from lowerscope.core.views.programs.builder_constants import (
+from lowerscope.core.views.programs.builder_calls import (
     BuilderScope,
+    CallText,
     ConstantText,
+    TypeText,
     constants_in,
+    literal,
 )
-from lowerscope.core.views.programs.program_lines import Identifiers, ProgramLines
+from lowerscope.core.views.programs.program_text import Identifiers, ProgramLines
 
 
 class FreshNames:

@@ -19,7 +19,8 @@ from lowerscope.core.ir.relax import Bound, bound_in, own_function
 from lowerscope.core.ir.tensorir import allocated_ids, parts_of
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import TextRecord
-from lowerscope.core.views.programs.expression_text import (
+from lowerscope.core.views.graph.fx_graph import operator_name
+from lowerscope.core.views.programs.program_text import (
     AND,
     ATOM,
     IF,
@@ -28,11 +29,11 @@ from lowerscope.core.views.programs.expression_text import (
     PRODUCT,
     UNARY,
     ExpressionText,
+    Identifiers,
+    ProgramLines,
     Written,
     dtype_of,
-    operator_name,
 )
-from lowerscope.core.views.programs.program_lines import Identifiers, ProgramLines
 
 HELPERS = {
     "truncdiv": (

@@ -19,18 +19,19 @@ from lowerscope.core.files.python_text import identifier, quoted
 from lowerscope.core.ir.tensorir import parts_of
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.snapshot import TextRecord
+from lowerscope.core.views.graph.fx_graph import operator_name
 from lowerscope.core.views.programs.builder_calls import literal, tuple_text
-from lowerscope.core.views.programs.expression_text import (
+from lowerscope.core.views.programs.program_text import (
     ATOM,
     IF,
     PRODUCT,
     UNARY,
     ExpressionText,
+    Identifiers,
+    ProgramLines,
     Written,
     dtype_of,
-    operator_name,
 )
-from lowerscope.core.views.programs.program_lines import Identifiers, ProgramLines
 
 _NAMES = {"fabs": "abs", "pow": "power"}
 """Names of operators in `tvm.tirx` that differ from TensorIR's."""

@@ -93,7 +93,7 @@ def test_steps_patches_and_functions(pipeline: Pipeline, tmp_path: Path) -> None
 
 
 def function_script(module: tvm.IRModule, name: str) -> str:
-    from lowerscope.core.views.script import function_text
+    from lowerscope.core.ir.script import function_text
 
     return function_text(module, name).text + "\n"
 

@@ -12,9 +12,8 @@ from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.presets import PRESETS
 from lowerscope.core.ir.relax import callee_of, relax_functions
 from lowerscope.core.model.recipe import Recipe, Source, Step
-from lowerscope.core.passes.bindings import match_bindings
+from lowerscope.core.passes.bindings import inverse, match_bindings
 from lowerscope.core.passes.blocks import Composed, blocks_after, blocks_of
-from lowerscope.core.passes.following import inverse
 from lowerscope.core.passes.transforming import TransformedModel, transform
 
 STEPS = ("LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR")

@@ -23,8 +23,8 @@ from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Step
 from lowerscope.core.passes.transforming import transform
-from lowerscope.core.schedule.measuring import compile_alone
-from lowerscope.core.views.compiled_functions import compiled
+from lowerscope.core.schedule.standalone import compile_alone
+from lowerscope.core.views.codegen_text import compiled
 
 _MODEL = """
 import torch

@@ -255,10 +255,10 @@ def main(first: int, count: int, share: float, samples: list[str]) -> None:
 
     from lowerscope.core.schedule.applying import apply
     from lowerscope.core.schedule.failures import StepFailed
-    from lowerscope.core.schedule.moves import moves
     from lowerscope.core.schedule.references import function_of, places, references
     from lowerscope.core.schedule.replay import can_be_copied, renewed
     from lowerscope.core.schedule.table import PRIMITIVES
+    from lowerscope.core.schedule.workbench import moves
     from tests.core.schedule.running import Runner
 
     all_functions = _functions(samples)

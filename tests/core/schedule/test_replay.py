@@ -25,8 +25,8 @@ from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Schedule
 from lowerscope.core.model.schedule_records import Move, ScheduleRecord
 from lowerscope.core.schedule.code import program
-from lowerscope.core.schedule.moves import moves
 from lowerscope.core.schedule.replay import Replays
+from lowerscope.core.schedule.workbench import moves
 from tests.core.schedule.examples import dots, rooted
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))

@@ -20,11 +20,10 @@ from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import At, Primitive
 from lowerscope.core.model.schedule import Schedule as Kept
 from lowerscope.core.model.schedule_records import ByRule
-from lowerscope.core.schedule.rules.analysis import contraction_of
 from lowerscope.core.schedule.rules.by_rule import by_rule
 from lowerscope.core.schedule.rules.contraction import tile_of
 from lowerscope.core.schedule.rules.parallel import Machine, machine_of
-from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
+from lowerscope.core.schedule.rules.recorder import ScheduleRecorder, contraction_of
 from tests.core.schedule.ruling import NARROW, WIDE, made
 from tests.core.schedule.running import Runner
 

@@ -18,10 +18,9 @@ from lowerscope.core.ir.tensorir import structure_of
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.schedule.references import function_of
-from lowerscope.core.schedule.rules.analysis import blocks_of
 from lowerscope.core.schedule.rules.by_rule import written_by_rule
 from lowerscope.core.schedule.rules.movement import accesses_of
-from lowerscope.core.schedule.rules.recorder import Choice, ScheduleRecorder
+from lowerscope.core.schedule.rules.recorder import Choice, ScheduleRecorder, blocks_of
 from lowerscope.core.schedule.rules.windows import row_width
 from tests.core.schedule.rule_numerics import examine
 from tests.core.schedule.ruling import NARROW, WIDE, made

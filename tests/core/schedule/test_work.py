@@ -8,7 +8,7 @@ from tvm import te, tirx, topi
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.queries import WorkQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.schedule.work import work_of
+from lowerscope.core.schedule.function_metrics import work_of
 
 F32 = 4
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.presets import find_pipeline
-from lowerscope.core.lowering.parameter_binding import constants_of
+from lowerscope.core.lowering.partial_module import constants_of
 from lowerscope.core.model.measuring import Silent
 from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.recipe import Recipe, Source, Strategy

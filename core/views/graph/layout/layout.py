@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lowerscope.core.views.graph.layout.compound import (
+from lowerscope.core.views.graph.layout.order import order_cluster
+from lowerscope.core.views.graph.layout.rank import (
     Cluster,
     LayoutItem,
     components,
     nest,
+    rank_cluster,
     split_edges,
     subgraphs,
 )
-from lowerscope.core.views.graph.layout.order import order_cluster
-from lowerscope.core.views.graph.layout.rank import rank_cluster
 from lowerscope.core.views.graph.layout.route import (
     NodeSize,
     Point,

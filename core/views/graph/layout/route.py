@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lowerscope.core.model.graph import TITLE_BAR
-from lowerscope.core.views.graph.layout.compound import OUT, Subgraph
 from lowerscope.core.views.graph.layout.position import Problem, horizontal_positions
-from lowerscope.core.views.graph.layout.rank import LayeredCluster
+from lowerscope.core.views.graph.layout.rank import OUT, LayeredCluster, Subgraph
 
 LABEL_ZONE = 26.0
 """Height of the zone for labels below a layer, in pixels."""
