@@ -37,7 +37,7 @@ from lowerscope.core.files.cache import read_kept, write_kept
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.files.user_cache import cache_folder, processor_name
 from lowerscope.core.ir.relax import bound_in, callee_of, entity_of, relax_functions
-from lowerscope.core.ir.tensorir import parameters_of
+from lowerscope.core.ir.tensorir import dtype_of, operator_name, parameters_of
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.function_metrics_records import Checked, Measured, Peaks, Work
 from lowerscope.core.model.measuring import Progress
@@ -57,8 +57,6 @@ from lowerscope.core.schedule.standalone import (
     time_alone,
 )
 from lowerscope.core.stages import Stages
-from lowerscope.core.views.graph.fx_graph import operator_name
-from lowerscope.core.views.programs.program_text import dtype_of
 
 _SECONDS = 0.1
 """Seconds of each kind of attempt in a round."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from tvm import ir, tirx
 
-from lowerscope.core.ir.tensorir import collected, known, mentions
+from lowerscope.core.ir.tensorir import collected, known, mentions, operator_name
 from lowerscope.core.schedule.failures import StepFailed
 from lowerscope.core.schedule.primitive import (
     BLOCK,
@@ -26,7 +26,6 @@ from lowerscope.core.schedule.primitive import (
     one_loop,
 )
 from lowerscope.core.schedule.references import Place, below
-from lowerscope.core.views.graph.fx_graph import operator_name
 
 _FACTORS = field(
     "factors",

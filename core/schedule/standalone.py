@@ -21,10 +21,12 @@ from lowerscope.core.ir.relax import bound_in, callee_of, relax_functions
 from lowerscope.core.ir.tensorir import (
     ARITHMETIC,
     Parameter,
+    dtype_of,
     expressions_in,
     known,
     loads_in,
     nodes_in,
+    operator_name,
     parameters_of,
     statements_in,
 )
@@ -32,8 +34,6 @@ from lowerscope.core.model.function_metrics_records import Measured
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.run.execution import to_tvm
-from lowerscope.core.views.graph.fx_graph import operator_name
-from lowerscope.core.views.programs.program_text import dtype_of
 
 Interval = tuple[float, float]
 """The smallest and the largest value, both included."""

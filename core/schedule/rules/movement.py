@@ -11,13 +11,12 @@ from typing import Any
 from tvm import ir, sym, tirx
 from tvm.ir.expr import TensorLoad
 
-from lowerscope.core.ir.tensorir import known, mentions, nodes_in
+from lowerscope.core.ir.tensorir import known, mentions, nodes_in, operator_name
 from lowerscope.core.model.schedule import At, Made
 from lowerscope.core.schedule.references import function_of
 from lowerscope.core.schedule.rules.parallel import WORTH_THREADS, Machine, parallelise
 from lowerscope.core.schedule.rules.recorder import ScheduleRecorder, blocks_of, is_spatial
 from lowerscope.core.schedule.rules.windows import copy_rows, fill_apart, is_pad, row_width
-from lowerscope.core.views.graph.fx_graph import operator_name
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from tvm import tirx
 from tvm.ir.expr import TensorLoad
 from tvm.s_tir import SBlock, Schedule
 
-from lowerscope.core.ir.tensorir import LAYOUT_FREE, collected, known, mentions
+from lowerscope.core.ir.tensorir import LAYOUT_FREE, collected, known, mentions, operator_name
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Reference
 from lowerscope.core.schedule.applying import apply
 from lowerscope.core.schedule.blocks import negated_in
@@ -28,7 +28,6 @@ from lowerscope.core.schedule.references import (
     places,
     resolve,
 )
-from lowerscope.core.views.graph.fx_graph import operator_name
 
 MAX_INLINED = 1000
 """Limit on the nodes of an expression after inlining: a chain of values that are each read twice

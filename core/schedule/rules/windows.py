@@ -9,7 +9,7 @@ from typing import Any
 from tvm import sym, tirx
 from tvm.ir.expr import TensorLoad
 
-from lowerscope.core.ir.tensorir import known, mentions
+from lowerscope.core.ir.tensorir import known, mentions, operator_name
 from lowerscope.core.model.schedule import At, Reference
 from lowerscope.core.schedule.failures import StepFailed
 from lowerscope.core.schedule.references import Place
@@ -22,7 +22,6 @@ from lowerscope.core.schedule.rules.recorder import (
     names_of,
     reduction_of,
 )
-from lowerscope.core.views.graph.fx_graph import operator_name
 
 
 @dataclass(frozen=True)

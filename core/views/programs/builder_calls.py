@@ -13,8 +13,8 @@ from tvm import ir, relax, tirx
 
 from lowerscope.core.files.python_text import keywords, quoted
 from lowerscope.core.ir.relax import Elements, elements_of
+from lowerscope.core.ir.tensorir import operator_name
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError
-from lowerscope.core.views.graph.fx_graph import operator_name
 from lowerscope.core.views.programs.program_text import (
     ATOM,
     ExpressionText,

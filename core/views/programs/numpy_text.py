@@ -16,10 +16,9 @@ from tvm.tirx.buffer import is_buffer_var
 
 from lowerscope.core.files.python_text import comment, identifier
 from lowerscope.core.ir.relax import Bound, bound_in, own_function
-from lowerscope.core.ir.tensorir import allocated_ids, parts_of
+from lowerscope.core.ir.tensorir import allocated_ids, operator_name, parts_of
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import TextRecord
-from lowerscope.core.views.graph.fx_graph import operator_name
 from lowerscope.core.views.programs.program_text import (
     AND,
     ATOM,

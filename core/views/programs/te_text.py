@@ -16,10 +16,9 @@ from tvm import ir, s_tir, tirx
 from tvm.tirx.buffer import is_buffer_var
 
 from lowerscope.core.files.python_text import identifier, quoted
-from lowerscope.core.ir.tensorir import parts_of
+from lowerscope.core.ir.tensorir import operator_name, parts_of
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.snapshot import TextRecord
-from lowerscope.core.views.graph.fx_graph import operator_name
 from lowerscope.core.views.programs.builder_calls import literal, tuple_text
 from lowerscope.core.views.programs.program_text import (
     ATOM,
