@@ -39,12 +39,8 @@ _BLOCK_LABEL = re.compile(r'"?([\w.$-]+)"?:(?: |$)')
 class LlvmLine:
     """A line of a function in LLVM IR.
 
-    Attributes
-    ----------
-    text
-        Without debug information and metadata for LLVM's own passes.
-    location
-        Number of the ``DILocation`` that is attached to it; 0 if there is none.
+    `text`: without debug information and metadata for LLVM's own passes.
+    `location`: number of the ``DILocation`` that is attached to it; 0 if there is none.
     """
 
     text: str
@@ -184,12 +180,9 @@ def assembly_of(
 ) -> list[AssemblyLine]:
     """Return the assembly of some functions of a library.
 
-    Parameters
-    ----------
-    library
-        The LLVM IR of the library, as TVM writes it.
-    piece
-        Those to write, in this order. Constants and jump tables that they use come before them.
+    `library`: the LLVM IR of the library, as TVM writes it.
+    `piece`: those to write, in this order. Constants and jump tables that they use come before
+        them.
     """
     text = _numbered(library, functions, piece)
     with tempfile.TemporaryDirectory(prefix="lowerscope-") as folder:
@@ -368,13 +361,9 @@ _CHILDREN = ("body", "seq", "then_case", "else_case")
 class LineTable:
     """A function compiled alone, with unique loop names.
 
-    Attributes
-    ----------
-    loops
-        Ids of the function's loops by these names, in text order.
-    passes
-        The names of the passes for TensorIR, and the function after each; ``None`` if the pass did
-        not process it.
+    `loops`: ids of the function's loops by these names, in text order.
+    `passes`: the names of the passes for TensorIR, and the function after each; ``None`` if the
+        pass did not process it.
     """
 
     loops: Mapping[str, str]
@@ -454,10 +443,7 @@ def _renamed(function: tirx.PrimFunc) -> tirx.PrimFunc:
 class Origins:
     """Source mapping of lines of LLVM IR.
 
-    Attributes
-    ----------
-    kept
-        Ids of the loops of which LLVM has kept a block.
+    `kept`: ids of the loops of which LLVM has kept a block.
     """
 
     lines: tuple[Chain, ...]

@@ -102,14 +102,10 @@ def make_target(text: str, threads: int) -> tvm.target.Target:
 
     Raises a `LowerscopeError` if TVM or LLVM does not know the target, or it is not a processor.
 
-    Parameters
-    ----------
-    text
-        ``"llvm"`` for any processor of this kind, ``"native"`` for this machine's own, or an
+    `text`: ``"llvm"`` for any processor of this kind, ``"native"`` for this machine's own, or an
         argument of ``tvm.target.Target``: a kind, a tag, or JSON; also ``llvm -mcpu=…``.
-    threads
-        Number of cores to compile for; 0 for all that this process may use, or as many as the
-        text says.
+    `threads`: number of cores to compile for; 0 for all that this process may use, or as many as
+        the text says.
     """
     target = _made(_description(text, threads), text)
     if target.kind.name != "llvm":
@@ -293,10 +289,7 @@ _SYSTEMS = ("linux", "darwin", "macos", "windows", "android")
 def target_records(texts: Sequence[str], threads: int) -> tuple[TargetRecord, ...]:
     """Return the effect of each target; without any, of those of `CATALOGUE`.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such target: see `make_target`.
+    Raises `LowerscopeError` if there is no such target: see `make_target`.
     """
     return tuple(target_record(text, threads) for text in texts or CATALOGUE)
 
@@ -304,10 +297,7 @@ def target_records(texts: Sequence[str], threads: int) -> tuple[TargetRecord, ..
 def target_record(text: str, threads: int) -> TargetRecord:
     """Return the effect of a target.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such target: see `make_target`.
+    Raises `LowerscopeError` if there is no such target: see `make_target`.
     """
     target = make_target(text, threads)
     machine = machine_of(target)
@@ -337,12 +327,8 @@ def lacks(
 ) -> str:
     """Return the reason why a machine cannot run code for a target; empty where it can.
 
-    Parameters
-    ----------
-    processor, triple
-        Processor and target triple of the machine.
-    machine
-        In words: ``this machine``.
+    `processor`, `triple`: Processor and target triple of the machine.
+    `machine`: in words: ``this machine``.
     """
     needed = triple_of(target)
     ours, theirs = architecture_in(triple), architecture_in(needed)
@@ -358,10 +344,7 @@ def lacks(
 def check_runs_here(target: tvm.target.Target) -> None:
     """Reject running code that is built for another machine.
 
-    Raises
-    ------
-    LowerscopeError
-        With the reason, and the way to a machine that can.
+    Raises `LowerscopeError` with the reason, and the way to a machine that can.
     """
     reason = hindrance(target)
     if reason:

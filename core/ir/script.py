@@ -335,10 +335,7 @@ def module_text(module: IRModule, *, show_meta: bool = False) -> TextRecord:
 
     Spans are ``relax:FUNCTION``, in it ``relax:FUNCTION/VARIABLE``, and ``tir:FUNCTION``.
 
-    Parameters
-    ----------
-    show_meta
-        With the values of constants, so that the text can be read back.
+    `show_meta`: with the values of constants, so that the text can be read back.
     """
     lines, functions, bindings, cards = _module_lines(module, show_meta=show_meta)
     return _record(lines, _spans(lines, functions, bindings), cards)
@@ -361,11 +358,8 @@ def function_text(module: IRModule, name: str, loops: Sequence[str] | None = Non
     ``tir:NAME/BLOCK`` and ``tir:NAME/BLOCK/VARIABLE``; those of a Relax function are as in
     `relax_text`.
 
-    Parameters
-    ----------
-    loops
-        Ids for the loops of a TensorIR function, in order, in place of those that they have here;
-        an empty one for a loop without.
+    `loops`: ids for the loops of a TensorIR function, in order, in place of those that they have
+        here; an empty one for a loop without.
 
     Raises `LowerscopeError` if there is no such function, or it is external and has no text.
     """

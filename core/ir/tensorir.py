@@ -34,18 +34,12 @@ _ALL_CHILDREN = ("block", "init", "body", "then_case", "else_case")
 class Part:
     """A block or a loop.
 
-    Attributes
-    ----------
-    id
-        ``tir:FUNCTION/BLOCK``, or ``tir:FUNCTION/BLOCK/VARIABLE`` for a loop, where the block is
+    `id`: ``tir:FUNCTION/BLOCK``, or ``tir:FUNCTION/BLOCK/VARIABLE`` for a loop, where the block is
         the first one in the loop, or else the one around it. Ids that would come twice end in
         ``#2``, ``#3`` and so on.
-    kind
-        ``"block"`` or ``"loop"``.
-    statement
-        The ``SBlock`` or the ``For``.
-    parent
-        Place of the part around it among all of them, -1 where there is none.
+    `kind`: ``"block"`` or ``"loop"``.
+    `statement`: the ``SBlock`` or the ``For``.
+    `parent`: place of the part around it among all of them, -1 where there is none.
     """
 
     id: str

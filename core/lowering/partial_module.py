@@ -155,10 +155,7 @@ def module_prefix(lowered: LoweredModel, graph: fx.Graph, count: int) -> tvm.IRM
     that the graph has reached. It returns the value of the last node: several values as a tuple,
     and an empty tuple before the first.
 
-    Parameters
-    ----------
-    count
-        From 0 to the number of nodes, which gives the lowered module itself.
+    `count`: from 0 to the number of nodes, which gives the lowered module itself.
     """
     if count >= len(graph.nodes):
         return lowered.module
@@ -196,12 +193,8 @@ def leaves_of(value: Value) -> Iterator[Any]:
 class _Part:
     """Content of ``main`` after some of the nodes.
 
-    Attributes
-    ----------
-    bindings
-        Number of its bindings, without those that name the return value.
-    returned
-        The returned expressions: the value of the latest node with tensors.
+    `bindings`: number of its bindings, without those that name the return value.
+    `returned`: the returned expressions: the value of the latest node with tensors.
     """
 
     bindings: int
@@ -216,11 +209,8 @@ def changes_of_nodes(
 ) -> list[tuple[str, ...]]:
     """Return, for each node, the functions that differ between the modules before and after it.
 
-    Parameters
-    ----------
-    between
-        Returns the functions that differ between two modules. It is called for the last node only:
-        the additions of the others are known.
+    `between`: returns the functions that differ between two modules. It is called for the last node
+        only: the additions of the others are known.
     """
     changes: list[tuple[str, ...]] = []
     seen: set[str] = set()

@@ -32,10 +32,7 @@ from lowerscope.core.model.recipe import Strategy
 class Body:
     """Body of a rule, with ``x`` for its first argument.
 
-    Attributes
-    ----------
-    imports
-        Import lines besides those of every rule file.
+    `imports`: Import lines besides those of every rule file.
     """
 
     imports: tuple[str, ...]
@@ -129,10 +126,7 @@ _GELU = ('if approximate != "none":', "    return node.built_in(x, approximate=a
 def body_of(operator: str, strategy: str, *, unary: bool, module: bool) -> Body:
     """Return the body of a rule.
 
-    Parameters
-    ----------
-    unary
-        Whether the call is of one tensor of floats, and of nothing else.
+    `unary`: whether the call is of one tensor of floats, and of nothing else.
     """
     if operator == "linear" and unary and module:
         return _LINEAR_TE if strategy == "te" else _LINEAR
@@ -168,10 +162,7 @@ _ARGUMENT_OF_FORMULA = "x"
 class Stub:
     """A rule as text.
 
-    Attributes
-    ----------
-    name
-        Of its function: ``my_relu``.
+    `name`: of its function: ``my_relu``.
     """
 
     name: str
@@ -197,10 +188,7 @@ class Stub:
 def make_stub(traced: Traced, name: str, strategy: Strategy) -> Stub:
     """Return a rule that lowers a node as it is lowered without the rule.
 
-    Parameters
-    ----------
-    strategy
-        Strategy of the rule; ``"library"`` for both of the others.
+    `strategy`: Strategy of the rule; ``"library"`` for both of the others.
 
     Raises `LowerscopeError` if there is no such node, or rules do not apply to it.
     """

@@ -39,12 +39,8 @@ _BYTES = frozenset(
 class EncodedTensor:
     """A tensor of a dtype that TVM lacks, encoded in another one.
 
-    Attributes
-    ----------
-    value
-        A Relax tensor: real and imaginary parts along a last axis of 2, or the bytes.
-    dtype
-        Torch's dtype, as ``"complex64"``.
+    `value`: a Relax tensor: real and imaginary parts along a last axis of 2, or the bytes.
+    `dtype`: Torch's dtype, as ``"complex64"``.
     """
 
     value: Value
@@ -200,10 +196,7 @@ Extent = Any
 class Dimensions:
     """The variables of the named dimensions of one module.
 
-    Parameters
-    ----------
-    ranges
-        Smallest and largest size of each name.
+    `ranges`: smallest and largest size of each name.
     """
 
     def __init__(self, ranges: Mapping[str, tuple[int, int]]) -> None:

@@ -35,16 +35,10 @@ _CALL_TIR = "relax.call_tir"
 class Leaf:
     """A binding that computes something, as reached from a function that nothing calls.
 
-    Attributes
-    ----------
-    ids
-        Of the bindings that call its function, outermost first, and its own.
-    number
-        Of its value.
-    reads
-        Addresses of the variables that its value reads.
-    callee
-        Name of the module's function that it calls; empty for none.
+    `ids`: of the bindings that call its function, outermost first, and its own.
+    `number`: of its value.
+    `reads`: Addresses of the variables that its value reads.
+    `callee`: name of the module's function that it calls; empty for none.
     """
 
     ids: tuple[str, ...]
@@ -85,14 +79,9 @@ class Numbers:
 class Unfolded:
     """The bindings of a module in execution order, through its calls.
 
-    Parameters
-    ----------
-    numbers
-        Shared by modules whose values are compared.
-    whole
-        Names of functions that are not expanded at their calls.
-    anchors
-        Known numbers of variables, by address. The first binding of each gets it.
+    `numbers`: Shared by modules whose values are compared.
+    `whole`: names of functions that are not expanded at their calls.
+    `anchors`: Known numbers of variables, by address. The first binding of each gets it.
     """
 
     def __init__(
@@ -406,17 +395,11 @@ _FOLDS = frozenset(("FoldConstant", "FoldBatchNorm"))
 class Followed:
     """Descendants after some steps of the bindings before the first step.
 
-    Attributes
-    ----------
-    became
-        From their ids to those of their descendants.
-    fates
-        The effects on those that were removed, or are in a function of several.
-    in_main
-        As `became`, limited to descendants in ``main`` at every step: for equal groups that share
-        a function, the one call that a binding belongs to.
-    step
-        From the ids before the last of the steps to those after it.
+    `became`: from their ids to those of their descendants.
+    `fates`: the effects on those that were removed, or are in a function of several.
+    `in_main`: as `became`, limited to descendants in ``main`` at every step: for equal groups that
+        share a function, the one call that a binding belongs to.
+    `step`: from the ids before the last of the steps to those after it.
     """
 
     became: Matches
@@ -451,10 +434,7 @@ def follow(
 ) -> Iterator[Followed]:
     """Yield the descendants of bindings after each step.
 
-    Parameters
-    ----------
-    runs
-        Of the steps that were applied, without the passes inside of them.
+    `runs`: of the steps that were applied, without the passes inside of them.
     """
     walked = walked or Bindings()
     now = start

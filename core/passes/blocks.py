@@ -31,12 +31,8 @@ _Given = Sequence[tuple[Any, Owner]]
 class Composed:
     """The blocks of a TensorIR function that was fused from several.
 
-    Attributes
-    ----------
-    owners
-        Of each block, in text order.
-    reason
-        Why some are unknown, or some bindings have no block; empty if all are known.
+    `owners`: of each block, in text order.
+    `reason`: why some are unknown, or some bindings have no block; empty if all are known.
     """
 
     owners: tuple[Owner, ...]
@@ -53,12 +49,8 @@ def blocks_after(
 ) -> Mapping[str, Composed]:
     """Return the functions of `after` that were fused from several, by name.
 
-    Parameters
-    ----------
-    matches
-        The descendants in `after` of the bindings of `before`.
-    origins
-        The bindings before the first pass that became those of `before`.
+    `matches`: the descendants in `after` of the bindings of `before`.
+    `origins`: the bindings before the first pass that became those of `before`.
     """
     if before.same_as(after):
         return known

@@ -74,10 +74,7 @@ def options_of(name: str, function: Callable[..., Any], given: str = "") -> tupl
 
     A parameter that has a default, and a type that no field supports, is no option.
 
-    Parameters
-    ----------
-    given
-        A parameter that is no option since it is given otherwise.
+    `given`: a parameter that is no option since it is given otherwise.
 
     Raises `NoField` if another parameter has a type that no field supports.
     """
@@ -314,12 +311,8 @@ Change = Callable[..., tvm.IRModule]
 class OwnPass:
     """One of Lowerscope's passes.
 
-    Attributes
-    ----------
-    change
-        Its implementation; ``None`` if a part of the recipe provides it.
-    given
-        As in `catalogue.Pass`: its implementation, or an argument beside the module; empty for
+    `change`: its implementation; ``None`` if a part of the recipe provides it.
+    `given`: as in `catalogue.Pass`: its implementation, or an argument beside the module; empty for
         none.
     """
 
@@ -341,10 +334,7 @@ class OwnPass:
 def _bounded(seconds: float = RULE_SECONDS) -> None:
     """Schedule by rules.
 
-    Parameters
-    ----------
-    seconds
-        Bound on the time that rules may take for one function.
+    `seconds`: bound on the time that rules may take for one function.
     """
 
 
@@ -531,18 +521,13 @@ Running = Callable[[str], AbstractContextManager[None]]
 class Pass:
     """One pass of the catalogue.
 
-    Attributes
-    ----------
-    make
-        Takes the options, and returns TVM's pass.
-    given
-        A parameter of `make` that takes a part of the recipe: ``"params"`` for the parameters,
-        ``"schedule"`` for the function that applies its schedules to a module, ``"rules"`` for
-        that which schedules the others by rules, ``"tuned"`` for that which does so by tuning
-        results, ``"check"`` for the cancellation check, ``"leave_out"`` for the callback for
-        functions left out; empty for none.
-    running
-        The context in which it is made and applied.
+    `make`: takes the options, and returns TVM's pass.
+    `given`: a parameter of `make` that takes a part of the recipe: ``"params"`` for the parameters,
+        ``"schedule"`` for the function that applies its schedules to a module, ``"rules"`` for that
+        which schedules the others by rules, ``"tuned"`` for that which does so by tuning results,
+        ``"check"`` for the cancellation check, ``"leave_out"`` for the callback for functions left
+        out; empty for none.
+    `running`: the context in which it is made and applied.
     """
 
     type: PassType

@@ -25,18 +25,11 @@ from lowerscope.core.sources.user_code import run_file, user_code
 class LoadedExtension:
     """A rule, library or pass file that was loaded.
 
-    Attributes
-    ----------
-    path
-        The file, absolute.
-    rules
-        In order.
-    functions
-        Where each function is registered with TVM, by name.
-    home
-        Its environment.
-    passes
-        Of a file of passes, in order.
+    `path`: the file, absolute.
+    `rules`: in order.
+    `functions`: where each function is registered with TVM, by name.
+    `home`: its environment.
+    `passes`: of a file of passes, in order.
     """
 
     path: Path
@@ -60,11 +53,8 @@ def extension_files(extension: Extension) -> tuple[Path, ...]:
 def load_extension(extension: Extension) -> LoadedExtension:
     """Load a file with rules, functions or passes.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such file, it is not Python, or it fails; the error points at the user's own
-        line.
+    Raises `LowerscopeError` if there is no such file, it is not Python, or it fails; the error
+    points at the user's own line.
     """
     path = extension_path(extension)
     option = f"--{extension.kind}"

@@ -46,16 +46,10 @@ def fold_batch_norm(module: tvm.IRModule) -> tvm.IRModule:
 class _Folded:
     """A convolution with the operators folded into it.
 
-    Attributes
-    ----------
-    gone
-        Variables of the bindings that are folded: an addition of a bias, and the norm.
-    result
-        The variable of the norm's first result.
-    axis
-        Of the channels in `result`.
-    scale, shift
-        Factor and offset of each channel.
+    `gone`: Variables of the bindings that are folded: an addition of a bias, and the norm.
+    `result`: the variable of the norm's first result.
+    `axis`: of the channels in `result`.
+    `scale`, `shift`: Factor and offset of each channel.
     """
 
     convolution: relax.VarBinding

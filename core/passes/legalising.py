@@ -26,10 +26,7 @@ _CALL_TIR = tvm.ir.Op.get("relax.call_tir")
 def legalise_operators(make: Callable[..., Any], check: Callable[[], None], **given: Any) -> Any:
     """Return the pass ``LegalizeOps``, which does what TVM's does.
 
-    Parameters
-    ----------
-    check
-        Called before each call of an operator; may raise to cancel.
+    `check`: called before each call of an operator; may raise to cancel.
     """
     legalised = _Legalised(check)
     forms = {

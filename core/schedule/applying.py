@@ -316,15 +316,10 @@ def apply(
 
     Raises `StepFailed` if TVM or a guard rejects it.
 
-    Parameters
-    ----------
-    sch
-        On a module that holds the function alone.
-    outputs
-        Results of the earlier steps, by their ids.
-    absent
-        Why a step that is not in `outputs` is not, such as ``"step 2, which made this, is off"``,
-        by its id.
+    `sch`: on a module that holds the function alone.
+    `outputs`: results of the earlier steps, by their ids.
+    `absent`: why a step that is not in `outputs` is not, such as ``"step 2, which made this, is
+        off"``, by its id.
     """
     entry = entry_of(primitive.name)
     arguments = given(entry, primitive)
@@ -466,14 +461,9 @@ def call_text(
 ) -> str:
     """Return a step as a line of Python: ``l4, l5 = sch.split(l2, factors=[4, 32])``.
 
-    Parameters
-    ----------
-    names
-        Gives the variable that holds a loop, a block or a number.
-    outputs
-        The variables for the results of the step.
-    instruction
-        What TVM noted of it in its trace; ``None`` where it was not applied.
+    `names`: gives the variable that holds a loop, a block or a number.
+    `outputs`: the variables for the results of the step.
+    `instruction`: what TVM noted of it in its trace; ``None`` where it was not applied.
     """
     entry = entry_of(primitive.name)
     arguments = given(entry, primitive)

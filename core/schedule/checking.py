@@ -43,17 +43,11 @@ _VALUES = 4
 class Reference:
     """Results of the unscheduled function.
 
-    Attributes
-    ----------
-    inputs
-        Its arguments; ``None`` for those that it only writes.
-    outputs
-        The content of each buffer afterwards; ``None`` for those that it only reads.
-    terms
-        Maximum number of terms in the sums of an output.
-    scales
-        The largest finite absolute value of each output; of one with few values, for other inputs
-        as well.
+    `inputs`: its arguments; ``None`` for those that it only writes.
+    `outputs`: the content of each buffer afterwards; ``None`` for those that it only reads.
+    `terms`: maximum number of terms in the sums of an output.
+    `scales`: the largest finite absolute value of each output; of one with few values, for other
+        inputs as well.
     """
 
     parameters: tuple[Parameter, ...]

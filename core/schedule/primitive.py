@@ -165,22 +165,13 @@ Guard = Callable[[Call], None]
 class PrimitiveSpec:
     """Specification of a primitive; its help is in ``resources/help/primitives.md``.
 
-    Attributes
-    ----------
-    name
-        Name of the method of ``tvm.s_tir.Schedule``.
-    title
-        Description of a step, with its arguments in braces.
-    offer
-        Its short description in the menu.
-    starred
-        The argument whose members TVM takes as positional arguments.
-    converted
-        Converts arguments to TVM's values whose meaning depends on other arguments.
-    many
-        Whether it returns a list; otherwise one result, or none.
-    draws
-        Whether it draws at random, where its decision is not given.
+    `name`: name of the method of ``tvm.s_tir.Schedule``.
+    `title`: description of a step, with its arguments in braces.
+    `offer`: its short description in the menu.
+    `starred`: the argument whose members TVM takes as positional arguments.
+    `converted`: Converts arguments to TVM's values whose meaning depends on other arguments.
+    `many`: whether it returns a list; otherwise one result, or none.
+    `draws`: whether it draws at random, where its decision is not given.
     """
 
     name: str

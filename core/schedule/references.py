@@ -28,16 +28,10 @@ the loops around it, the outermost first, by an `At` that is ``first`` and names
 class Place:
     """A loop or a block of a function, in the order of the script.
 
-    Attributes
-    ----------
-    stmt
-        The ``For`` or the ``SBlock``.
-    realize
-        Of a block: the ``SBlockRealize`` that binds its axes.
-    parent
-        The place of the loop or block around it in the list; -1 at the top.
-    depth
-        Number of loops and blocks around it.
+    `stmt`: the ``For`` or the ``SBlock``.
+    `realize`: of a block: the ``SBlockRealize`` that binds its axes.
+    `parent`: the place of the loop or block around it in the list; -1 at the top.
+    `depth`: number of loops and blocks around it.
     """
 
     stmt: Any

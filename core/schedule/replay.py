@@ -191,17 +191,12 @@ KEPT = 1024
 class Replayed:
     """A function after some primitives of its schedule.
 
-    Attributes
-    ----------
-    base
-        The function before all of them.
-    sch
-        The schedule, on a module that holds the function alone. It is copied to go on, and never
+    `base`: the function before all of them.
+    `sch`: the schedule, on a module that holds the function alone. It is copied to go on, and never
         changed.
-    outputs
-        Loops and blocks from before the primitives, and the results of these.
-    absent
-        Reason why a primitive has no results, by its id: ``"step 2, which made this, is off"``.
+    `outputs`: loops and blocks from before the primitives, and the results of these.
+    `absent`: Reason why a primitive has no results, by its id: ``"step 2, which made this, is
+        off"``.
     """
 
     name: str

@@ -27,16 +27,10 @@ from lowerscope.core.tracing.failures import (
 class NodeInfo:
     """The value of a traced node.
 
-    Attributes
-    ----------
-    shape
-        Extents of a tensor; ``None`` for other values.
-    dtype
-        Of a tensor, as ``"float32"``; empty for other values.
-    text
-        The value in words: ``1×784 float32``, ``(1×10 float32, 1×32 float32)``, ``int``.
-    items
-        The members of a tuple or list, in order.
+    `shape`: extents of a tensor; ``None`` for other values.
+    `dtype`: of a tensor, as ``"float32"``; empty for other values.
+    `text`: the value in words: ``1×784 float32``, ``(1×10 float32, 1×32 float32)``, ``int``.
+    `items`: the members of a tuple or list, in order.
     """
 
     shape: tuple[int | str, ...] | None

@@ -39,15 +39,10 @@ def export(
 ) -> torch.export.ExportedProgram:
     """Export `model` with the shapes of `inputs`.
 
-    Parameters
-    ----------
-    calling
-        The call of the model with them; the program takes the tensors one by one.
-    plain_output
-        Whether the output consists of tuples, lists and dicts only. Other types are converted
-        to these, since torch.export has to know the types.
-    named
-        The dimensions that are to take any size of a range; ``None`` for none.
+    `calling`: the call of the model with them; the program takes the tensors one by one.
+    `plain_output`: whether the output consists of tuples, lists and dicts only. Other types are
+        converted to these, since torch.export has to know the types.
+    `named`: the dimensions that are to take any size of a range; ``None`` for none.
 
     Raises `LowerscopeError` if it cannot be exported.
     """

@@ -106,14 +106,9 @@ _CONTAINERS = (dict, list, tuple, set)
 class Behaviour:
     """Observations of a call of the model on the example inputs.
 
-    Attributes
-    ----------
-    draws
-        Whether it draws random numbers of torch's.
-    repeats
-        Whether it computes the same again from the same state.
-    notes
-        Behaviour that a graph of one call cannot reproduce.
+    `draws`: whether it draws random numbers of torch's.
+    `repeats`: whether it computes the same again from the same state.
+    `notes`: Behaviour that a graph of one call cannot reproduce.
     """
 
     outputs: Any

@@ -56,12 +56,8 @@ Range = tuple[int, int]
 class NamedInputs:
     """The shapes of a model's inputs, with names for some extents.
 
-    Attributes
-    ----------
-    shapes
-        Of the tensors in order.
-    ranges
-        Smallest and largest size of each name.
+    `shapes`: of the tensors in order.
+    `ranges`: smallest and largest size of each name.
     """
 
     shapes: tuple[tuple[int | str, ...], ...]
@@ -73,12 +69,8 @@ def fixed_dimension(
 ) -> LowerscopeError:
     """Return the error for a model that does not take all sizes of a dimension.
 
-    Parameters
-    ----------
-    demand
-        Torch's constraint: ``batch == 7``.
-    at
-        The node that has it.
+    `demand`: Torch's constraint: ``batch == 7``.
+    `at`: the node that has it.
     """
     names = [name for name in named.ranges if name in demand] or list(named.ranges)
     name = names[0]
@@ -99,12 +91,8 @@ _MOST = 4096
 class Symbols:
     """A torch symbol for each name.
 
-    Attributes
-    ----------
-    mode
-        Mode in which tensors have symbolic extents, and no memory.
-    names
-        Of the symbols: ``{s26: batch}``, to format extents with.
+    `mode`: Mode in which tensors have symbolic extents, and no memory.
+    `names`: of the symbols: ``{s26: batch}``, to format extents with.
     """
 
     def __init__(self, named: NamedInputs, inputs: Sequence[torch.Tensor]) -> None:

@@ -44,16 +44,10 @@ class Library:
 class CompiledFunctions:
     """Compiled functions and their code.
 
-    Attributes
-    ----------
-    key
-        Of all that it was made from.
-    functions
-        As they were given to the build of TensorIR.
-    library
-        Their code.
-    about
-        Description, where it is not part of the model's build.
+    `key`: of all that it was made from.
+    `functions`: as they were given to the build of TensorIR.
+    `library`: Their code.
+    `about`: description, where it is not part of the model's build.
     """
 
     key: str
@@ -65,10 +59,7 @@ class CompiledFunctions:
 def compiled(stages: Stages, name: str, moment: Moment | None = None) -> CompiledFunctions:
     """Return the functions of the model's build; at a step of a schedule, `name` alone.
 
-    Raises
-    ------
-    LowerscopeError
-        If TVM cannot compile the function.
+    Raises `LowerscopeError` if TVM cannot compile the function.
     """
     if moment is None or moment.section != "schedule":
         key = key_of("library", stages.build_key)
@@ -130,10 +121,7 @@ def bytecode_text(stages: Stages, name: str) -> TextRecord:
     The line of a call has the spans of the function that it calls and of the binding, before the
     passes, that it comes from.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function.
+    Raises `LowerscopeError` if there is no such function.
     """
     name = name or "main"
     executable = stages.recorded.built.executable.as_text()
@@ -167,15 +155,9 @@ def bytecode_text(stages: Stages, name: str) -> TextRecord:
 def llvm_text(stages: Stages, name: str, moment: Moment | None = None) -> TextRecord:
     """Return the LLVM IR of a TensorIR function, with the lines that come from its loops.
 
-    Parameters
-    ----------
-    moment
-        Of a schedule: the function is compiled by itself then. Otherwise it is the build's.
+    `moment`: of a schedule: the function is compiled by itself then. Otherwise it is the build's.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function, or no code for it.
+    Raises `LowerscopeError` if there is no such function, or no code for it.
     """
     made = compiled(stages, name, moment)
     piece = _piece(made, name)
@@ -194,15 +176,9 @@ def llvm_text(stages: Stages, name: str, moment: Moment | None = None) -> TextRe
 def assembly_text(stages: Stages, name: str, moment: Moment | None = None) -> TextRecord:
     """Return the assembly of a TensorIR function, with the lines that come from its loops.
 
-    Parameters
-    ----------
-    moment
-        As for `llvm_text`.
+    `moment`: as for `llvm_text`.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function, or no code for it.
+    Raises `LowerscopeError` if there is no such function, or no code for it.
     """
     made = compiled(stages, name, moment)
     piece = _piece(made, name)

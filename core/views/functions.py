@@ -34,10 +34,7 @@ def function_records(
     external ones, each in the order of their first calls. Functions that nothing calls come last
     among their kind.
 
-    Parameters
-    ----------
-    composed
-        The functions that are made of several, by name, with the bindings of their blocks.
+    `composed`: the functions that are made of several, by name, with the bindings of their blocks.
     """
     records: list[FunctionRecord] = []
     for variable, function in module.functions_items():
@@ -130,10 +127,7 @@ def functions_at(stages: Stages, moment: Moment) -> tuple[FunctionRecord, ...]:
 
     The bindings that call them are those of the lowered module that became these calls.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no module at that step.
+    Raises `LowerscopeError` if there is no module at that step.
     """
     module, origins = stages.module_at(moment), stages.origins_at(moment)
     composed = _composed_at(stages, moment)
@@ -211,9 +205,6 @@ def build_steps(
 ) -> tuple[PassRecord, ...]:
     """Return the passes of TVM's own build, in the order in which they began.
 
-    Raises
-    ------
-    LowerscopeError
-        If the build fails.
+    Raises `LowerscopeError` if the build fails.
     """
     return pipeline.stages(query.recipe, job).recorded.records

@@ -184,19 +184,12 @@ def draw_graph(
 ) -> GraphRecord:
     """Lay out a graph of a recipe.
 
-    Parameters
-    ----------
-    graph
-        ``"fx"``, or ``"relax"`` for the module before the passes, or at a `moment`.
-    opening
-        Which modules are expanded.
-    check
-        Called often; may raise to cancel.
+    `graph`: ``"fx"``, or ``"relax"`` for the module before the passes, or at a `moment`.
+    `opening`: Which modules are expanded.
+    `check`: called often; may raise to cancel.
 
-    Raises
-    ------
-    LowerscopeError
-        If the FX graph of a source without torch is requested, or there is no module at the step.
+    Raises `LowerscopeError` if the FX graph of a source without torch is requested, or there is no
+    module at the step.
     """
     traced, lowered = stages.traced, stages.lowered
     kinds = kinds_of(stages.loaded)
@@ -301,10 +294,7 @@ def _is_cached(query: GraphQuery, pipeline: Pipeline, job: Progress) -> bool:
 def graph(query: GraphQuery, pipeline: Pipeline, job: Progress) -> GraphRecord:
     """Return a graph, laid out: see `draw_graph`.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is none: of a source without torch there is no FX graph.
+    Raises `LowerscopeError` if there is none: of a source without torch there is no FX graph.
     """
     stages = pipeline.stages(query.recipe, job)
     moment, opening = query.moment, Opening(query.expanded, query.fits)

@@ -71,10 +71,7 @@ def changed_lines(stages: Stages, moment: Moment, record: TextRecord) -> tuple[i
     schedule reindent loops: lines that differ in indentation only are left out if others differ as
     well.
 
-    Parameters
-    ----------
-    record
-        The script of the Relax functions, or of a function, at the moment.
+    `record`: the script of the Relax functions, or of a function, at the moment.
     """
     if moment.index == 0:
         return ()
@@ -313,10 +310,8 @@ def constant_differences(
     Scripts name constants by number, so that functions with other weights read the same. Constants
     over the same memory are the same; the values of others are compared once, and cached.
 
-    Parameters
-    ----------
-    same_text
-        Whether both have the same text: then constants are paired in order, otherwise by name.
+    `same_text`: whether both have the same text: then constants are paired in order, otherwise by
+        name.
     """
     if before.same_as(after):
         return ()
@@ -419,10 +414,7 @@ def side_labels(
 
     Other differences of the recipes are added to both labels.
 
-    Parameters
-    ----------
-    old_step, new_step
-        Number and name of the step before the moment of either side.
+    `old_step`, `new_step`: number and name of the step before the moment of either side.
     """
     fields = [
         name

@@ -183,14 +183,9 @@ def make_snapshot(
 ) -> Snapshot:
     """Assemble the records of a recipe.
 
-    Parameters
-    ----------
-    module
-        As it was lowered, before the passes.
-    traced, lowered
-        ``None`` for a source without torch.
-    check
-        Called between the parts; may raise to cancel.
+    `module`: as it was lowered, before the passes.
+    `traced`, `lowered`: ``None`` for a source without torch.
+    `check`: called between the parts; may raise to cancel.
     """
     walked = transformed.walked
     bounds = walked.of(module)
@@ -434,10 +429,7 @@ def snapshot(query: SnapshotQuery, pipeline: Pipeline, job: Progress) -> Snapsho
 def fx_nodes_of(pipeline: Pipeline, recipe: Recipe) -> tuple[FxNode, ...]:
     """Return the FX nodes of a recipe.
 
-    Raises
-    ------
-    LowerscopeError
-        If the source has no torch side.
+    Raises `LowerscopeError` if the source has no torch side.
     """
     if pipeline.stages(recipe).loaded.model is None:
         raise LowerscopeError(

@@ -126,10 +126,8 @@ def _is_cached(query: TextQuery, pipeline: Pipeline, job: Progress) -> bool:
 def text(query: TextQuery, pipeline: Pipeline, job: Progress) -> TextRecord:
     """Return a function after the passes as script, NumPy or TE, or the module's builder.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function, or it cannot be written in that way, with the reason.
+    Raises `LowerscopeError` if there is no such function, or it cannot be written in that way, with
+    the reason.
     """
     stages = pipeline.stages(query.recipe, job)
     view, name, moment = query.view, query.name, query.moment
@@ -147,17 +145,12 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
     ``"bytecode"``, ``"llvm"`` and ``"asm"``, what was compiled. Relax functions have the views
     ``"script"`` and ``"numpy"``.
 
-    Parameters
-    ----------
-    moment
-        Step of the module that is shown. At a step, a script without a `name` is that of the Relax
-        functions. Compiled code is that of the model's build, and at a step of a schedule that of
-        the function alone.
+    `moment`: Step of the module that is shown. At a step, a script without a `name` is that of the
+        Relax functions. Compiled code is that of the model's build, and at a step of a schedule
+        that of the function alone.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function, or it cannot be written in that way, with the reason.
+    Raises `LowerscopeError` if there is no such function, or it cannot be written in that way, with
+    the reason.
     """
     if view in _NATIVE:
         return _NATIVE[view](stages, name, moment)
@@ -237,17 +230,11 @@ def _whole(stages: Stages, moment: Moment | None) -> tvm.IRModule:
 def builder_of(stages: Stages, module: tvm.IRModule, reserved: Collection[str] = ()) -> BuilderText:
     """Return the builder program of `module`, where constants have the names of parameters.
 
-    Parameters
-    ----------
-    module
-        That of the stages, before the passes or after them.
-    reserved
-        Names that nothing in the program may have.
+    `module`: That of the stages, before the passes or after them.
+    `reserved`: names that nothing in the program may have.
 
-    Raises
-    ------
-    LowerscopeError
-        If the module has something that a builder program cannot make; it is named.
+    Raises `LowerscopeError` if the module has something that a builder program cannot make; it is
+    named.
     """
     return builder_text(module, _names_of_constants(stages), reserved)
 

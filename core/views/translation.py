@@ -311,10 +311,7 @@ def function_source(
 ) -> RuleSource:
     """Return the source of a function; without a text and a line where Python has none.
 
-    Parameters
-    ----------
-    kind, name, remark
-        As in `RuleSource`. For a closure, its arguments are added.
+    `kind`, `name`, `remark`: as in `RuleSource`. For a closure, its arguments are added.
     """
     function = _unwrapped(function)
     try:
@@ -499,15 +496,9 @@ def _text(value: Any) -> str:
 def node_translation(stages: Stages, node: str) -> NodeTranslation:
     """Return the translation of one node.
 
-    Parameters
-    ----------
-    node
-        Its name, or its id; the id of one of its parts stands for the node.
+    `node`: its name, or its id; the id of one of its parts stands for the node.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such node; the error lists some nodes.
+    Raises `LowerscopeError` if there is no such node; the error lists some nodes.
     """
     traced, lowered = stages.traced, stages.lowered
     if traced is None or lowered is None:

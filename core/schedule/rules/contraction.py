@@ -63,19 +63,12 @@ def _usual(name: str, offered: Sequence[int], usual: int) -> int:
 class Tile:
     """The sums that are computed together.
 
-    Attributes
-    ----------
-    vector
-        The spatial axis that is in the lanes of a register.
-    lanes, vectors
-        Number of values in a register, and number of registers along that axis.
-    cuts
-        Number of values of other axes in the tile, where that is more than one.
-    packed
-        The buffer that is read with the lanes far apart, or whose layout can change when the model
-        is built; -1 for none.
-    padded
-        Whether the vector axis is padded to a whole number of tiles.
+    `vector`: the spatial axis that is in the lanes of a register.
+    `lanes`, `vectors`: number of values in a register, and number of registers along that axis.
+    `cuts`: number of values of other axes in the tile, where that is more than one.
+    `packed`: the buffer that is read with the lanes far apart, or whose layout can change when the
+        model is built; -1 for none.
+    `padded`: whether the vector axis is padded to a whole number of tiles.
     """
 
     vector: int

@@ -94,22 +94,15 @@ SPATIAL, REDUCTION = 0, 2
 class Contraction:
     """A block that sums the products of two buffers, with the blocks before and after it.
 
-    Attributes
-    ----------
-    spatial, reduced
-        Extents of its axes; the spatial ones are the indices of its output, in order.
-    reads
-        For each of the two buffers that it reads, for each of its indices, the numbers of the axes
-        that stand in it.
-    plain
-        For each of the two, the numbers of the axes that are an index by themselves, or -1.
-    elements
-        How many elements each of the two has.
-    free
-        Whether each of the two is an argument whose layout may change when the model is built: a
-        constant.
-    finishing
-        Estimated number of operations on a complete sum.
+    `spatial`, `reduced`: extents of its axes; the spatial ones are the indices of its output, in
+        order.
+    `reads`: for each of the two buffers that it reads, for each of its indices, the numbers of the
+        axes that stand in it.
+    `plain`: for each of the two, the numbers of the axes that are an index by themselves, or -1.
+    `elements`: how many elements each of the two has.
+    `free`: whether each of the two is an argument whose layout may change when the model is built:
+        a constant.
+    `finishing`: Estimated number of operations on a complete sum.
     """
 
     block: str

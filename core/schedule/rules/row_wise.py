@@ -32,16 +32,10 @@ from lowerscope.core.schedule.rules.recorder import (
 class Stage:
     """A block that writes a result, or input of later blocks.
 
-    Attributes
-    ----------
-    extents
-        Of its axes, those of a reduction last; ``None`` for an unknown one.
-    near
-        The axis along which its reads are contiguous; -1 for none.
-    dtype
-        Dtype of its computation.
-    counts
-        Whether it writes indices beside values, as argmax does.
+    `extents`: of its axes, those of a reduction last; ``None`` for an unknown one.
+    `near`: the axis along which its reads are contiguous; -1 for none.
+    `dtype`: dtype of its computation.
+    `counts`: whether it writes indices beside values, as argmax does.
     """
 
     name: str

@@ -28,16 +28,10 @@ from lowerscope.core.schedule.rules.recorder import (
 class Window:
     """A block that reduces a window of its input, with the blocks before and after it.
 
-    Attributes
-    ----------
-    spatial
-        Extents of the axes of its output, in order; ``None`` for one that is symbolic.
-    reads
-        For each buffer that it reads, for each of its indices, the numbers of the axes in it.
-    is_strided
-        Whether adjacent outputs in a row read elements that are not adjacent.
-    pads
-        Names of the blocks before it that pad what it reads.
+    `spatial`: extents of the axes of its output, in order; ``None`` for one that is symbolic.
+    `reads`: for each buffer that it reads, for each of its indices, the numbers of the axes in it.
+    `is_strided`: whether adjacent outputs in a row read elements that are not adjacent.
+    `pads`: names of the blocks before it that pad what it reads.
     """
 
     block: str

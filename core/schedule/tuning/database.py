@@ -47,19 +47,13 @@ class Tried(msgspec.Struct, frozen=True):
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
     """Tuning result of a function.
 
-    Attributes
-    ----------
-    unscheduled, by_rules, torch
-        Seconds of a call; ``None`` where it is not known.
-    best, primitives
-        The shortest time, and the history that has it; no primitives where no schedule is faster
-        than none.
-    trials, failed
-        Number of measured candidates, and of those that failed.
-    tried
-        Those of them that rules have written.
-    disturbed
-        The times among those above that were measured while other programs held the processors.
+    `unscheduled`, `by_rules`, `torch`: seconds of a call; ``None`` where it is not known.
+    `best`, `primitives`: the shortest time, and the history that has it; no primitives where no
+        schedule is faster than none.
+    `trials`, `failed`: number of measured candidates, and of those that failed.
+    `tried`: those of them that rules have written.
+    `disturbed`: the times among those above that were measured while other programs held the
+        processors.
     """
 
     function: str

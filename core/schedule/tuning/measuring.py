@@ -53,17 +53,11 @@ class Subject(msgspec.Struct, frozen=True, tag=True):
 class Candidate(msgspec.Struct, frozen=True, tag=True):
     """A schedule of a subject: it is compiled, timed, and checked where it is the best so far.
 
-    Attributes
-    ----------
-    subject, scheduled
-        Number of the subject, and the scheduled function.
-    best
-        The time in seconds that it has to beat; ``None`` for any.
-    rival
-        The function with that time: a candidate that seems to beat it is timed by turns with it,
-        since the machine may have been busy at the earlier measurement.
-    always
-        Time both by turns also where the candidate does not seem to beat it.
+    `subject`, `scheduled`: number of the subject, and the scheduled function.
+    `best`: the time in seconds that it has to beat; ``None`` for any.
+    `rival`: the function with that time: a candidate that seems to beat it is timed by turns with
+        it, since the machine may have been busy at the earlier measurement.
+    `always`: time both by turns also where the candidate does not seem to beat it.
     """
 
     subject: int
@@ -76,18 +70,11 @@ class Candidate(msgspec.Struct, frozen=True, tag=True):
 class Outcome(msgspec.Struct, frozen=True):
     """Outcome of a subject or a candidate.
 
-    Attributes
-    ----------
-    seconds
-        The shortest of some calls; ``None`` where it could not be run.
-    rival_seconds
-        Those of the rival, where they were timed by turns.
-    disturbed
-        Whether other programs used the processors that they were to run on.
-    reason
-        Why not, or why it does not count: it computes something else.
-    problem
-        Why nothing more can be measured; ``None`` where that is not so.
+    `seconds`: the shortest of some calls; ``None`` where it could not be run.
+    `rival_seconds`: those of the rival, where they were timed by turns.
+    `disturbed`: whether other programs used the processors that they were to run on.
+    `reason`: why not, or why it does not count: it computes something else.
+    `problem`: why nothing more can be measured; ``None`` where that is not so.
     """
 
     seconds: float | None = None

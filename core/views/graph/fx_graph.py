@@ -44,14 +44,9 @@ Values = Mapping[str, NodeValue]
 class Label:
     """Short description of a node.
 
-    Attributes
-    ----------
-    name
-        ``Conv2d``, ``matmul``.
-    sizes
-        The part that its weights show already: ``3 → 64, 7×7``.
-    options
-        The rest: ``stride 2``.
+    `name`: ``Conv2d``, ``matmul``.
+    `sizes`: the part that its weights show already: ``3 → 64, 7×7``.
+    `options`: the rest: ``stride 2``.
     """
 
     name: str

@@ -56,14 +56,9 @@ class Flow:
 class Inside:
     """Content of an expanded box.
 
-    Attributes
-    ----------
-    boxes
-        In order; their ids are those of no other box of the graph.
-    flows
-        Between them, and from boxes outside to them.
-    gives
-        Ids of the boxes that make the value of the box as a whole.
+    `boxes`: in order; their ids are those of no other box of the graph.
+    `flows`: Between them, and from boxes outside to them.
+    `gives`: ids of the boxes that make the value of the box as a whole.
     """
 
     boxes: Sequence[BoxText]
@@ -75,10 +70,7 @@ class Inside:
 class Spread:
     """A graph in which some boxes are replaced by their contents.
 
-    Attributes
-    ----------
-    around
-        For each box, the id of the one that it is inside of, or ``""``.
+    `around`: for each box, the id of the one that it is inside of, or ``""``.
     """
 
     boxes: Sequence[BoxText]
@@ -118,19 +110,12 @@ def spread(
 class Group:
     """A module in a graph, or the call of a fused function.
 
-    Attributes
-    ----------
-    id
-        ``module:layer1``; where the module has several groups, the later ones end in ``#2``, ….
+    `id`: ``module:layer1``; where the module has several groups, the later ones end in ``#2``, ….
         Of a call, the id of its box.
-    title
-        The path from its enclosing module, ``#2`` included; of a call, its name.
-    path
-        Dotted path of the module; of a call, its id.
-    depth
-        Number of enclosing groups.
-    items
-        Its contents, in order: numbers of boxes, and groups.
+    `title`: the path from its enclosing module, ``#2`` included; of a call, its name.
+    `path`: dotted path of the module; of a call, its id.
+    `depth`: number of enclosing groups.
+    `items`: its contents, in order: numbers of boxes, and groups.
     """
 
     id: str
@@ -163,12 +148,8 @@ Item: TypeAlias = "int | Group | Block"
 class Blocks:
     """Data-flow blocks of boxes, and their vertical order.
 
-    Attributes
-    ----------
-    bands
-        The band of each box; all of a band stands below those of lower ones.
-    titles
-        Of the bands that are data-flow blocks.
+    `bands`: the band of each box; all of a band stands below those of lower ones.
+    `titles`: of the bands that are data-flow blocks.
     """
 
     bands: Sequence[int]
@@ -202,15 +183,10 @@ def hierarchy(
 
     A module with a single box is not a group, and neither is one whose only item is another group.
 
-    Parameters
-    ----------
-    paths
-        The dotted path of the module of each box, in an order in which every box stands after
+    `paths`: the dotted path of the module of each box, in an order in which every box stands after
         those that it reads; empty for boxes outside of all modules.
-    blocks
-        The vertical order of boxes; groups are then made within the blocks that have a title.
-    calls
-        The box of the call that a box is inside of, by the number of the latter.
+    `blocks`: the vertical order of boxes; groups are then made within the blocks that have a title.
+    `calls`: the box of the call that a box is inside of, by the number of the latter.
     """
     seen: dict[str, int] = {}
     if blocks is None:
@@ -311,12 +287,8 @@ def groups_in(items: Sequence[Item]) -> Iterator[Group]:
 class Opening:
     """The expanded modules and fused functions: of the latter, none to fit a size.
 
-    Attributes
-    ----------
-    expanded
-        Ids of groups; ``None`` for the level that fits.
-    fits
-        Width and height, in pixels, of the view.
+    `expanded`: ids of groups; ``None`` for the level that fits.
+    `fits`: width and height, in pixels, of the view.
     """
 
     expanded: tuple[str, ...] | None = None
@@ -336,14 +308,9 @@ FITTING = Opening()
 class Modules:
     """The modules that the boxes of a graph come from.
 
-    Attributes
-    ----------
-    paths
-        The dotted path of each box's module, in the order of the boxes.
-    kinds
-        The class of each module, by path.
-    calls
-        The box of the call of a fused function that a box is inside of, by the number of the
+    `paths`: the dotted path of each box's module, in the order of the boxes.
+    `kinds`: the class of each module, by path.
+    `calls`: the box of the call of a fused function that a box is inside of, by the number of the
         latter.
     """
 
@@ -384,10 +351,7 @@ def openings_to(name: str) -> tuple[str, ...]:
 def part_of(graph: GraphRecord, name: str) -> GraphRecord | None:
     """Return a part of a graph, with the places that its boxes have in the whole.
 
-    Parameters
-    ----------
-    name
-        Of a module that is expanded, for its frame and what is inside; or of a node, for it and
+    `name`: of a module that is expanded, for its frame and what is inside; or of a node, for it and
         the nodes that give it values or take its own.
     """
     region = next((each for each in graph.regions if each.id == f"module:{name}"), None)

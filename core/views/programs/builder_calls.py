@@ -30,12 +30,8 @@ RESERVED = ("Path", "T", "bb", "build", "constants", "module", "np", "relax", "t
 class BuilderScope:
     """The variables of a builder program in one scope, by their names.
 
-    Parameters
-    ----------
-    around
-        The scope around this one, whose names stay visible, and taken.
-    reserved
-        Of the outermost: names that are taken, besides `RESERVED`.
+    `around`: the scope around this one, whose names stay visible, and taken.
+    `reserved`: of the outermost: names that are taken, besides `RESERVED`.
     """
 
     def __init__(self, around: BuilderScope | None = None, reserved: Collection[str] = ()) -> None:
@@ -101,10 +97,7 @@ _OF_SAVEZ = ("file", "allow_pickle")
 class ConstantText:
     """The constants of one module, each tensor once.
 
-    Attributes
-    ----------
-    arrays
-        The arrays that the program reads, by name. Dtypes that are not NumPy's own, such as
+    `arrays`: the arrays that the program reads, by name. Dtypes that are not NumPy's own, such as
         bfloat16, are kept as unsigned integers of the same bits.
     """
 

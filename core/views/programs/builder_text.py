@@ -33,12 +33,8 @@ from lowerscope.core.views.programs.program_text import Identifiers, ProgramLine
 class FreshNames:
     """The names of variables of a block builder, as it numbers them.
 
-    Parameters
-    ----------
-    taken
-        Names of functions that it has so far.
-    coming
-        Names of functions that it gets later, which no variable may take away.
+    `taken`: names of functions that it has so far.
+    `coming`: names of functions that it gets later, which no variable may take away.
     """
 
     def __init__(self, taken: Iterable[str], coming: set[str]) -> None:
@@ -270,12 +266,8 @@ _SYMBOL = re.compile(r"(\w+) = TypeVar\(")
 class PrimFuncs:
     """The definitions of a module's TensorIR functions.
 
-    Attributes
-    ----------
-    definitions
-        From these names to those of the definitions.
-    standard_imports, tvm_imports
-        Lines that the definitions need at the top of the program.
+    `definitions`: from these names to those of the definitions.
+    `standard_imports`, `tvm_imports`: lines that the definitions need at the top of the program.
     """
 
     def __init__(self, functions: Mapping[str, Any], identifiers: Identifiers) -> None:
@@ -366,17 +358,12 @@ CONSTANTS_FILE = "constants.npz"
 class BuilderText:
     """A builder program.
 
-    Attributes
-    ----------
-    record
-        The program. Spans are ``tir:NAME`` for the definition of a TensorIR function,
+    `record`: the program. Spans are ``tir:NAME`` for the definition of a TensorIR function,
         ``relax:FUNCTION`` and, in it, ``relax:FUNCTION/VARIABLE`` for what makes each binding.
-    constants
-        The arguments of its function ``build(constants)``, by name: the arrays to save in
+    `constants`: the arguments of its function ``build(constants)``, by name: the arrays to save in
         `CONSTANTS_FILE` beside it, with ``np.savez``.
-    imports, definitions
-        Its parts, for a program of more than that: the lines that it imports what it needs by, and
-        the TensorIR functions with ``build``.
+    `imports`, `definitions`: its parts, for a program of more than that: the lines that it imports
+        what it needs by, and the TensorIR functions with ``build``.
     """
 
     record: TextRecord
@@ -394,13 +381,9 @@ def builder_text(
 
     TensorIR functions stand in it as TVMScript; arrays of constants stay outside.
 
-    Parameters
-    ----------
-    constant_name
-        Returns the name that a Relax constant should have in the program and in the file of
-        constants, such as a parameter's; an empty string for none.
-    reserved
-        More names that nothing in the program may have.
+    `constant_name`: returns the name that a Relax constant should have in the program and in the
+        file of constants, such as a parameter's; an empty string for none.
+    `reserved`: More names that nothing in the program may have.
 
     Raises `LowerscopeError` if the module has something that a builder program cannot make; it is
     named.

@@ -87,15 +87,9 @@ class NumpyExpressions(ExpressionText):
     computed, as ``T.if_then_else`` promises. ``T.max(a, b)`` is ``a if a > b else b``, also where
     one is not a number, and that is ``max(b, a)`` in Python.
 
-    Attributes
-    ----------
-    helpers
-        Keys of `HELPERS` that it needs.
+    `helpers`: keys of `HELPERS` that it needs.
 
-    Parameters
-    ----------
-    take
-        Returns a name for a variable that the expression binds itself.
+    `take`: returns a name for a variable that the expression binds itself.
     """
 
     def __init__(

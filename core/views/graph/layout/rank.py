@@ -18,12 +18,8 @@ IN, OUT = -1, -2
 class Subgraph:
     """A frame and its items: boxes by number, and frames, in topological order.
 
-    Attributes
-    ----------
-    title_width
-        Width of the title, in pixels.
-    bar
-        Whether the title is in a bar at the top; otherwise it is in the bottom left corner.
+    `title_width`: width of the title, in pixels.
+    `bar`: whether the title is in a bar at the top; otherwise it is in the bottom left corner.
     """
 
     title_width: float
@@ -46,19 +42,13 @@ class Hyperedge:
 class Graph:
     """An acyclic graph of boxes (or frames), then ports: the inside of a cluster.
 
-    Attributes
-    ----------
-    edges
-        All hyperedges, one per value.
-    ins, outs
-        Number of ports at the upper and at the lower border; numbered after the boxes, in this
-        order.
-    framed
-        Whether the first and the last layer are those of the ports, even without ports.
-    bands
-        Rank constraint: the layers of a band are below those of lower bands. ``None`` for none.
-    constants
-        Boxes that no spine starts at.
+    `edges`: all hyperedges, one per value.
+    `ins`, `outs`: number of ports at the upper and at the lower border; numbered after the boxes,
+        in this order.
+    `framed`: whether the first and the last layer are those of the ports, even without ports.
+    `bands`: Rank constraint: the layers of a band are below those of lower bands. ``None`` for
+        none.
+    `constants`: Boxes that no spine starts at.
     """
 
     boxes: int
@@ -74,17 +64,12 @@ class Graph:
 class Cluster:
     """The inside of a frame, or the whole graph.
 
-    Attributes
-    ----------
-    frame
-        ``None`` for the whole graph, or a component of it.
-    parent, vertex, depth
-        The enclosing cluster, the frame's vertex there, and the number of enclosing clusters.
-    items
-        The vertices: boxes by their number in the whole graph, and clusters.
-    sources, targets
-        Source vertex and target vertices of each value, by the number of the box that it is the
-        value of.
+    `frame`: ``None`` for the whole graph, or a component of it.
+    `parent`, `vertex`, `depth`: the enclosing cluster, the frame's vertex there, and the number of
+        enclosing clusters.
+    `items`: the vertices: boxes by their number in the whole graph, and clusters.
+    `sources`, `targets`: source vertex and target vertices of each value, by the number of the box
+        that it is the value of.
     """
 
     frame: Subgraph | None
@@ -234,27 +219,16 @@ _WORTH_SLIDING = 4
 class LayeredGraph:
     """A proper layering: every edge leads from one layer to the next.
 
-    Attributes
-    ----------
-    boxes, real
-        Number of boxes; number of boxes and ports.
-    layer_of
-        The layer of each vertex; the first one for a box that spans several.
-    up, down
-        Neighbours of each vertex in the layer above and below.
-    chains
-        The dummy vertices of each hyperedge, from top to bottom.
-    lower_part
-        The next lower part of each part of a box that spans several layers.
-    owner
-        The box of each lower part.
-    origin
-        The box or port of the value that each vertex carries.
-    bottom
-        The lowest part of each box or port.
-    depth, height
-        Longest paths from a source and to a sink through each box or port, in layers; for depths
-        see `set_depths`.
+    `boxes`, `real`: number of boxes; number of boxes and ports.
+    `layer_of`: the layer of each vertex; the first one for a box that spans several.
+    `up`, `down`: Neighbours of each vertex in the layer above and below.
+    `chains`: the dummy vertices of each hyperedge, from top to bottom.
+    `lower_part`: the next lower part of each part of a box that spans several layers.
+    `owner`: the box of each lower part.
+    `origin`: the box or port of the value that each vertex carries.
+    `bottom`: the lowest part of each box or port.
+    `depth`, `height`: Longest paths from a source and to a sink through each box or port, in
+        layers; for depths see `set_depths`.
     """
 
     graph: Graph
@@ -330,10 +304,7 @@ def rank(
     Sources that feed one place, such as constants, are moved down to it. With bands, each of these
     has layers of its own.
 
-    Parameters
-    ----------
-    spans
-        Number of layers that each box spans; ``None`` for one each.
+    `spans`: number of layers that each box spans; ``None`` for one each.
     """
     real = graph.boxes + graph.ins + graph.outs
     span = [1] * real
