@@ -20,7 +20,7 @@ from lowerscope.core.model.queries import BuildStepsQuery, CatalogueQuery, Diffe
 from lowerscope.core.model.recipe import Recipe, Source
 
 if TYPE_CHECKING:
-    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.stages import Pipeline
 
 _NAMES = 4
 """Most changed functions that are named in a row of the table."""

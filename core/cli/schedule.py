@@ -35,7 +35,7 @@ from lowerscope.core.model.schedule_records import (
 )
 
 if TYPE_CHECKING:
-    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.stages import Pipeline
 
 _CODES = {"same": MATCH, "differs": DIFFER, "inconclusive": DIFFER, "unknown": ERROR}
 

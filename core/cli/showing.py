@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, cast
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.ir.relax import relax_functions
 from lowerscope.core.ir.script import function_text, module_text
 from lowerscope.core.ir.tensorir import prim_funcs_of
@@ -28,6 +27,7 @@ from lowerscope.core.model.run_records import NOT_THERE, Prediction, RunRecord, 
 from lowerscope.core.model.snapshot import View
 from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.schedule.whole_model import SCHEDULE_NOTE
+from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.snapshot import fx_nodes_of, notes_of
 from lowerscope.core.views.tables import (
     print_library,

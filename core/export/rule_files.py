@@ -6,7 +6,6 @@ import ast
 from itertools import count
 from pathlib import Path
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.atomic_write import atomic_write
 from lowerscope.core.files.paths import not_done, read_plain, user_path
 from lowerscope.core.lowering.rule_stubs import Stub, make_stub
@@ -16,7 +15,7 @@ from lowerscope.core.model.problems import LowerscopeError, last_line
 from lowerscope.core.model.queries import WriteRuleQuery, answers
 from lowerscope.core.model.recipe import STRATEGIES, Strategy
 from lowerscope.core.model.snapshot import SourceLine
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 
 _HEAD = '"""Lowering rules."""\n'
 

@@ -17,7 +17,6 @@ from lowerscope.core.build.targets import (
     target_records,
     use_threads,
 )
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.ir.relax import own_function
 from lowerscope.core.model.dimensions import Sizes, runs_of, sizes_text
 from lowerscope.core.model.measuring import Measuring, Progress
@@ -48,7 +47,7 @@ from lowerscope.core.run.runs import (
     run_all,
     times_of,
 )
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 
 # --- State of a tracker, and description of a server's machine ---
 

@@ -10,7 +10,6 @@ import msgspec
 from tvm import IRModule, relax, tirx
 
 from lowerscope.core.build.build import FIRST_FOR_TENSORIR
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.ir.relax import calls_of
 from lowerscope.core.ir.tensorir import allocated_ids, blocks_in, count_parts, parts_of
 from lowerscope.core.model.measuring import Progress
@@ -20,7 +19,7 @@ from lowerscope.core.model.queries import BuildStepsQuery, CatalogueQuery, Funct
 from lowerscope.core.model.snapshot import FunctionRecord, PieceRecord
 from lowerscope.core.passes.bindings import Matches, inverse, match_bindings
 from lowerscope.core.passes.blocks import Composed, Owner, blocks_after
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 
 
 def function_records(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 from torch import fx
 from tvm import IRModule
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import relax_functions
 from lowerscope.core.lowering.types import LoweredModel
@@ -22,7 +21,7 @@ from lowerscope.core.model.snapshot import FxNode, FxPart, SourceLine, Span, Tex
 from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.passes.bindings import Matches, is_group
 from lowerscope.core.sources.opened_model import LoadedModel
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.tracing.tracing import TracedModel
 from lowerscope.core.views.graph.fx_graph import Values, fx_graph, label_of
 from lowerscope.core.views.graph.hierarchy import Opening

@@ -12,7 +12,6 @@ import numpy as np
 import tvm
 from tvm import relax, tirx
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.files.sources import is_file, source_label
 from lowerscope.core.ir.relax import Elements, calls_of, elements_of, relax_functions
@@ -41,7 +40,7 @@ from lowerscope.core.passes.recording import (
     pass_labels,
 )
 from lowerscope.core.run.compare.tensor_values import constants_by_name
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.graph.difference import FunctionGraph, graph_difference
 from lowerscope.core.views.graph.relax_graph import function_graph
 from lowerscope.core.views.graphs import with_ends

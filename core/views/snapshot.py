@@ -16,7 +16,6 @@ from lowerscope.core.build.build import (
     missing_functions,
     missing_text,
 )
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import calls_of
 from lowerscope.core.ir.script import relax_text
@@ -49,7 +48,7 @@ from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.run.compare.tensor_values import constant_records
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.sources.pictures import picture_of
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.tracing.tracing import TracedModel
 from lowerscope.core.views.functions import function_records
 from lowerscope.core.views.graph.fx_graph import fx_graph

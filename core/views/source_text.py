@@ -9,7 +9,6 @@ import msgspec
 import tvm
 from tvm import IRModule, relax
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import elements_of, relax_functions
 from lowerscope.core.ir.script import function_text, module_text, relax_text
@@ -24,7 +23,7 @@ from lowerscope.core.model.snapshot import Span, TextRecord, View
 from lowerscope.core.passes.bindings import Matches, inverse
 from lowerscope.core.run.compare.tensor_values import constants_by_name
 from lowerscope.core.sources.pytree import identifier
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.codegen_text import assembly_text, bytecode_text, llvm_text, loops_at
 from lowerscope.core.views.graphs import fx_code
 from lowerscope.core.views.module_difference import changed_lines

@@ -18,7 +18,6 @@ from torch.overrides import resolve_name
 from tvm import ir, relax, te, tirx
 from tvm.relax.analysis import free_vars
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import Bound, binding_ids
 from lowerscope.core.ir.script import function_text, relax_text
@@ -46,7 +45,7 @@ from lowerscope.core.model.snapshot import (
     TextRecord,
 )
 from lowerscope.core.passes.recording import FunctionChanges
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.programs.te_text import te_text
 
 _IN_MAIN = "relax:main/"

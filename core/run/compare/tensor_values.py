@@ -11,7 +11,6 @@ import torch
 import tvm
 from tvm import relax
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.atomic_write import atomic_file
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.files.paths import cannot_write, user_path
@@ -24,7 +23,7 @@ from lowerscope.core.model.queries import SaveValuesQuery, ValuesQuery, answers
 from lowerscope.core.model.snapshot import ParameterRecord, ValuesRecord
 from lowerscope.core.run.execution import to_torch
 from lowerscope.core.sources.pytree import identifier
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 
 BINS = 48
 """Bars of a histogram; fewer for integers of a small range."""

@@ -16,12 +16,12 @@ from tvm import s_tir
 
 from lowerscope.app.panes.fx.graph_difference_page import GraphPictures
 from lowerscope.core.cli import main
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export import module_files
 from lowerscope.core.export.folder import Pictures, export
 from lowerscope.core.files.pipelines_and_schedules import load_schedules
 from lowerscope.core.model.artifacts import EXPORTS, PICTURES, parse_wanted
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.stages import Pipeline
 from tests.core.export.exporting import imports_of, loaded, recipe_of
 from tests.core.export.using import use_all
 

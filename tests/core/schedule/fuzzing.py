@@ -217,8 +217,8 @@ def _functions(samples: list[str]) -> list[tuple[str, Any]]:
     import tvm_ffi
     from tvm import tirx
 
-    from lowerscope.core.engine.pipeline import Pipeline
     from lowerscope.core.model.recipe import Recipe, Source, Step
+    from lowerscope.core.stages import Pipeline
     from tests.core.schedule.tensorir_cases import functions
 
     found = [
@@ -258,7 +258,7 @@ def main(first: int, count: int, share: float, samples: list[str]) -> None:
     from lowerscope.core.schedule.references import function_of, places, references
     from lowerscope.core.schedule.replay import can_be_copied, renewed
     from lowerscope.core.schedule.table import PRIMITIVES
-    from lowerscope.core.schedule.workbench import moves
+    from lowerscope.core.views.workbench import moves
     from tests.core.schedule.running import Runner
 
     all_functions = _functions(samples)

@@ -7,7 +7,7 @@ import tvm
 
 from lowerscope.core.schedule.references import function_of
 from lowerscope.core.schedule.table import PRIMITIVES
-from lowerscope.core.schedule.workbench import help_texts, page
+from lowerscope.core.views.workbench import help_texts, page
 from tests.core.schedule.examples import EXAMPLES
 from tests.core.schedule.functions import Steps
 from tests.core.schedule.running import Runner

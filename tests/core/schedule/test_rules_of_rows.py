@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tvm import relax, te, tirx, topi
 from tvm.s_tir import Schedule
 
-import lowerscope.core.engine.pipeline  # noqa: F401 - its TensorIR of operators that keeps NaN
+import lowerscope.core.stages  # noqa: F401 - its TensorIR of operators that keeps NaN
 from lowerscope.core.build.targets import make_target
 from lowerscope.core.model.schedule import At, Primitive
 from lowerscope.core.passes.vector_math import vector_math

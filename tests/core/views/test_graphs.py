@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 import pytest
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.presets import PRESETS
 from lowerscope.core.ir.script import relax_text
 from lowerscope.core.model.graph import GraphRecord
@@ -16,6 +15,7 @@ from lowerscope.core.model.queries import GraphQuery, TextQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
 from lowerscope.core.model.snapshot import TextRecord
 from lowerscope.core.model.text_metrics import DEFAULT
+from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.graph.hierarchy import Opening
 
 RESNET = Recipe(source=Source(spec="sample:resnet18"))

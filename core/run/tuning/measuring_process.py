@@ -1,6 +1,6 @@
 """The process that compiles and runs candidates, which may crash or hang it.
 
-It is started as ``python -m lowerscope.core.schedule.tuning.measuring_process PARENT`` and exits
+It is started as ``python -m lowerscope.core.run.tuning.measuring_process PARENT`` and exits
 with its parent. With a `Remote` as JSON and a number of threads besides, it compiles here, and the
 result is run on another machine.
 """
@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from lowerscope.core.model.processors import prepare
-from lowerscope.core.schedule.tuning.measuring import (
+from lowerscope.core.run.tuning.measurers import (
     LENGTH,
     Candidate,
     Message,
@@ -121,7 +121,7 @@ class Bench:
         import torch
         import tvm
 
-        from lowerscope.core.schedule import checking
+        from lowerscope.core.run import checking
 
         self._torch, self._tvm, self._checking = torch, tvm, checking
         self._subjects: dict[int, _Known] = {}
@@ -222,7 +222,7 @@ class Bench:
         return self._checking.Limit(subject.seconds, subject.threads, Silent())
 
     def _sized(self, sized: Sized) -> Any:
-        from lowerscope.core.schedule.standalone import AtSizes
+        from lowerscope.core.run.standalone import AtSizes
 
         function = self._tvm.ir.load_json(sized.function)
         return AtSizes(function, self._tvm.ir.load_json(sized.static) if sized.static else function)
@@ -241,7 +241,7 @@ class Bench:
 
     def compiled(self, function: Any, target: Any) -> Any:
         """Return a function compiled for the machine where it is going to run."""
-        from lowerscope.core.schedule.standalone import compile_alone
+        from lowerscope.core.run.standalone import compile_alone
 
         return compile_alone(function, target)
 
@@ -302,7 +302,7 @@ class _Known:
 
     def arguments(self, static: Any) -> Sequence[Any]:
         """Return tensors for the parameters of a function, all of static shapes."""
-        from lowerscope.core.schedule.standalone import draw_arguments, static_parameters
+        from lowerscope.core.run.standalone import draw_arguments, static_parameters
 
         parameters = static_parameters(static)
         key = tuple((each.shape, each.dtype) for each in parameters)

@@ -21,7 +21,7 @@ from lowerscope.core.model.function_metrics_records import Checked, Verdict
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.schedule_records import CHECK_THREAD
-from lowerscope.core.schedule.standalone import (
+from lowerscope.core.run.standalone import (
     AtSizes,
     Guarded,
     compile_alone,

@@ -20,6 +20,8 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from lowerscope.core.ir.tensorir import LAYOUT_FREE, structure_of
 from lowerscope.core.model.problems import last_line
 from lowerscope.core.model.schedule import At, Made, Primitive, Reference
+from lowerscope.core.run.standalone import is_symbolic
+from lowerscope.core.run.tuning.database import Tried
 from lowerscope.core.schedule.applying import apply
 from lowerscope.core.schedule.blocks import register_intrinsics, without_those_of_gpus
 from lowerscope.core.schedule.failures import REFUSED, StepFailed
@@ -33,9 +35,7 @@ from lowerscope.core.schedule.references import (
 )
 from lowerscope.core.schedule.rules.by_rule import written_by_rule
 from lowerscope.core.schedule.rules.recorder import Choice, ScheduleRecorder
-from lowerscope.core.schedule.standalone import is_symbolic
 from lowerscope.core.schedule.table import PRIMITIVES
-from lowerscope.core.schedule.tuning.database import Tried
 
 FOUND_BY_TUNING = "found by tuning"
 """The comment of the first step."""

@@ -16,7 +16,6 @@ import tvm
 from tvm import tirx
 from tvm.s_tir import Schedule
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.ir.tensorir import known
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.module_steps import Moment
@@ -28,9 +27,8 @@ from lowerscope.core.model.queries import (
     ScheduleQuery,
     answers,
 )
-from lowerscope.core.model.recipe import Recipe, applies_schedules
+from lowerscope.core.model.recipe import applies_schedules
 from lowerscope.core.model.schedule import (
-    APPLY_SCHEDULES,
     Argument,
     At,
     Made,
@@ -47,10 +45,10 @@ from lowerscope.core.model.schedule_records import (
     ScheduleStep,
     StepError,
 )
+from lowerscope.core.run.function_metrics import calls_from_main
 from lowerscope.core.schedule.applying import apply, buffer_names
 from lowerscope.core.schedule.code import program, program_by_name
 from lowerscope.core.schedule.failures import StepFailed
-from lowerscope.core.schedule.function_metrics import calls_from_main
 from lowerscope.core.schedule.index_maps import axes_of, block_axes
 from lowerscope.core.schedule.primitive import FunctionSelection, PrimitiveSpec
 from lowerscope.core.schedule.references import (
@@ -62,8 +60,8 @@ from lowerscope.core.schedule.references import (
     stmt_of,
 )
 from lowerscope.core.schedule.replay import Replayed, state_at
-from lowerscope.core.schedule.table import PRIMITIVES, check_schedules
-from lowerscope.core.stages import Stages
+from lowerscope.core.schedule.table import PRIMITIVES
+from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.module_difference import changed_lines
 
 MAX_TRIES = 8
@@ -360,14 +358,3 @@ def _steps(states: Sequence[Replayed]) -> tuple[ScheduleStep, ...]:
 def schedule_program(query: ScheduleProgramQuery, _pipeline: Pipeline, _job: Progress) -> str:
     """Return a schedule as a Python program."""
     return program_by_name(query.schedule)
-
-
-def check_recipe_schedules(pipeline: Pipeline, recipe: Recipe) -> None:
-    """Reject schedules that do not fit the model that they are to be applied to.
-
-    Raises `LowerscopeError`: see `table.check_schedules`.
-    """
-    # Where several steps apply schedules, the functions of a schedule may be made after the first.
-    if sum(step.name == APPLY_SCHEDULES and step.on for step in recipe.steps) == 1:
-        structures = pipeline.stages(recipe).functions.structures
-        check_schedules(recipe.schedules, structures, "--schedule")

@@ -32,7 +32,6 @@ from tvm import ir, relax, s_tir, tirx
 
 from lowerscope.core.build.build import compile_function
 from lowerscope.core.build.targets import ProcessorUse, check_runs_here, make_target, use_threads
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.cache import read_kept, write_kept
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.files.user_cache import cache_folder, processor_name
@@ -45,18 +44,18 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, WorkQuery, answers
 from lowerscope.core.model.recipe import VERSIONS
-from lowerscope.core.run.torch_interpreter import nodes_of, torch_ms
-from lowerscope.core.schedule.checking import Limit, Reference, reference_of
-from lowerscope.core.schedule.checking import check as check_function
-from lowerscope.core.schedule.replay import state_at
-from lowerscope.core.schedule.standalone import (
+from lowerscope.core.run.checking import Limit, Reference, reference_of
+from lowerscope.core.run.checking import check as check_function
+from lowerscope.core.run.standalone import (
     Given,
     at_sizes,
     is_symbolic,
     sizes_at_calls,
     time_alone,
 )
-from lowerscope.core.stages import Stages
+from lowerscope.core.run.torch_interpreter import nodes_of, torch_ms
+from lowerscope.core.schedule.replay import state_at
+from lowerscope.core.stages import Pipeline, Stages
 
 _SECONDS = 0.1
 """Seconds of each kind of attempt in a round."""

@@ -14,7 +14,6 @@ from tvm import tirx
 from tvm.s_tir import meta_schedule
 
 from lowerscope.core.build.targets import ProcessorUse, check_runs_here, use_threads
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import PauseTuningQuery, TuneQuery, TuneStateQuery, answers
@@ -29,26 +28,26 @@ from lowerscope.core.model.tuning_records import (
     TuneState,
 )
 from lowerscope.core.remote.bench import measurer_of
+from lowerscope.core.run.function_metrics import calls_from_main, given_of
+from lowerscope.core.run.standalone import AtSizes, Given, at_sizes
 from lowerscope.core.run.torch_interpreter import nodes_of, torch_ms
-from lowerscope.core.schedule.failures import StepFailed
-from lowerscope.core.schedule.function_metrics import calls_from_main, given_of
-from lowerscope.core.schedule.standalone import AtSizes, Given, at_sizes
-from lowerscope.core.schedule.tuning.candidates import (
+from lowerscope.core.run.tuning.candidates import (
     Proposal,
     Search,
     drawn_from,
     replayed,
     with_cores,
 )
-from lowerscope.core.schedule.tuning.database import Database, Kept, Tried, identity_of
-from lowerscope.core.schedule.tuning.measuring import (
+from lowerscope.core.run.tuning.database import Database, Kept, Tried, identity_of
+from lowerscope.core.run.tuning.measurers import (
     Candidate,
     LocalMeasurer,
     Outcome,
     Sized,
     Subject,
 )
-from lowerscope.core.stages import Stages
+from lowerscope.core.schedule.failures import StepFailed
+from lowerscope.core.stages import Pipeline, Stages
 
 VARIANT = "tuned"
 """Name of the variant of a tuned schedule."""

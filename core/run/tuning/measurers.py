@@ -234,7 +234,7 @@ class LocalMeasurer:
 
 
 def _start(words: Sequence[str]) -> subprocess.Popen[bytes]:
-    module = "lowerscope.core.schedule.tuning.measuring_process"
+    module = "lowerscope.core.run.tuning.measuring_process"
     program = [sys.executable, "-P", "-m", module, str(os.getpid()), *words]
     return subprocess.Popen(
         program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
