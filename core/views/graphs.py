@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
 
 from torch import fx
 from tvm import IRModule
 
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import relax_functions
-from lowerscope.core.lowering.types import LoweredModel
+from lowerscope.core.lowering.types import LoweredModel, NodeLowering, PartLowering
 from lowerscope.core.model.graph import GraphName, GraphRecord
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.module_steps import Moment
@@ -27,77 +26,25 @@ from lowerscope.core.views.graph.fx_graph import Values, fx_graph, label_of
 from lowerscope.core.views.graph.hierarchy import Opening
 from lowerscope.core.views.graph.relax_graph import FusedGroup, groups_in, relax_graph
 
-if TYPE_CHECKING:
-    from torch.fx import GraphModule
-
-
 # --- Records of the nodes of an FX graph ---
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
-class Part(Protocol):
-    """One of the operators that a node was broken up into."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def target(self) -> str: ...
-    @property
-    def args(self) -> str: ...
-    @property
-    def shape(self) -> tuple[int, ...] | None: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def rule(self) -> str: ...
-    @property
-    def bindings(self) -> tuple[str, ...]: ...
-    @property
-    def functions(self) -> tuple[str, ...]: ...
-
-
-class Lowered(Protocol):
-    """Lowering of a node: ids of Relax bindings and of PrimFuncs."""
-
-    @property
-    def strategy(self) -> str: ...
-    @property
-    def rule(self) -> str: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def random(self) -> bool: ...
-    @property
-    def line(self) -> SourceLine | None: ...
-    @property
-    def bindings(self) -> tuple[str, ...]: ...
-    @property
-    def functions(self) -> tuple[str, ...]: ...
-    @property
-    def parts(self) -> Sequence[Part]: ...
-
-
 def fx_nodes(
-    graph_module: GraphModule,
+    graph_module: fx.GraphModule,
     values: Values,
     lines: Mapping[str, SourceLine],
     modules: Mapping[str, str],
-    lowered: Mapping[str, Lowered],
+    lowered: Mapping[str, NodeLowering],
 ) -> tuple[FxNode, ...]:
     """Return a record of each node, in order.
 
-    Parameters
-    ----------
-    values, lines, modules, lowered
-        The value of each node, its line and dotted module path of origin, and its lowering, by node
-        name; nodes may be missing.
+    Target and arguments are written as ``Graph.print_tabular`` writes them, but for the addresses
+    in memory, which differ from run to run.
 
-    Returns
-    -------
-    tuple[FxNode, ...]
-        Target and arguments are written as ``Graph.print_tabular`` writes them, but for the
-        addresses in memory, which differ from run to run.
+    `values`, `lines`, `modules`, `lowered`: the value of each node, its line and dotted module path
+        of origin, and its lowering, by node name; nodes may be missing.
     """
     records: list[FxNode] = []
     for node in graph_module.graph.nodes:
@@ -130,7 +77,7 @@ def fx_nodes(
     return tuple(records)
 
 
-def _parts(node: str, parts: Sequence[Part]) -> tuple[FxPart, ...]:
+def _parts(node: str, parts: Sequence[PartLowering]) -> tuple[FxPart, ...]:
     return tuple(
         FxPart(
             id=f"part:{node}/{part.name}",
