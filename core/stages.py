@@ -51,7 +51,7 @@ from lowerscope.core.model.recipe import (
 from lowerscope.core.model.schedule import APPLY_SCHEDULES, Primitive, Schedule
 from lowerscope.core.passes.bindings import Matches, compose, inverse, match_bindings
 from lowerscope.core.passes.catalogue import Catalogue, catalogue
-from lowerscope.core.passes.extensions import (
+from lowerscope.core.passes.extension_files import (
     LoadedExtension,
     extension_files,
     load_extension,
@@ -60,8 +60,8 @@ from lowerscope.core.passes.extensions import (
 from lowerscope.core.passes.transforming import TransformedModel, transform
 from lowerscope.core.run.execution import to_tvm
 from lowerscope.core.run.tuning.database import Database
+from lowerscope.core.schedule.primitive_table import check_schedules
 from lowerscope.core.schedule.replay import Replayed, Replays, state_at
-from lowerscope.core.schedule.table import check_schedules
 from lowerscope.core.schedule.whole_model import Functions, WholeModel
 from lowerscope.core.sources.loading import open_model, with_inputs
 from lowerscope.core.sources.opened_model import LoadedModel, OpenedModel, form_of
@@ -681,7 +681,7 @@ class Stages(StagesBeforePasses):
         return inverse(compose(self.transformed.bindings, matches))
 
     def check_schedules(self) -> None:
-        """Reject schedules that do not fit the model: see `table.check_schedules`."""
+        """Reject schedules that do not fit the model: see `primitive_table.check_schedules`."""
         # Where several steps apply schedules, the functions of one may be made after the first.
         if sum(step.name == APPLY_SCHEDULES and step.on for step in self._recipe.steps) == 1:
             check_schedules(self._recipe.schedules, self.functions.structures, "--schedule")
@@ -766,9 +766,9 @@ _ANSWERING = (
     "run.kept_run",
     "run.tuning.tuning",
     "views.functions",
-    "views.graphs",
+    "views.graph_records",
     "views.module_difference",
-    "views.snapshot",
+    "views.snapshot_records",
     "views.source_text",
     "views.translation",
     "views.workbench",

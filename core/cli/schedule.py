@@ -237,7 +237,7 @@ def _scheduled(recipe: Recipe, function: str, primitives: tuple[Primitive, ...])
 
 
 def _with_file(pipeline: Pipeline, recipe: Recipe, function: str, file: str) -> Recipe:
-    from lowerscope.core.schedule.table import check_schedules
+    from lowerscope.core.schedule.primitive_table import check_schedules
 
     structures = pipeline.stages(recipe).functions.structures
     if function not in structures:

@@ -28,7 +28,7 @@ from lowerscope.core.model.snapshot import View
 from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.schedule.whole_model import SCHEDULE_NOTE
 from lowerscope.core.stages import Pipeline
-from lowerscope.core.views.snapshot import fx_nodes_of, notes_of
+from lowerscope.core.views.snapshot_records import fx_nodes_of, notes_of
 from lowerscope.core.views.tables import (
     print_library,
     print_node_map,

@@ -30,7 +30,7 @@ from lowerscope.core.model.recipe import BIND_PARAMS, OptionValue
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_SCHEDULES, APPLY_TUNED, VECTOR_MATH
 from lowerscope.core.model.schedule_records import RULE_SECONDS
 from lowerscope.core.model.snapshot import SourceLine
-from lowerscope.core.passes.folding import FOLD_BATCH_NORM, fold_batch_norm
+from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM, fold_batch_norm
 from lowerscope.core.passes.legalising import LEGALISE, legalise_operators
 from lowerscope.core.passes.own_passes import ATTACH, attach_layout_free_buffers
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED, split_transposed

@@ -33,8 +33,8 @@ from lowerscope.core.passes.bindings import (
     match_bindings,
     unchanged,
 )
-from lowerscope.core.passes.blocks import Composed, blocks_after
 from lowerscope.core.passes.catalogue import Catalogue, Values, arguments_of, catalogue, find, split
+from lowerscope.core.passes.fused_blocks import Composed, blocks_after
 from lowerscope.core.passes.recording import PassRun, Recorder
 
 LeaveOut = Callable[[str, str], None]

@@ -24,9 +24,9 @@ from lowerscope.core.ir.tensorir import collected, known
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Reference
 from lowerscope.core.model.schedule_records import Field
-from lowerscope.core.schedule.failures import REFUSED, StepFailed, step_error
 from lowerscope.core.schedule.index_maps import python_of
 from lowerscope.core.schedule.primitive import MAX_UNROLLED, Call, PrimitiveSpec
+from lowerscope.core.schedule.primitive_table import entry_of, given, value
 from lowerscope.core.schedule.references import (
     Output,
     Outputs,
@@ -36,7 +36,7 @@ from lowerscope.core.schedule.references import (
     resolve,
     unresolved,
 )
-from lowerscope.core.schedule.table import entry_of, given, value
+from lowerscope.core.schedule.step_errors import REFUSED, StepFailed, step_error
 
 MAX_STATEMENTS = 2048
 """`MAX_UNROLLED` with short loops in the copies, which LLVM unrolls by itself: 1,024 of a padding

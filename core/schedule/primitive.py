@@ -15,7 +15,6 @@ from tvm.s_tir import Schedule
 from lowerscope.core.ir.tensorir import known
 from lowerscope.core.model.schedule import Argument, Reference
 from lowerscope.core.model.schedule_records import Field, FieldKind
-from lowerscope.core.schedule.failures import REFUSED
 from lowerscope.core.schedule.references import (
     Outputs,
     Place,
@@ -25,6 +24,7 @@ from lowerscope.core.schedule.references import (
     resolve,
     stmt_of,
 )
+from lowerscope.core.schedule.step_errors import REFUSED
 
 Arguments = dict[str, Argument]
 

@@ -14,7 +14,7 @@ from tvm.s_tir import SBlock, SBlockRealize, Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from lowerscope.core.model.schedule import At, Made, Reference
-from lowerscope.core.schedule.failures import REFUSED, StepFailed
+from lowerscope.core.schedule.step_errors import REFUSED, StepFailed
 
 Output = Any
 """Result of a primitive: a ``LoopRV``, an ``SBlockRV``, or an ``ExprRV`` for a number."""

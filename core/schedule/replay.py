@@ -39,7 +39,6 @@ from lowerscope.core.model.schedule_records import (
 from lowerscope.core.model.snapshot import TextRecord
 from lowerscope.core.schedule.applying import apply, name_of, title_unresolved
 from lowerscope.core.schedule.code import Code, call_of
-from lowerscope.core.schedule.failures import REFUSED, StepFailed
 from lowerscope.core.schedule.references import (
     Output,
     Outputs,
@@ -50,6 +49,7 @@ from lowerscope.core.schedule.references import (
     stmt_of,
 )
 from lowerscope.core.schedule.rules.by_rule import by_rule
+from lowerscope.core.schedule.step_errors import REFUSED, StepFailed
 
 _AXIS_KINDS = {tirx.IterVar.DataPar: "S", tirx.IterVar.CommReduce: "R"}
 _REGIONS = re.compile(r" *T\.(reads|writes)\((.*)\)$")

@@ -20,13 +20,13 @@ from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.sources.call_spec import CallSpec
 from lowerscope.core.sources.pytree import plain
 from lowerscope.core.tracing.example_run import NodeInfo, describe, is_static, writes_statistics
-from lowerscope.core.tracing.failures import (
+from lowerscope.core.tracing.symbolic_sizes import NamedInputs, fixed_dimension
+from lowerscope.core.tracing.trace_errors import (
     cannot_export,
     line_of_stack,
     line_of_traceback,
     where_of,
 )
-from lowerscope.core.tracing.symbolic_sizes import NamedInputs, fixed_dimension
 
 
 def export(

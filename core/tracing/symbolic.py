@@ -24,7 +24,7 @@ from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.sources.call_spec import CallSpec
 from lowerscope.core.sources.pytree import plain
 from lowerscope.core.tracing.example_run import run_eagerly
-from lowerscope.core.tracing.failures import (
+from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
     cannot_trace,
     is_users_file,

@@ -36,7 +36,7 @@ from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.sources.call_spec import CallSpec
 from lowerscope.core.tracing.example_run import NodeInfo, describe
-from lowerscope.core.tracing.failures import (
+from lowerscope.core.tracing.trace_errors import (
     first_line,
     is_users_file,
     line_of_frame,

@@ -21,15 +21,6 @@ from lowerscope.core.sources.opened_model import RandomState
 from lowerscope.core.sources.pytree import is_plain, leaves
 from lowerscope.core.tracing import exporting, symbolic
 from lowerscope.core.tracing.example_run import NodeInfo, outputs_of, run_eagerly, run_once
-from lowerscope.core.tracing.failures import (
-    forward_line,
-    is_scripted,
-    made_functional,
-    neither_traces,
-    returns_nothing,
-    took_export,
-    where_of,
-)
 from lowerscope.core.tracing.fidelity import (
     Behaviour,
     as_in_a_run,
@@ -38,6 +29,15 @@ from lowerscope.core.tracing.fidelity import (
     unchanged,
 )
 from lowerscope.core.tracing.symbolic_sizes import CONSTRAINT, NamedInputs
+from lowerscope.core.tracing.trace_errors import (
+    forward_line,
+    is_scripted,
+    made_functional,
+    neither_traces,
+    returns_nothing,
+    took_export,
+    where_of,
+)
 
 
 def positional_call(model: torch.nn.Module, count: int) -> CallSpec:

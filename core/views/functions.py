@@ -18,7 +18,7 @@ from lowerscope.core.model.pass_records import PassType
 from lowerscope.core.model.queries import BuildStepsQuery, CatalogueQuery, FunctionsQuery, answers
 from lowerscope.core.model.snapshot import FunctionRecord, PieceRecord
 from lowerscope.core.passes.bindings import Matches, inverse, match_bindings
-from lowerscope.core.passes.blocks import Composed, Owner, blocks_after
+from lowerscope.core.passes.fused_blocks import Composed, Owner, blocks_after
 from lowerscope.core.stages import Pipeline, Stages
 
 

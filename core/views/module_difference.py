@@ -43,7 +43,7 @@ from lowerscope.core.run.compare.tensor_values import constants_by_name
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.graph.difference import FunctionGraph, graph_difference
 from lowerscope.core.views.graph.relax_graph import function_graph
-from lowerscope.core.views.graphs import with_ends
+from lowerscope.core.views.graph_records import with_ends
 
 
 def module_difference(

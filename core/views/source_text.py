@@ -25,7 +25,7 @@ from lowerscope.core.run.compare.tensor_values import constants_by_name
 from lowerscope.core.sources.pytree import identifier
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.codegen_text import assembly_text, bytecode_text, llvm_text, loops_at
-from lowerscope.core.views.graphs import fx_code
+from lowerscope.core.views.graph_records import fx_code
 from lowerscope.core.views.module_difference import changed_lines
 from lowerscope.core.views.programs.builder_text import BuilderText, builder_text
 from lowerscope.core.views.programs.numpy_text import numpy_graph_text, numpy_text

@@ -48,9 +48,9 @@ from lowerscope.core.model.schedule_records import (
 from lowerscope.core.run.function_metrics import calls_from_main
 from lowerscope.core.schedule.applying import apply, buffer_names
 from lowerscope.core.schedule.code import program, program_by_name
-from lowerscope.core.schedule.failures import StepFailed
 from lowerscope.core.schedule.index_maps import axes_of, block_axes
 from lowerscope.core.schedule.primitive import FunctionSelection, PrimitiveSpec
+from lowerscope.core.schedule.primitive_table import PRIMITIVES
 from lowerscope.core.schedule.references import (
     Outputs,
     function_of,
@@ -60,7 +60,7 @@ from lowerscope.core.schedule.references import (
     stmt_of,
 )
 from lowerscope.core.schedule.replay import Replayed, state_at
-from lowerscope.core.schedule.table import PRIMITIVES
+from lowerscope.core.schedule.step_errors import StepFailed
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.module_difference import changed_lines
 

@@ -33,7 +33,7 @@ from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source
 from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.model.tuning_records import TuneOptions
-from lowerscope.core.passes.extensions import load_extension
+from lowerscope.core.passes.extension_files import load_extension
 from lowerscope.core.sources.import_isolation import Environment
 from lowerscope.core.sources.loading import open_model
 from lowerscope.core.sources.user_code import run_file

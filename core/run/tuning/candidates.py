@@ -23,9 +23,9 @@ from lowerscope.core.model.schedule import At, Made, Primitive, Reference
 from lowerscope.core.run.standalone import is_symbolic
 from lowerscope.core.run.tuning.database import Tried
 from lowerscope.core.schedule.applying import apply
-from lowerscope.core.schedule.blocks import register_intrinsics, without_those_of_gpus
-from lowerscope.core.schedule.failures import REFUSED, StepFailed
-from lowerscope.core.schedule.loops import LAYOUT_REWRITE
+from lowerscope.core.schedule.block_primitives import register_intrinsics, without_those_of_gpus
+from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
+from lowerscope.core.schedule.primitive_table import PRIMITIVES
 from lowerscope.core.schedule.references import (
     Output,
     first_outputs,
@@ -35,7 +35,7 @@ from lowerscope.core.schedule.references import (
 )
 from lowerscope.core.schedule.rules.by_rule import written_by_rule
 from lowerscope.core.schedule.rules.recorder import Choice, ScheduleRecorder
-from lowerscope.core.schedule.table import PRIMITIVES
+from lowerscope.core.schedule.step_errors import REFUSED, StepFailed
 
 FOUND_BY_TUNING = "found by tuning"
 """The comment of the first step."""

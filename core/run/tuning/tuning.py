@@ -46,7 +46,7 @@ from lowerscope.core.run.tuning.measurers import (
     Sized,
     Subject,
 )
-from lowerscope.core.schedule.failures import StepFailed
+from lowerscope.core.schedule.step_errors import StepFailed
 from lowerscope.core.stages import Pipeline, Stages
 
 VARIANT = "tuned"

@@ -12,7 +12,7 @@ from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.schedule.loops import LAYOUT_REWRITE
+from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
 from lowerscope.core.schedule.references import Place
 from lowerscope.core.schedule.rules.parallel import Machine, gather, parallelise
 from lowerscope.core.schedule.rules.recorder import (

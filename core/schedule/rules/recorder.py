@@ -18,8 +18,7 @@ from tvm.s_tir import SBlock, Schedule
 from lowerscope.core.ir.tensorir import LAYOUT_FREE, collected, known, mentions, operator_name
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Reference
 from lowerscope.core.schedule.applying import apply
-from lowerscope.core.schedule.blocks import negated_in
-from lowerscope.core.schedule.failures import StepFailed
+from lowerscope.core.schedule.block_primitives import negated_in
 from lowerscope.core.schedule.references import (
     Output,
     Place,
@@ -28,6 +27,7 @@ from lowerscope.core.schedule.references import (
     places,
     resolve,
 )
+from lowerscope.core.schedule.step_errors import StepFailed
 
 MAX_INLINED = 1000
 """Limit on the nodes of an expression after inlining: a chain of values that are each read twice

@@ -11,7 +11,6 @@ from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.ir.tensorir import known, mentions, operator_name
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.schedule.failures import StepFailed
 from lowerscope.core.schedule.references import Place
 from lowerscope.core.schedule.rules.parallel import Machine, gather, parallelise
 from lowerscope.core.schedule.rules.recorder import (
@@ -22,6 +21,7 @@ from lowerscope.core.schedule.rules.recorder import (
     names_of,
     reduction_of,
 )
+from lowerscope.core.schedule.step_errors import StepFailed
 
 
 @dataclass(frozen=True)

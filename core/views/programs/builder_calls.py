@@ -15,7 +15,7 @@ from lowerscope.core.files.python_text import keywords, quoted
 from lowerscope.core.ir.relax import Elements, elements_of
 from lowerscope.core.ir.tensorir import operator_name
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError
-from lowerscope.core.views.programs.program_text import (
+from lowerscope.core.views.programs.program_lines import (
     ATOM,
     ExpressionText,
     Identifiers,

@@ -27,7 +27,7 @@ from lowerscope.core.views.programs.builder_calls import (
     constants_in,
     literal,
 )
-from lowerscope.core.views.programs.program_text import Identifiers, ProgramLines
+from lowerscope.core.views.programs.program_lines import Identifiers, ProgramLines
 
 
 class FreshNames:

@@ -19,7 +19,7 @@ from lowerscope.core.ir.relax import Bound, bound_in, own_function
 from lowerscope.core.ir.tensorir import allocated_ids, operator_name, parts_of
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import TextRecord
-from lowerscope.core.views.programs.program_text import (
+from lowerscope.core.views.programs.program_lines import (
     AND,
     ATOM,
     IF,

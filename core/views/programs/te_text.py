@@ -20,7 +20,7 @@ from lowerscope.core.ir.tensorir import operator_name, parts_of
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.snapshot import TextRecord
 from lowerscope.core.views.programs.builder_calls import literal, tuple_text
-from lowerscope.core.views.programs.program_text import (
+from lowerscope.core.views.programs.program_lines import (
     ATOM,
     IF,
     PRODUCT,

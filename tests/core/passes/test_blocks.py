@@ -12,7 +12,7 @@ from lowerscope.core.files.presets import PRESETS
 from lowerscope.core.ir.relax import callee_of, relax_functions
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.passes.bindings import inverse, match_bindings
-from lowerscope.core.passes.blocks import Composed, blocks_after, blocks_of
+from lowerscope.core.passes.fused_blocks import Composed, blocks_after, blocks_of
 from lowerscope.core.passes.transforming import TransformedModel, transform
 from lowerscope.core.stages import Pipeline
 

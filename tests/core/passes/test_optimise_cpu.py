@@ -18,7 +18,7 @@ from lowerscope.core.schedule.replay import Replays
 from lowerscope.core.schedule.rules.by_rule import by_rule
 from lowerscope.core.schedule.whole_model import WholeModel
 from lowerscope.core.stages import Pipeline
-from lowerscope.core.views.snapshot import notes_of
+from lowerscope.core.views.snapshot_records import notes_of
 from tests.core.lowering.operator_table.any_size import Findings, examine
 from tests.core.lowering.operator_table.table import ENTRIES
 

@@ -11,8 +11,8 @@ from tvm import te, tirx
 
 from lowerscope.core.model.schedule import At
 from lowerscope.core.schedule import applying
-from lowerscope.core.schedule.failures import StepFailed
 from lowerscope.core.schedule.references import function_of
+from lowerscope.core.schedule.step_errors import StepFailed
 from tests.core.schedule.examples import total
 from tests.core.schedule.functions import (
     Steps,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import tvm
 
+from lowerscope.core.schedule.primitive_table import PRIMITIVES
 from lowerscope.core.schedule.references import function_of
-from lowerscope.core.schedule.table import PRIMITIVES
 from lowerscope.core.views.workbench import help_texts, page
 from tests.core.schedule.examples import EXAMPLES
 from tests.core.schedule.functions import Steps

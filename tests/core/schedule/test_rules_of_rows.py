@@ -19,8 +19,8 @@ from lowerscope.core.build.targets import make_target
 from lowerscope.core.model.schedule import At, Primitive
 from lowerscope.core.passes.vector_math import vector_math
 from lowerscope.core.schedule.applying import apply
-from lowerscope.core.schedule.failures import StepFailed
 from lowerscope.core.schedule.references import first_outputs
+from lowerscope.core.schedule.step_errors import StepFailed
 from tests.core.schedule.ruling import NARROW, WIDE, legalised, made
 from tests.core.schedule.running import Runner
 

@@ -17,7 +17,7 @@ from lowerscope.core.model.queries import RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source
 from lowerscope.core.model.snapshot import Snapshot
 from lowerscope.core.model.text_metrics import DEFAULT
-from lowerscope.core.passes.extensions import LoadedExtension, load_extension
+from lowerscope.core.passes.extension_files import LoadedExtension, load_extension
 from lowerscope.core.sources import import_isolation
 from lowerscope.core.stages import Pipeline
 

@@ -20,9 +20,8 @@ from tvm.tirx.analysis import undefined_vars
 
 from lowerscope.core.ir.tensorir import collected, known, mentions
 from lowerscope.core.lowering.legal_forms import make_known
-from lowerscope.core.schedule.failures import REFUSED, StepFailed, step_error
-from lowerscope.core.schedule.loops import reduces
-from lowerscope.core.schedule.memory import WRITE, buffer_of_block
+from lowerscope.core.schedule.loop_primitives import reduces
+from lowerscope.core.schedule.memory_primitives import WRITE, buffer_of_block
 from lowerscope.core.schedule.primitive import (
     BLOCK,
     LOOP,
@@ -38,6 +37,7 @@ from lowerscope.core.schedule.primitive import (
     one_loop,
 )
 from lowerscope.core.schedule.references import Place, below, loops_around
+from lowerscope.core.schedule.step_errors import REFUSED, StepFailed, step_error
 
 # --- inlining -----------------------------------------------------------------------------------
 

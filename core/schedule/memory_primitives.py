@@ -15,7 +15,6 @@ from lowerscope.core.ir.tensorir import ARITHMETIC, known, mentions
 from lowerscope.core.model.schedule import Argument
 from lowerscope.core.model.schedule_records import Field
 from lowerscope.core.schedule import index_maps
-from lowerscope.core.schedule.failures import StepFailed
 from lowerscope.core.schedule.index_maps import (
     MAX_CHECKED,
     IndexMap,
@@ -24,7 +23,7 @@ from lowerscope.core.schedule.index_maps import (
     parse,
     rows_of,
 )
-from lowerscope.core.schedule.loops import inner_extent
+from lowerscope.core.schedule.loop_primitives import inner_extent
 from lowerscope.core.schedule.primitive import (
     BLOCK,
     Arguments,
@@ -36,6 +35,7 @@ from lowerscope.core.schedule.primitive import (
     one_block,
 )
 from lowerscope.core.schedule.references import block_around, function_of
+from lowerscope.core.schedule.step_errors import StepFailed
 
 # --- copies and their memory --------------------------------------------------------------------
 

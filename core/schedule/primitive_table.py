@@ -22,16 +22,16 @@ from lowerscope.core.model.schedule import (
     references_of,
 )
 from lowerscope.core.model.schedule_records import Field
-from lowerscope.core.schedule.blocks import BLOCK_PRIMITIVES, REDUCTION_PRIMITIVES
-from lowerscope.core.schedule.failures import StepFailed
-from lowerscope.core.schedule.loops import (
+from lowerscope.core.schedule.block_primitives import BLOCK_PRIMITIVES, REDUCTION_PRIMITIVES
+from lowerscope.core.schedule.loop_primitives import (
     ANNOTATION_PRIMITIVES,
     LOOP_PRIMITIVES,
     SAMPLING_PRIMITIVES,
 )
-from lowerscope.core.schedule.memory import MEMORY_PRIMITIVES
+from lowerscope.core.schedule.memory_primitives import MEMORY_PRIMITIVES
 from lowerscope.core.schedule.primitive import PrimitiveSpec
 from lowerscope.core.schedule.references import Output
+from lowerscope.core.schedule.step_errors import StepFailed
 
 PRIMITIVES: dict[str, PrimitiveSpec] = {
     entry.name: entry

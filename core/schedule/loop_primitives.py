@@ -10,7 +10,6 @@ from typing import Any
 from tvm import ir, tirx
 
 from lowerscope.core.ir.tensorir import collected, known, mentions, operator_name
-from lowerscope.core.schedule.failures import StepFailed
 from lowerscope.core.schedule.primitive import (
     BLOCK,
     LOOP,
@@ -26,6 +25,7 @@ from lowerscope.core.schedule.primitive import (
     one_loop,
 )
 from lowerscope.core.schedule.references import Place, below
+from lowerscope.core.schedule.step_errors import StepFailed
 
 _FACTORS = field(
     "factors",

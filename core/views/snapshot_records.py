@@ -42,7 +42,7 @@ from lowerscope.core.model.snapshot import (
     SourceLine,
 )
 from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
-from lowerscope.core.passes.extensions import notes_on
+from lowerscope.core.passes.extension_files import notes_on
 from lowerscope.core.passes.recording import pass_records
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.run.compare.tensor_values import constant_records
@@ -52,7 +52,7 @@ from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.tracing.tracing import TracedModel
 from lowerscope.core.views.functions import function_records
 from lowerscope.core.views.graph.fx_graph import fx_graph
-from lowerscope.core.views.graphs import fx_nodes, kinds_of
+from lowerscope.core.views.graph_records import fx_nodes, kinds_of
 from lowerscope.core.views.translation import translation_records
 
 
