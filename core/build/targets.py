@@ -1,4 +1,4 @@
-"""Threads, the same for TVM and torch, and the processor use of other programs."""
+"""Targets: parsing, checks and properties, and the threads and processor use of a machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_lin
 from lowerscope.core.model.processors import MACHINE, usable_processors
 from lowerscope.core.model.target_records import TargetRecord
 from lowerscope.core.model.time_records import were_taken
-from lowerscope.core.schedule.rules.parallel import machine_of
+from lowerscope.core.schedule.rules.recorder import machine_of
 
 
 def use_threads(count: int) -> int:
@@ -220,7 +220,6 @@ def architecture_of(target: tvm.target.Target) -> str:
 
 
 def architecture_in(triple: str) -> str:
-    """Return the architecture of a triple."""
     name = triple.partition("-")[0]
     return _ARCHITECTURES.get(name, name)
 

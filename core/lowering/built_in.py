@@ -128,7 +128,6 @@ class Notes:
     def all(
         self, not_legalised: Iterable[str], without_match: Iterable[Override]
     ) -> tuple[Note, ...]:
-        """Return the notes."""
         notes = [
             Note(text=f"{text}; lowered without it: {', '.join(names)}", where=where)
             for (where, text), names in self._without_rule.items()
@@ -344,7 +343,6 @@ class Current:
         *,
         is_random: bool,
     ) -> NodeLowering:
-        """Return the provenance of the lowered node."""
         names = tuple(binding.var.name for binding in bindings)
         functions = functions_of(bindings)
         used = tuple(self.used)

@@ -84,7 +84,6 @@ class Choices:
         self._modules = modules
 
     def strategy_of(self, node: fx.Node) -> Strategy:
-        """Return the strategy of a node."""
         override = self.override_of(node)
         return self._default if override is None else override.strategy
 

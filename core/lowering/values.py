@@ -365,8 +365,3 @@ def leaves(value: Any, *, slices: bool = False) -> Iterator[Any]:
         yield from leaves([value.start, value.stop, value.step], slices=True)
     else:
         yield value
-
-
-def holds_size(value: Any) -> bool:
-    """Return whether a nest contains a size that has several values."""
-    return any(map(is_size, leaves(value)))

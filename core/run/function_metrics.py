@@ -1,7 +1,7 @@
-"""Measured peaks of this machine: multiply-adds, and memory and cache bandwidth.
+"""Metrics of a scheduled function: its work, its speed, its correctness, and this machine's peaks.
 
-All of it is measured, each as the best of many short tries in rounds some tenths of a second apart:
-another process that takes a processor for as long as a round does not count:
+Each peak is the best of many short tries in rounds some tenths of a second apart: another process
+that takes a processor for as long as a round does not count:
 
 - *Multiply-adds*: a TensorIR kernel of independent chains ``x = x * 0.5 + 1`` whose values stay in
   vector registers, in every thread at once. It is built for the recipe's target, and for this

@@ -1,4 +1,4 @@
-"""Primitives of blocks: their place of computation, their contents, and tensor instructions."""
+"""Primitives of blocks: their place of computation, contents, instructions, and reductions."""
 
 from __future__ import annotations
 

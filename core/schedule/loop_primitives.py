@@ -1,4 +1,4 @@
-"""Primitives of loops: splitting, fusing, ordering, and execution."""
+"""Primitives of loops: splitting, fusing, ordering, execution, sampled factors, and annotations."""
 
 from __future__ import annotations
 

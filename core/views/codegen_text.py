@@ -1,4 +1,7 @@
-"""Code of TensorIR functions: of a build, or of one function alone at a step of its schedule."""
+"""Text of compiled code: bytecode, LLVM IR and assembly, mapped to bindings and loops.
+
+The code of TensorIR functions is that of a build, or of one function at a step of its schedule.
+"""
 
 from __future__ import annotations
 

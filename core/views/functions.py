@@ -1,4 +1,4 @@
-"""Records of the functions of a module: their callers, and their parts."""
+"""Functions of a module at a step with their callers and parts, and the passes that steps can name."""
 
 from __future__ import annotations
 

@@ -212,7 +212,6 @@ def _with_nodes(graph: FunctionGraph, stages: Stages) -> FunctionGraph:
 
 
 def side_module(stages: Stages, side: ComparedModule) -> tvm.IRModule:
-    """Return the module of a side."""
     if side.moment is None:
         return stages.completed
     return _module_at(stages, side.moment, before=side.before)
@@ -246,7 +245,6 @@ def _side_origins(stages: Stages, side: ComparedModule) -> Matches:
 def labels_of(
     old: Stages, new: Stages, sides: tuple[ComparedModule, ComparedModule]
 ) -> tuple[str, str]:
-    """Return the labels of the sides."""
     return side_labels(*sides, _step(old, sides[0]), _step(new, sides[1]))
 
 

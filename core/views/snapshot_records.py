@@ -1,4 +1,4 @@
-"""External functions, extension files and notes for the snapshot."""
+"""Assembly of a recipe's records from the results of its stages, with externals and notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The work of ``emit_te``, in four steps: placeholders, expressions, function, ``call_tir``."""
+"""Translation of one FX node: its rules with their source, and the work of ``emit_te``.
+
+The latter is shown in four steps: placeholders, expressions, function, ``call_tir``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The menu of primitives for the selection, each tried on a copy, with its form and its help."""
+"""Schedules of functions: their steps, their legal primitives with forms and help, and fitting rules."""
 
 from __future__ import annotations
 

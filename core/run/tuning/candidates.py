@@ -1,8 +1,14 @@
-"""Conversion of TVM's traces to ordinary histories of primitives, to be read, edited and replayed.
+"""Candidates for the best schedule of a function, one after the other.
 
-Random draws are numbers in the history, and look-ups of a trace (``get_loops``, ``get_producers``
-and so on) are the places that they have found. The trace must be that of a finished schedule, which
-includes the changes of annotations by postprocessors.
+They come from two places. A *rule* has choices, such as the number of adjacent values: its usual
+decisions are the first candidate, and those that follow decide otherwise, near to the best so far.
+*TVM's own search* (``s_tir.meta_schedule``) draws tiles and places at random, and mutates fast
+ones. The one that has found the better candidate is queried more often.
+
+TVM's traces become ordinary histories of primitives, to be read, edited and replayed: random draws
+are numbers in the history, and look-ups (``get_loops``, ``get_producers`` and so on) are the places
+that they have found. A trace must be that of a finished schedule, which includes the changes of
+annotations by postprocessors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tuning of one function: its state, and one candidate after the other."""
+"""Tuning as a job: functions, trials of each, and one candidate after the other."""
 
 from __future__ import annotations
 

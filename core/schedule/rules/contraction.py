@@ -14,18 +14,20 @@ from tvm.ir.expr import TensorLoad
 from lowerscope.core.model.schedule import At, Reference
 from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
 from lowerscope.core.schedule.references import Place
-from lowerscope.core.schedule.rules.parallel import Machine, gather, parallelise
 from lowerscope.core.schedule.rules.recorder import (
     CHEAP,
     SPATIAL,
     Contraction,
+    Machine,
     ScheduleRecorder,
     are_same,
     blocks_of,
     bytes_of,
     contraction_of,
+    gather,
     is_spatial,
     names_of,
+    parallelise,
     reduction_of,
 )
 

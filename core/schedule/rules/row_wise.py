@@ -14,12 +14,13 @@ from tvm.sym import Analyzer, detect_linear_equation
 from lowerscope.core.ir.tensorir import known, mentions
 from lowerscope.core.model.schedule import At, Reference
 from lowerscope.core.schedule.references import Place, function_of
-from lowerscope.core.schedule.rules.parallel import WORTH_THREADS, Machine
 from lowerscope.core.schedule.rules.recorder import (
     CHEAP,
     REDUCTION,
     SPATIAL,
+    WORTH_THREADS,
     Contraction,
+    Machine,
     ScheduleRecorder,
     blocks_of,
     contraction_of,

@@ -12,13 +12,15 @@ from tvm.ir.expr import TensorLoad
 from lowerscope.core.ir.tensorir import known, mentions, operator_name
 from lowerscope.core.model.schedule import At, Reference
 from lowerscope.core.schedule.references import Place
-from lowerscope.core.schedule.rules.parallel import Machine, gather, parallelise
 from lowerscope.core.schedule.rules.recorder import (
     REDUCTION,
+    Machine,
     ScheduleRecorder,
     are_same,
     bytes_of,
+    gather,
     names_of,
+    parallelise,
     reduction_of,
 )
 from lowerscope.core.schedule.step_errors import StepFailed

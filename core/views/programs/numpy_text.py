@@ -16,7 +16,7 @@ from tvm.tirx.buffer import is_buffer_var
 
 from lowerscope.core.files.python_text import comment, identifier
 from lowerscope.core.ir.relax import Bound, bound_in, own_function
-from lowerscope.core.ir.tensorir import allocated_ids, operator_name, parts_of
+from lowerscope.core.ir.tensorir import allocated_ids, dtype_of, operator_name, parts_of
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import TextRecord
 from lowerscope.core.views.programs.program_lines import (
@@ -31,7 +31,6 @@ from lowerscope.core.views.programs.program_lines import (
     Identifiers,
     ProgramLines,
     Written,
-    dtype_of,
 )
 
 HELPERS = {

@@ -16,10 +16,10 @@ from tvm import ir, s_tir, tirx
 from tvm.tirx.buffer import is_buffer_var
 
 from lowerscope.core.files.python_text import identifier, quoted
-from lowerscope.core.ir.tensorir import operator_name, parts_of
+from lowerscope.core.ir.tensorir import dtype_of, operator_name, parts_of
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.snapshot import TextRecord
-from lowerscope.core.views.programs.builder_calls import literal, tuple_text
+from lowerscope.core.views.programs.builder_text import literal, tuple_text
 from lowerscope.core.views.programs.program_lines import (
     ATOM,
     IF,
@@ -29,7 +29,6 @@ from lowerscope.core.views.programs.program_lines import (
     Identifiers,
     ProgramLines,
     Written,
-    dtype_of,
 )
 
 _NAMES = {"fabs": "abs", "pow": "power"}

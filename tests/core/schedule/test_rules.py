@@ -21,8 +21,12 @@ from lowerscope.core.model.schedule import Schedule as Kept
 from lowerscope.core.model.schedule_records import ByRule
 from lowerscope.core.schedule.rules.by_rule import by_rule
 from lowerscope.core.schedule.rules.contraction import tile_of
-from lowerscope.core.schedule.rules.parallel import Machine, machine_of
-from lowerscope.core.schedule.rules.recorder import ScheduleRecorder, contraction_of
+from lowerscope.core.schedule.rules.recorder import (
+    Machine,
+    ScheduleRecorder,
+    contraction_of,
+    machine_of,
+)
 from lowerscope.core.stages import Pipeline
 from tests.core.schedule.ruling import NARROW, WIDE, made
 from tests.core.schedule.running import Runner

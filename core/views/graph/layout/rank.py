@@ -1,7 +1,8 @@
-"""Compound graphs: clusters nested in one another, and the hyperedges inside each of them.
+"""Compound graphs, and the rank of each vertex: its layer, with dummies for edges that span layers.
 
 A cluster is the whole graph, a connected component of it, or the inside of a frame. Values cross a
-frame at ports on its border, so each cluster is laid out by itself.
+frame at ports on its border, so each cluster is laid out by itself. Vertices are numbered: boxes,
+then ports, then the rest: dummy vertices, and the lower parts of boxes that span several layers.
 """
 
 from __future__ import annotations
