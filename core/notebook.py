@@ -31,10 +31,10 @@ from lowerscope.core.model.text_metrics import DEFAULT, cut_to
 from lowerscope.resources import NOTEBOOK
 
 if TYPE_CHECKING:
-    from lowerscope.core.engine.pipeline import Pipeline
     from lowerscope.core.model.graph import GraphName, GraphRecord
     from lowerscope.core.model.run_records import RunRecord
     from lowerscope.core.model.snapshot import FxNode, Snapshot
+    from lowerscope.core.stages import Pipeline
 
 
 # Window on a model in memory: a separate process, which outlives the one that opened it.
@@ -231,7 +231,7 @@ def _in_jupyter() -> bool:
 @cache
 def _pipeline() -> Pipeline:
     """Return the pipeline of this process."""
-    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.stages import Pipeline
 
     return Pipeline()
 

@@ -1,4 +1,4 @@
-"""The stages of one recipe, from its source to the executable and its call."""
+"""The stages of a recipe, from its source to the executable, and the pipeline that caches them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import psutil
 import torch
 import tvm
 from torch.utils.dlpack import from_dlpack
@@ -21,16 +23,16 @@ from lowerscope.core.build.targets import check_runs_here, make_target
 from lowerscope.core.files.memo import FileHashes, Memo, key_of
 from lowerscope.core.files.source_files import input_files, source_files
 from lowerscope.core.ir.relax import binding_ids
-from lowerscope.core.lowering.parameter_binding import with_parameters_as_inputs
-from lowerscope.core.lowering.partial_module import module_prefix
+from lowerscope.core.lowering.partial_module import module_prefix, with_parameters_as_inputs
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.lowering.tvm_importers import lower_by_importer, tracer_of
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.dimensions import dimensions_of, traced_sizes
-from lowerscope.core.model.measuring import Progress
+from lowerscope.core.model.measuring import SILENT, Progress
 from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.processors import MACHINE
+from lowerscope.core.model.queries import ANSWERING, Query
 from lowerscope.core.model.recipe import (
     BIND_PARAMS,
     VERSIONS,
@@ -46,20 +48,20 @@ from lowerscope.core.model.recipe import (
     schedules_functions,
     steps_before_schedules,
 )
-from lowerscope.core.model.schedule import Primitive, Schedule
-from lowerscope.core.passes.bindings import Matches, match_bindings
+from lowerscope.core.model.schedule import APPLY_SCHEDULES, Primitive, Schedule
+from lowerscope.core.passes.bindings import Matches, compose, inverse, match_bindings
 from lowerscope.core.passes.catalogue import Catalogue, catalogue
-from lowerscope.core.passes.extensions import (
+from lowerscope.core.passes.extension_files import (
     LoadedExtension,
     extension_files,
     load_extension,
     visiting,
 )
-from lowerscope.core.passes.following import compose, inverse
 from lowerscope.core.passes.transforming import TransformedModel, transform
 from lowerscope.core.run.execution import to_tvm
+from lowerscope.core.run.tuning.database import Database
+from lowerscope.core.schedule.primitive_table import check_schedules
 from lowerscope.core.schedule.replay import Replayed, Replays, state_at
-from lowerscope.core.schedule.tuning.database import Database
 from lowerscope.core.schedule.whole_model import Functions, WholeModel
 from lowerscope.core.sources.loading import open_model, with_inputs
 from lowerscope.core.sources.opened_model import LoadedModel, OpenedModel, form_of
@@ -678,6 +680,12 @@ class Stages(StagesBeforePasses):
         matches = match_bindings(self.completed, module)
         return inverse(compose(self.transformed.bindings, matches))
 
+    def check_schedules(self) -> None:
+        """Reject schedules that do not fit the model: see `primitive_table.check_schedules`."""
+        # Where several steps apply schedules, the functions of one may be made after the first.
+        if sum(step.name == APPLY_SCHEDULES and step.on for step in self._recipe.steps) == 1:
+            check_schedules(self._recipe.schedules, self.functions.structures, "--schedule")
+
     def check_runs_here(self, what: str) -> None:
         """Reject actions of this machine alone where the recipe is for another one.
 
@@ -740,3 +748,81 @@ class Stages(StagesBeforePasses):
         after = [variable.name for variable in module["main"].params]
         known = dict(zip(before, (*inputs, *more), strict=True))
         return (*inputs, *more) if after == before else tuple(known[name] for name in after)
+
+
+KEPT_BYTES = max(2 << 30, psutil.virtual_memory().total // 4)
+"""Bound on the size of a pipeline's cached results, in bytes."""
+
+_ANSWERING = (
+    "build.targets",
+    "export.answer",
+    "export.rule_files",
+    "remote.running",
+    "run.compare.agreement",
+    "run.compare.tensor_values",
+    "run.compare.variants",
+    "run.function_metrics",
+    "run.guarded_runs",
+    "run.kept_run",
+    "run.tuning.tuning",
+    "views.functions",
+    "views.graph_records",
+    "views.module_difference",
+    "views.snapshot_records",
+    "views.source_text",
+    "views.translation",
+    "views.workbench",
+)
+"""The modules of `core` with functions that answer queries."""
+
+A = TypeVar("A")
+
+
+class Pipeline:
+    """The stages of recipes, with results cached for recipes that share them.
+
+    Parameters
+    ----------
+    limit
+        Bound on the size of these results, in bytes.
+    """
+
+    def __init__(self, limit: int = KEPT_BYTES) -> None:
+        self._memo = Memo(limit)
+        self._files = FileHashes()
+        self.replays = Replays()
+        self._parts: dict[type, Any] = {}
+        for name in _ANSWERING:
+            import_module(f"lowerscope.core.{name}")
+
+    def stages(self, recipe: Recipe, progress: Progress = SILENT) -> Stages:
+        """Return the stages of a recipe, each of which runs when its result is first needed."""
+        return Stages(recipe, progress, self._memo, self._files, self.replays)
+
+    def part(self, kind: type[T]) -> T:
+        """Return the pipeline's single object of a class, such as the values of the last run."""
+        part: T = self._parts.setdefault(kind, kind())
+        return part
+
+    def answer(self, query: Query[A], progress: Progress = SILENT) -> A:
+        """Return the answer to a query; compute what is not cached.
+
+        Raises
+        ------
+        LowerscopeError
+            If there is none; see the function that answers.
+        Cancelled
+            If the progress says so.
+        """
+        answer: A = ANSWERING[type(query).__name__].answer(query, self, progress)
+        return answer
+
+    def is_cached(self, query: Query[Any], progress: Progress = SILENT) -> bool:
+        """Return whether a query that is ``cached_first`` can be answered without deriving."""
+        is_cached = ANSWERING[type(query).__name__].is_cached
+        assert is_cached is not None
+        try:
+            return is_cached(query, self, progress)
+        except LowerscopeError:
+            # The derivation reports the problem.
+            return False

@@ -14,8 +14,8 @@ import tvm
 
 from lowerscope.core.model.schedule import Primitive
 from lowerscope.core.schedule.applying import call_text, name_of
-from lowerscope.core.schedule.moves import PAGE, page
 from lowerscope.core.schedule.references import resolve
+from lowerscope.core.views.workbench import PAGE, page
 from tests.core.schedule.examples import EXAMPLES, Example
 from tests.core.schedule.functions import Steps, function_text
 

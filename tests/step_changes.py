@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lowerscope.app.document.stepping import StepLine, node_lines, pass_lines, schedule_lines
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.presets import find_pipeline
 from lowerscope.core.model.module_steps import ComparedModule, FunctionDifference, Moment
 from lowerscope.core.model.problems import LowerscopeError
@@ -15,10 +14,10 @@ from lowerscope.core.model.recipe import Recipe, Source, Strategy
 from lowerscope.core.model.schedule import Schedule
 from lowerscope.core.model.snapshot import TextRecord
 from lowerscope.core.passes.recording import pass_records
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.module_difference import module_difference
 from lowerscope.core.views.source_text import write_text
-from lowerscope.core.views.te_steps import translation_records
+from lowerscope.core.views.translation import translation_records
 
 
 @dataclass

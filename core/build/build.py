@@ -213,15 +213,10 @@ FIRST_FOR_TENSORIR = "tirx.BindTarget"
 class RecordedBuild:
     """An executable with the passes that led to it.
 
-    Attributes
-    ----------
-    built
-        The executable.
-    module
-        What was built.
-    runs
-        The passes in the order in which they began. Those for TensorIR are given a module of the
-        TensorIR functions alone.
+    `built`: the executable.
+    `module`: what was built.
+    `runs`: the passes in the order in which they began. Those for TensorIR are given a module of
+        the TensorIR functions alone.
     """
 
     built: BuiltModel
@@ -245,10 +240,7 @@ class RecordedBuild:
         Functions that the pass did not receive are unchanged: after a pass for TensorIR, the Relax
         functions are those that went into the bytecode.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is no such pass.
+        Raises `LowerscopeError` if there is no such pass.
         """
         if not 0 <= number <= len(self.runs):
             raise LowerscopeError(
@@ -261,10 +253,7 @@ class RecordedBuild:
     def module_before(self, number: int) -> tvm.IRModule:
         """Return the whole module that a pass of `runs`, counted from 1, was applied to.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is no such pass.
+        Raises `LowerscopeError` if there is no such pass.
         """
         self.module_after(number)
         return self._joined(self._wholes[number - 1][0])
@@ -309,10 +298,7 @@ class RecordedBuild:
 def recorded_build(module: tvm.IRModule, target: tvm.target.Target) -> RecordedBuild:
     """Compile `module` with TVM's default pipeline and note its passes.
 
-    Raises
-    ------
-    LowerscopeError
-        If TVM fails.
+    Raises `LowerscopeError` if TVM fails.
     """
     recorder = Recorder()
     built_from = without_kills(module)

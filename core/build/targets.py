@@ -1,20 +1,88 @@
-"""Parsing, checking and properties of targets."""
+"""Targets: parsing, checks and properties, and the threads and processor use of a machine."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
 import shlex
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+import psutil
+import torch
 import tvm
 
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
-from lowerscope.core.model.processors import MACHINE
+from lowerscope.core.model.processors import MACHINE, usable_processors
 from lowerscope.core.model.target_records import TargetRecord
-from lowerscope.core.schedule.rules.parallel import machine_of
+from lowerscope.core.model.time_records import were_taken
+from lowerscope.core.schedule.rules.recorder import machine_of
+
+
+def use_threads(count: int) -> int:
+    """Set the number of threads of torch and TVM, 0 for all; return the number that both use."""
+    count = min(count or MACHINE, MACHINE)
+    torch.set_num_threads(count)
+    tvm.get_global_func("runtime.config_threadpool")(1, count)
+    return count
+
+
+def threads_of_tvm() -> int:
+    """Return the number of threads that TVM runs parallel loops with."""
+    return int(tvm.get_global_func("runtime.NumThreads")())
+
+
+@contextlib.contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Limit torch to one thread in the body."""
+    count = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(count)
+
+
+_IDLE = ("idle", "iowait")
+_COUNTED_TWICE = ("guest", "guest_nice")
+"""Fields that the system also adds to user time."""
+
+
+class ProcessorUse:
+    """Measurement of processor use, started on creation."""
+
+    def __init__(self) -> None:
+        self._usable = usable_processors()
+        self.processors = len(self._usable)
+        self._began = time.monotonic()
+        self._busy, self._own = self._times()
+
+    def by_others(self) -> float:
+        """Return the average number of processors used by other programs since the start."""
+        busy, own = self._times()
+        elapsed = time.monotonic() - self._began
+        others = (busy - self._busy) - (own - self._own)
+        return min(max(others / elapsed, 0.0), float(self.processors)) if elapsed > 0 else 0.0
+
+    def was_short(self, threads: int) -> bool:
+        """Return whether other programs used processors that `threads` threads needed."""
+        return were_taken(self.by_others(), self.processors, threads)
+
+    def _times(self) -> tuple[float, float]:
+        """Return the seconds that the processors were busy, in total and with this process."""
+        spent = psutil.cpu_times(percpu=True)
+        busy = sum(
+            seconds
+            for number, each in enumerate(spent)
+            if number in self._usable
+            for kind, seconds in each._asdict().items()
+            if kind not in (*_IDLE, *_COUNTED_TWICE)
+        )
+        return busy, time.process_time()
+
 
 _FLAGS = {"mcpu", "mtriple", "mattr", "num-cores", "mabi", "mfloat-abi", "opt-level"}
 """Options of the form ``llvm -mcpu=skylake``, used by older tutorials and TVM's tags."""
@@ -34,14 +102,10 @@ def make_target(text: str, threads: int) -> tvm.target.Target:
 
     Raises a `LowerscopeError` if TVM or LLVM does not know the target, or it is not a processor.
 
-    Parameters
-    ----------
-    text
-        ``"llvm"`` for any processor of this kind, ``"native"`` for this machine's own, or an
+    `text`: ``"llvm"`` for any processor of this kind, ``"native"`` for this machine's own, or an
         argument of ``tvm.target.Target``: a kind, a tag, or JSON; also ``llvm -mcpu=…``.
-    threads
-        Number of cores to compile for; 0 for all that this process may use, or as many as the
-        text says.
+    `threads`: number of cores to compile for; 0 for all that this process may use, or as many as
+        the text says.
     """
     target = _made(_description(text, threads), text)
     if target.kind.name != "llvm":
@@ -156,7 +220,6 @@ def architecture_of(target: tvm.target.Target) -> str:
 
 
 def architecture_in(triple: str) -> str:
-    """Return the architecture of a triple."""
     name = triple.partition("-")[0]
     return _ARCHITECTURES.get(name, name)
 
@@ -225,10 +288,7 @@ _SYSTEMS = ("linux", "darwin", "macos", "windows", "android")
 def target_records(texts: Sequence[str], threads: int) -> tuple[TargetRecord, ...]:
     """Return the effect of each target; without any, of those of `CATALOGUE`.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such target: see `make_target`.
+    Raises `LowerscopeError` if there is no such target: see `make_target`.
     """
     return tuple(target_record(text, threads) for text in texts or CATALOGUE)
 
@@ -236,10 +296,7 @@ def target_records(texts: Sequence[str], threads: int) -> tuple[TargetRecord, ..
 def target_record(text: str, threads: int) -> TargetRecord:
     """Return the effect of a target.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such target: see `make_target`.
+    Raises `LowerscopeError` if there is no such target: see `make_target`.
     """
     target = make_target(text, threads)
     machine = machine_of(target)
@@ -269,12 +326,8 @@ def lacks(
 ) -> str:
     """Return the reason why a machine cannot run code for a target; empty where it can.
 
-    Parameters
-    ----------
-    processor, triple
-        Processor and target triple of the machine.
-    machine
-        In words: ``this machine``.
+    `processor`, `triple`: Processor and target triple of the machine.
+    `machine`: in words: ``this machine``.
     """
     needed = triple_of(target)
     ours, theirs = architecture_in(triple), architecture_in(needed)
@@ -290,10 +343,7 @@ def lacks(
 def check_runs_here(target: tvm.target.Target) -> None:
     """Reject running code that is built for another machine.
 
-    Raises
-    ------
-    LowerscopeError
-        With the reason, and the way to a machine that can.
+    Raises `LowerscopeError` with the reason, and the way to a machine that can.
     """
     reason = hindrance(target)
     if reason:

@@ -43,7 +43,7 @@ from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.variant_records import Variant, fastest, our_times, ratio_of
 
 if TYPE_CHECKING:
-    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.stages import Pipeline
 
 UNSCHEDULED = "none"
 """Value of ``--schedule`` for a variant without schedules."""

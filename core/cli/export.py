@@ -17,7 +17,7 @@ from lowerscope.core.model.artifacts import ALL, DEFAULT, EXPORTS, PAINTED, PICT
 from lowerscope.core.model.recipe import Recipe
 
 if TYPE_CHECKING:
-    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.stages import Pipeline
 
 
 def add_export_options(parser: OneLineParser) -> None:

@@ -61,8 +61,8 @@ from lowerscope.core.sandbox import bubblewrap
 from lowerscope.core.sandbox.memory_limit import parse_bytes
 
 if TYPE_CHECKING:
-    from lowerscope.core.engine.pipeline import Pipeline
     from lowerscope.core.export.folder import Painter
+    from lowerscope.core.stages import Pipeline
 
 COMMANDS = (
     *("samples", "targets", "show", "run", "compare", "export", "rule", "passes", "schedule"),
@@ -146,8 +146,7 @@ def _answer(options: argparse.Namespace) -> tuple[int, str, tuple[str, ...]]:
     # Output of the user's file must not be mixed with the records.
     with contextlib.redirect_stdout(sys.stderr):
         from lowerscope.core.cli.showing import leaves_out, note_lines
-        from lowerscope.core.engine.pipeline import Pipeline
-        from lowerscope.core.schedule.workbench import check_recipe_schedules
+        from lowerscope.core.stages import Pipeline
 
         pipeline, answer = Pipeline(), _ANSWERS[options.command]
         if listing:
@@ -156,7 +155,7 @@ def _answer(options: argparse.Namespace) -> tuple[int, str, tuple[str, ...]]:
         if options.command == "compare":
             # An error in one of several variants does not keep the others from running.
             return *answer(pipeline, recipe, options), ()
-        check_recipe_schedules(pipeline, recipe)
+        pipeline.stages(recipe).check_schedules()
         code, text = answer(pipeline, recipe, options)
         notes = note_lines(pipeline, recipe)
         return ERROR if leaves_out(pipeline, recipe) else code, text, notes

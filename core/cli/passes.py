@@ -20,7 +20,7 @@ from lowerscope.core.model.queries import BuildStepsQuery, CatalogueQuery, Diffe
 from lowerscope.core.model.recipe import Recipe, Source
 
 if TYPE_CHECKING:
-    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.stages import Pipeline
 
 _NAMES = 4
 """Most changed functions that are named in a row of the table."""
@@ -118,7 +118,7 @@ def _moment(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> 
 
 
 def _module_at(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> str:
-    from lowerscope.core.views.script import function_text, module_text
+    from lowerscope.core.ir.script import function_text, module_text
 
     module = pipeline.stages(recipe).module_at(_moment(pipeline, recipe, options))
     record = function_text(module, options.function) if options.function else module_text(module)

@@ -26,8 +26,7 @@ from lowerscope.core.sandbox.memory_limit import limit_memory, parse_limit
 from lowerscope.core.sandbox.running_call import CallWriter
 
 if TYPE_CHECKING:
-    from lowerscope.core.engine.pipeline import Pipeline
-    from lowerscope.core.stages import Stages
+    from lowerscope.core.stages import Pipeline, Stages
 
 
 def add_run_options(parser: OneLineParser) -> None:

@@ -35,7 +35,7 @@ from lowerscope.core.model.schedule_records import (
 )
 
 if TYPE_CHECKING:
-    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.stages import Pipeline
 
 _CODES = {"same": MATCH, "differs": DIFFER, "inconclusive": DIFFER, "unknown": ERROR}
 
@@ -237,7 +237,7 @@ def _scheduled(recipe: Recipe, function: str, primitives: tuple[Primitive, ...])
 
 
 def _with_file(pipeline: Pipeline, recipe: Recipe, function: str, file: str) -> Recipe:
-    from lowerscope.core.schedule.table import check_schedules
+    from lowerscope.core.schedule.primitive_table import check_schedules
 
     structures = pipeline.stages(recipe).functions.structures
     if function not in structures:

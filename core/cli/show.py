@@ -13,7 +13,7 @@ from lowerscope.core.model.queries import SaveValuesQuery
 from lowerscope.core.model.recipe import Recipe
 
 if TYPE_CHECKING:
-    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.stages import Pipeline
 
 WHOLE = {
     "fx": "FX graph",

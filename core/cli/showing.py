@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Literal, cast
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.ir.relax import relax_functions
+from lowerscope.core.ir.script import function_text, module_text
 from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.model.dimensions import sizes_text
 from lowerscope.core.model.encoding import to_json
@@ -27,9 +27,8 @@ from lowerscope.core.model.run_records import NOT_THERE, Prediction, RunRecord, 
 from lowerscope.core.model.snapshot import View
 from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.schedule.whole_model import SCHEDULE_NOTE
-from lowerscope.core.views.externals import notes_of
-from lowerscope.core.views.script import function_text, module_text
-from lowerscope.core.views.snapshot import fx_nodes_of
+from lowerscope.core.stages import Pipeline
+from lowerscope.core.views.snapshot_records import fx_nodes_of, notes_of
 from lowerscope.core.views.tables import (
     print_library,
     print_node_map,

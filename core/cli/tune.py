@@ -22,8 +22,8 @@ from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.tuning_records import Tuned, TunedFunction, TuneOptions, TuneState
 
 if TYPE_CHECKING:
-    from lowerscope.core.engine.pipeline import Pipeline
-    from lowerscope.core.schedule.tuning.tuning import Tuning
+    from lowerscope.core.run.tuning.tuning import Tuning
+    from lowerscope.core.stages import Pipeline
 
 PATIENCE = 1.0
 """Time that an interrupted process has to stop by itself, in seconds."""
@@ -115,7 +115,7 @@ def tune(pipeline: Pipeline, recipe: Recipe, options: argparse.Namespace) -> tup
         seed=recipe.seed,
         fresh=options.fresh,
     )
-    from lowerscope.core.schedule.tuning.tuning import Tuning
+    from lowerscope.core.run.tuning.tuning import Tuning
 
     tuning = pipeline.part(Tuning)
     code, progress = console.MATCH, _Told(tuning)

@@ -178,7 +178,7 @@ def _open_pipeline() -> Answers:
 
     faulthandler.enable(file=2)
 
-    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.stages import Pipeline
 
     # Objects that torch and TVM made on import stay; collecting them again and again takes 0.1 s
     # each.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.artifacts import ExportRecord
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.queries import ExportQuery, answers
+from lowerscope.core.stages import Pipeline
 
 
 @answers(ExportQuery)

@@ -12,7 +12,6 @@ from typing import Protocol, cast
 
 import msgspec
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.compiled import FOLDER, compiled_files
 from lowerscope.core.export.files import (
     File,
@@ -64,12 +63,11 @@ from lowerscope.core.model.schedule import (
 from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
 from lowerscope.core.model.variant_records import Variant
 from lowerscope.core.model.window_layout import WindowLayout
-from lowerscope.core.passes.extensions import extension_files
-from lowerscope.core.stages import Stages
-from lowerscope.core.views.graph.collapsing import openings_to, part_of
-from lowerscope.core.views.graph.hierarchy import FITTING, Opening
-from lowerscope.core.views.graphs import draw_graph
-from lowerscope.core.views.snapshot import fx_nodes_of
+from lowerscope.core.passes.extension_files import extension_files
+from lowerscope.core.stages import Pipeline, Stages
+from lowerscope.core.views.graph.hierarchy import FITTING, Opening, openings_to, part_of
+from lowerscope.core.views.graph_records import draw_graph
+from lowerscope.core.views.snapshot_records import fx_nodes_of
 from lowerscope.core.views.tables import print_table
 
 

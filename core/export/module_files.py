@@ -24,8 +24,9 @@ from lowerscope.core.export.report import template
 from lowerscope.core.files.pipelines_and_schedules import schedules_text
 from lowerscope.core.files.python_text import is_identifier
 from lowerscope.core.ir.relax import relax_functions
+from lowerscope.core.ir.script import function_text, module_text
 from lowerscope.core.ir.tensorir import prim_funcs_of
-from lowerscope.core.lowering.parameter_binding import constants_of
+from lowerscope.core.lowering.partial_module import constants_of
 from lowerscope.core.model.line_difference import unified_text
 from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.problems import LowerscopeError
@@ -37,7 +38,6 @@ from lowerscope.core.schedule.code import Code, program, program_by_name
 from lowerscope.core.stages import Stages
 from lowerscope.core.views.module_difference import module_difference
 from lowerscope.core.views.programs.builder_text import CONSTANTS_FILE
-from lowerscope.core.views.script import function_text, module_text
 from lowerscope.core.views.source_text import builder_of, constant_bytes
 from lowerscope.resources import PROGRAMS
 

@@ -18,17 +18,11 @@ _NOT_IN_NAMES = re.compile(r"\W")
 class Bound:
     """A binding of a Relax function.
 
-    Attributes
-    ----------
-    id
-        ``relax:FUNCTION/VARIABLE``. Where a variable's name comes more than once in a function,
+    `id`: ``relax:FUNCTION/VARIABLE``. Where a variable's name comes more than once in a function,
         the later ids end in ``#2``, ``#3`` and so on.
-    variable
-        The variable's name.
-    name
-        The variable as the script writes it: the later ones of a name end in ``_1``, ``_2``.
-    binding
-        The ``VarBinding`` or ``MatchCast``.
+    `variable`: the variable's name.
+    `name`: the variable as the script writes it: the later ones of a name end in ``_1``, ``_2``.
+    `binding`: the ``VarBinding`` or ``MatchCast``.
     """
 
     id: str
@@ -134,10 +128,7 @@ def calls_of(
 ) -> Mapping[str, tuple[str, ...]]:
     """Return, for the id of each function that is called, the ids of the bindings that do.
 
-    Parameters
-    ----------
-    bounds
-        The bindings of `module`, where they are known.
+    `bounds`: the bindings of `module`, where they are known.
     """
     calls: dict[str, list[str]] = {}
     for bound in binding_ids(module) if bounds is None else bounds:

@@ -107,13 +107,9 @@ _FOLDED = frozenset(
 class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
     """Builder of ``main``, one dataflow block, that splits its bindings by FX node.
 
-    Attributes
-    ----------
-    te
-        Whether an emitted relax operator is replaced by its legalisation, a ``call_tir`` of a new
+    `te`: whether an emitted relax operator is replaced by its legalisation, a ``call_tir`` of a new
         PrimFunc; otherwise it is emitted unchanged. May change from node to node.
-    not_legalised
-        Names of operators that stayed although `te` was set.
+    `not_legalised`: names of operators that stayed although `te` was set.
     """
 
     def __init__(self, te: bool, dimensions: Dimensions) -> None:

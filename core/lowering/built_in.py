@@ -128,7 +128,6 @@ class Notes:
     def all(
         self, not_legalised: Iterable[str], without_match: Iterable[Override]
     ) -> tuple[Note, ...]:
-        """Return the notes."""
         notes = [
             Note(text=f"{text}; lowered without it: {', '.join(names)}", where=where)
             for (where, text), names in self._without_rule.items()
@@ -306,16 +305,10 @@ def _convert(converter: Callable[[fx.Node], Value], node: fx.Node) -> Value:
 class Current:
     """Context of the node being lowered: strategy, rules, and the reason for running in torch.
 
-    Attributes
-    ----------
-    strategy
-        The one that is tried, and finally the one that was used.
-    cause
-        Why it runs in torch although another strategy was chosen.
-    user_rule, without
-        The user's rule that lowered it, and the message about one that failed.
-    parts, used
-        As in `NodeLowering`.
+    `strategy`: the one that is tried, and finally the one that was used.
+    `cause`: why it runs in torch although another strategy was chosen.
+    `user_rule`, `without`: the user's rule that lowered it, and the message about one that failed.
+    `parts`, `used`: as in `NodeLowering`.
     """
 
     strategy: Strategy
@@ -350,7 +343,6 @@ class Current:
         *,
         is_random: bool,
     ) -> NodeLowering:
-        """Return the provenance of the lowered node."""
         names = tuple(binding.var.name for binding in bindings)
         functions = functions_of(bindings)
         used = tuple(self.used)
@@ -393,10 +385,7 @@ def shown(own: UserRule) -> str:
 class BuiltIn:
     """Lowering of the nodes of a graph, one by one.
 
-    Parameters
-    ----------
-    env
-        The values of the nodes so far; the translator adds to it.
+    `env`: the values of the nodes so far; the translator adds to it.
     """
 
     def __init__(
@@ -429,10 +418,7 @@ class BuiltIn:
     ) -> Value:
         """Return the value of a node.
 
-        Parameters
-        ----------
-        now
-            Context of the node; updated with the strategy and the rules.
+        `now`: Context of the node; updated with the strategy and the rules.
 
         Raises `Refused` if it cannot be lowered.
         """

@@ -44,10 +44,7 @@ def as_traced(
 ) -> Value:
     """Return `value`, checked to have the shape and dtype that torch computed.
 
-    Parameters
-    ----------
-    written
-        Whether it is written into a tensor of that dtype, which casts it.
+    `written`: whether it is written into a tensor of that dtype, which casts it.
 
     Raises `Refused` if it has another shape or dtype.
     """

@@ -22,12 +22,8 @@ Call = Callable[..., Any]
 class Argument:
     """Placeholder for a tensor among the arguments of a call.
 
-    Attributes
-    ----------
-    index
-        Its position among the tensors that the virtual machine passes.
-    dtype
-        Torch's dtype if TVM lacks it, as ``"complex64"``; otherwise empty.
+    `index`: its position among the tensors that the virtual machine passes.
+    `dtype`: Torch's dtype if TVM lacks it, as ``"complex64"``; otherwise empty.
     """
 
     index: int
@@ -38,10 +34,7 @@ class Argument:
 class Size:
     """Placeholder for a size of a named dimension among the arguments of a call.
 
-    Attributes
-    ----------
-    index
-        Its position among the sizes that the virtual machine passes.
+    `index`: its position among the sizes that the virtual machine passes.
     """
 
     index: int
@@ -54,18 +47,13 @@ class LibraryFunction:
     It is registered with TVM. The tensors are read and written in place; a torch operator that
     changes its arguments is given copies, since others may read the same memory.
 
-    Attributes
-    ----------
-    name
-        Under which it is registered: ``torch.conv2d``, or ``torch.conv2d_1`` for the second one
+    `name`: Under which it is registered: ``torch.conv2d``, or ``torch.conv2d_1`` for the second one
         of the module that differs in its bound arguments.
-    args, kwargs
-        With an `Argument` for each tensor, and a `Size` for each size of a named dimension.
-    returns
-        Whether new tensors are returned, since their shapes depend on data; otherwise the results
-        are written into the tensors that follow the inputs.
-    sized
-        Whether a shape follows the inputs: the sizes of named dimensions.
+    `args`, `kwargs`: with an `Argument` for each tensor, and a `Size` for each size of a named
+        dimension.
+    `returns`: whether new tensors are returned, since their shapes depend on data; otherwise the
+        results are written into the tensors that follow the inputs.
+    `sized`: whether a shape follows the inputs: the sizes of named dimensions.
     """
 
     name: str
@@ -137,10 +125,7 @@ class LibraryFunctions:
     ) -> str:
         """Return the name of the function for a call, adding it if there is none yet.
 
-        Parameters
-        ----------
-        key
-            Equal for calls that may share a function.
+        `key`: Equal for calls that may share a function.
         """
         whole = (
             operator,

@@ -141,15 +141,10 @@ def unknown_among(node: fx.Node, args: Any, kwargs: Any, dimensions: Dimensions)
 class BoundCall:
     """The call that a node makes.
 
-    Attributes
-    ----------
-    key
-        Equal for nodes that make the same call.
-    args, kwargs
-        With an `Argument` for each tensor, parameters of a module included, and a `Size` for each
-        size of a named dimension.
-    changes_buffers
-        Whether it may write into buffers of the module that it calls.
+    `key`: Equal for nodes that make the same call.
+    `args`, `kwargs`: with an `Argument` for each tensor, parameters of a module included, and a
+        `Size` for each size of a named dimension.
+    `changes_buffers`: whether it may write into buffers of the module that it calls.
     """
 
     key: Any

@@ -39,18 +39,14 @@ class Missing:
 class Rule:
     """Lowering rule of one operator.
 
-    Attributes
-    ----------
-    lower
-        Called with the builder, the module for a ``call_module`` node, and the node's arguments.
-    exact
-        Whether its results are exact in half precision too, since it moves elements or rounds
+    `lower`: called with the builder, the module for a ``call_module`` node, and the node's
+        arguments.
+    `exact`: whether its results are exact in half precision too, since it moves elements or rounds
         once. The others compute in float32 there, as torch does, and round at the end.
-    rounds_as_input
-        Whether the result has the dtype of `input` if other arguments have another one.
-    of_module
-        Whether it is a function that stands for a module: of its parameters, those that the call
-        does not give are the module's attributes of the same names.
+    `rounds_as_input`: whether the result has the dtype of `input` if other arguments have another
+        one.
+    `of_module`: whether it is a function that stands for a module: of its parameters, those that
+        the call does not give are the module's attributes of the same names.
     """
 
     name: str

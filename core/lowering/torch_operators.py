@@ -212,14 +212,9 @@ def random_outputs(
 
     Random values of TVM and of torch cannot be compared: neither is wrong.
 
-    Parameters
-    ----------
-    leaves_of
-        Returns the number of outputs in a node's value.
-    gives_tensors
-        Whether a node's value has tensors; a shape does not depend on random values.
-    mutations
-        Names of the nodes whose values each node changes, by its own name.
+    `leaves_of`: returns the number of outputs in a node's value.
+    `gives_tensors`: whether a node's value has tensors; a shape does not depend on random values.
+    `mutations`: names of the nodes whose values each node changes, by its own name.
     """
     modules = dict(graph_module.named_modules())
     named = {node.name: node for node in graph_module.graph.nodes}

@@ -67,12 +67,8 @@ _NODE = "fx:"
 class Choices:
     """The strategies of one graph's nodes.
 
-    Parameters
-    ----------
-    overrides
-        In order; see `core.recipe.Override`. Disabled ones are ignored.
-    paths
-        Dotted path of the module that each node comes from, by node name.
+    `overrides`: in order; see `core.recipe.Override`. Disabled ones are ignored.
+    `paths`: dotted path of the module that each node comes from, by node name.
     """
 
     def __init__(
@@ -88,7 +84,6 @@ class Choices:
         self._modules = modules
 
     def strategy_of(self, node: fx.Node) -> Strategy:
-        """Return the strategy of a node."""
         override = self.override_of(node)
         return self._default if override is None else override.strategy
 
@@ -206,20 +201,14 @@ def lower(
 ) -> LoweredModel:
     """Lower a traced model.
 
-    Parameters
-    ----------
-    inputs
-        Name, shape and dtype for each placeholder, in order; a shape may have names in it.
-    strategy
-        ``"high-level"`` for relax operators, ``"te"`` for a ``call_tir`` of a PrimFunc each,
-        ``"library"`` for calls of torch. Nodes that the first two do not cover run in torch as
-        well.
-    rules
-        The user's own, in order; they take precedence over built-in ones.
-    ranges
-        Smallest and largest size of each name in the shapes.
-    begins
-        Called before each node with its override, and at the end with none; may raise to cancel.
+    `inputs`: name, shape and dtype for each placeholder, in order; a shape may have names in it.
+    `strategy`: ``"high-level"`` for relax operators, ``"te"`` for a ``call_tir`` of a PrimFunc
+        each, ``"library"`` for calls of torch. Nodes that the first two do not cover run in torch
+        as well.
+    `rules`: the user's own, in order; they take precedence over built-in ones.
+    `ranges`: smallest and largest size of each name in the shapes.
+    `begins`: called before each node with its override, and at the end with none; may raise to
+        cancel.
 
     Raises `LowerscopeError` if a node computes something other than tensors from data; it lists all
     of them.

@@ -27,7 +27,7 @@ from lowerscope.core.lowering.built_in import (
     reason_of,
     uncovered_error,
 )
-from lowerscope.core.lowering.parameter_binding import with_constants
+from lowerscope.core.lowering.partial_module import with_constants
 from lowerscope.core.lowering.rule_table import Refused
 from lowerscope.core.lowering.torch_operators import is_random, qualified_name
 from lowerscope.core.lowering.translator import (
@@ -54,10 +54,7 @@ _OWN = "choose Lowerscope's own translator (--importer lowerscope)"
 def tracer_of(recipe: Recipe, *, exported: bool) -> TracerName:
     """Return the tracer that a recipe selects.
 
-    Parameters
-    ----------
-    exported
-        Whether the source is an exported program, which is traced already.
+    `exported`: whether the source is an exported program, which is traced already.
 
     Raises `LowerscopeError` if the recipe's importer does not support graphs of that tracer.
     """
@@ -83,10 +80,7 @@ def lower_by_importer(
 ) -> LoweredModel:
     """Lower a traced model with the TVM importer that a recipe names.
 
-    Parameters
-    ----------
-    traced
-        Made by the tracer of `tracer_of`; for ``"tvm-export"``, decomposed as TVM does it.
+    `traced`: Made by the tracer of `tracer_of`; for ``"tvm-export"``, decomposed as TVM does it.
 
     Raises `LowerscopeError` if the recipe has options that no importer supports, or the importer
     does not cover a node.

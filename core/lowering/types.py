@@ -20,15 +20,11 @@ Function = Callable[..., Any]
 class TeCall:
     """A ``call_tir`` of a PrimFunc that was made of a TE function.
 
-    Attributes
-    ----------
-    function
-        The TE function; ``None`` if an operator was legalised, as TVM does not expose the one it
-        calls.
-    operator
-        The operator that was legalised, as ``R.matmul``; empty for a TE function.
-    args, kwargs
-        The arguments of the function: tensors that stand for the arguments of `call`, and numbers.
+    `function`: the TE function; ``None`` if an operator was legalised, as TVM does not expose the
+        one it calls.
+    `operator`: the operator that was legalised, as ``R.matmul``; empty for a TE function.
+    `args`, `kwargs`: the arguments of the function: tensors that stand for the arguments of `call`,
+        and numbers.
     """
 
     call: Any
@@ -112,14 +108,10 @@ class Traced(Protocol):
 class UsedRule:
     """A rule that lowered a node, or a part of it.
 
-    Attributes
-    ----------
-    kind
-        ``"user"``: a user's rule; ``"built-in"``: one of the table; ``"tvm"``: a converter of
-        TVM's; ``"library"``: torch is called; ``"python"``: no code, a value that is computed
-        at lowering.
-    name
-        Its label; for a library function, its registered name.
+    `kind`: ``"user"``: a user's rule; ``"built-in"``: one of the table; ``"tvm"``: a converter of
+        TVM's; ``"library"``: torch is called; ``"python"``: no code, a value that is computed at
+        lowering.
+    `name`: its label; for a library function, its registered name.
     """
 
     kind: Literal["user", "built-in", "tvm", "library", "python"]
@@ -131,17 +123,11 @@ class UsedRule:
 class PartLowering:
     """One of the operators that an FX node was decomposed into.
 
-    Attributes
-    ----------
-    name
-        Of the part, unique within its node.
-    target, args
-        The operator, and the text of its arguments: the names of other parts, of the module's
-        parameters, and of the nodes that the node reads.
-    shape, dtype
-        Of the value if it is a tensor; otherwise ``None`` and empty.
-    rule, bindings, functions
-        As in `NodeLowering`.
+    `name`: of the part, unique within its node.
+    `target`, `args`: the operator, and the text of its arguments: the names of other parts, of the
+        module's parameters, and of the nodes that the node reads.
+    `shape`, `dtype`: of the value if it is a tensor; otherwise ``None`` and empty.
+    `rule`, `bindings`, `functions`: as in `NodeLowering`.
     """
 
     name: str
@@ -159,34 +145,22 @@ class PartLowering:
 class NodeLowering:
     """The provenance of one FX node.
 
-    Attributes
-    ----------
-    strategy
-        ``"high-level"``, ``"te"`` or ``"library"``; empty for nodes that make no code.
-    rule
-        The rule and the operators it emitted: ``linear: topi.nn.dense, topi.add``,
-        ``conv2d: torch.conv2d``; empty for nodes that make no code.
-    bindings
-        Names of the variables that it bound in ``main``, in order.
-    functions
-        Names of the PrimFuncs that these bindings call, at translation.
-    reason
-        Why it runs in torch although another strategy was chosen: ``no relax operator for
+    `strategy`: ``"high-level"``, ``"te"`` or ``"library"``; empty for nodes that make no code.
+    `rule`: the rule and the operators it emitted: ``linear: topi.nn.dense, topi.add``, ``conv2d:
+        torch.conv2d``; empty for nodes that make no code.
+    `bindings`: names of the variables that it bound in ``main``, in order.
+    `functions`: names of the PrimFuncs that these bindings call, at translation.
+    `reason`: why it runs in torch although another strategy was chosen: ``no relax operator for
         fft_rfft; runs in torch``; otherwise empty.
-    random
-        Whether it draws random numbers, so that its value cannot be compared.
-    line
-        Source line of a user's rule.
-    parts
-        The operators that it was decomposed into, in order, as no rule covers it as a whole; empty
-        for other nodes. A binding of theirs is one of the node's.
-    used
-        The rules that lowered it, the user's first; the rules of its parts are in `parts`.
-    value
-        Its value in the node map: a Relax expression, a Python value, or a nest of both; ``None``
-        for nodes that have none.
-    rebound
-        Names of the nodes that it writes in place: the map has its value for them from then on.
+    `random`: whether it draws random numbers, so that its value cannot be compared.
+    `line`: source line of a user's rule.
+    `parts`: the operators that it was decomposed into, in order, as no rule covers it as a whole;
+        empty for other nodes. A binding of theirs is one of the node's.
+    `used`: the rules that lowered it, the user's first; the rules of its parts are in `parts`.
+    `value`: its value in the node map: a Relax expression, a Python value, or a nest of both;
+        ``None`` for nodes that have none.
+    `rebound`: names of the nodes that it writes in place: the map has its value for them from then
+        on.
     """
 
     node: str
@@ -207,10 +181,7 @@ class NodeLowering:
 class NamedConstant:
     """A constant of ``main``.
 
-    Attributes
-    ----------
-    name
-        Of the model's parameter, buffer or tensor: ``linear0.weight``; for others,
+    `name`: of the model's parameter, buffer or tensor: ``linear0.weight``; for others,
         ``constant_N``, counted in the order of ``main``.
     """
 
@@ -228,22 +199,14 @@ class NamedConstant:
 class LoweredModel:
     """A Relax module, with the provenance of its parts.
 
-    Attributes
-    ----------
-    module
-        With one Relax function, ``main``, of one dataflow block; parameters are constants.
-    nodes
-        Provenance by node name, for every node of the graph. Each binding of ``main`` is in
+    `module`: with one Relax function, ``main``, of one dataflow block; parameters are constants.
+    `nodes`: Provenance by node name, for every node of the graph. Each binding of ``main`` is in
         exactly one of them.
-    library
-        The functions that the module calls by name, to register before it is built and run.
-    random
-        For each output, the names of the random operators that it depends on.
-    constants
-        The tensors that were converted to constants, with these.
-    arguments
-        The parameters that are arguments of ``main``, by their names there; empty if all of them
-        are constants.
+    `library`: the functions that the module calls by name, to register before it is built and run.
+    `random`: for each output, the names of the random operators that it depends on.
+    `constants`: the tensors that were converted to constants, with these.
+    `arguments`: the parameters that are arguments of ``main``, by their names there; empty if all
+        of them are constants.
     """
 
     module: tvm.IRModule

@@ -41,22 +41,15 @@ STRATEGIES: tuple[Strategy, ...] = ("high-level", "te")
 class RuleNode:
     """The node that a rule lowers.
 
-    Attributes
-    ----------
-    fx
-        The node itself.
-    name
-        Its name.
-    module
-        The module that it calls; ``None`` for functions and methods. Its tensors become Relax
+    `fx`: the node itself.
+    `name`: its name.
+    `module`: the module that it calls; ``None`` for functions and methods. Its tensors become Relax
         expressions by ``builder.constant(node.module.weight)``.
-    args, kwargs
-        The arguments of the call with Relax expressions in place of nodes, as the rule gets them.
-    shape, dtype
-        Of the tensor that torch computes for the node, such as ``(1, 10)`` and ``"float32"``;
-        ``None`` and empty where it makes a tuple. A rule has to make the same.
-    strategy
-        ``"high-level"`` or ``"te"``: what the node is to be lowered by.
+    `args`, `kwargs`: the arguments of the call with Relax expressions in place of nodes, as the
+        rule gets them.
+    `shape`, `dtype`: of the tensor that torch computes for the node, such as ``(1, 10)`` and
+        ``"float32"``; ``None`` and empty where it makes a tuple. A rule has to make the same.
+    `strategy`: ``"high-level"`` or ``"te"``: what the node is to be lowered by.
     """
 
     fx: fx.Node
@@ -81,15 +74,10 @@ class RuleNode:
 class UserRule:
     """One rule of a rule file.
 
-    Attributes
-    ----------
-    keys
-        Module classes, functions, names of methods, ATen overloads.
-    function
-        Called with the builder, a `RuleNode`, and the arguments of the node's call.
-    running
-        The context in which the file's code runs. Its exceptions become a `LowerscopeError` that
-        points at the file's own line.
+    `keys`: module classes, functions, names of methods, ATen overloads.
+    `function`: called with the builder, a `RuleNode`, and the arguments of the node's call.
+    `running`: the context in which the file's code runs. Its exceptions become a `LowerscopeError`
+        that points at the file's own line.
     """
 
     name: str
@@ -123,21 +111,14 @@ def rule(
 ) -> Callable[[Function], Function]:
     """Make the decorated function the rule for an operator.
 
-    Parameters
-    ----------
-    keys
-        Targets of nodes: classes of modules (``torch.nn.GELU``), functions
+    `keys`: Targets of nodes: classes of modules (``torch.nn.GELU``), functions
         (``torch.nn.functional.gelu``, ``operator.add``), names of methods (``"relu"``), and
         overloads of ATen (``torch.ops.aten.gelu.default``).
-    strategy
-        ``"high-level"``, ``"te"``, or both, which is the default.
-    name
-        Its label; the function's own name by default.
+    `strategy`: ``"high-level"``, ``"te"``, or both, which is the default.
+    `name`: its label; the function's own name by default.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a key cannot be the target of a node, or there is no such strategy.
+    Raises `TypeError, ValueError` if a key cannot be the target of a node, or there is no such
+    strategy.
     """
     strategies = (strategy,) if isinstance(strategy, str) else tuple(strategy)
     for each in strategies:
@@ -206,12 +187,8 @@ class UserRules:
 def apply_rule(found: UserRule, builder: NodeBuilder, node: RuleNode, info: Info) -> Value:
     """Lower a node with a rule, and return the value, bound.
 
-    Parameters
-    ----------
-    builder
-        Used by the rule; on an error, its emitted bindings are still there.
-    info
-        Description of torch's value of the node, which the rule's must match.
+    `builder`: Used by the rule; on an error, its emitted bindings are still there.
+    `info`: description of torch's value of the node, which the rule's must match.
 
     Raises `LowerscopeError` if the rule fails, rejects the node, or makes something else; it points
     at the file's line.

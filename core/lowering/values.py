@@ -39,12 +39,8 @@ _BYTES = frozenset(
 class EncodedTensor:
     """A tensor of a dtype that TVM lacks, encoded in another one.
 
-    Attributes
-    ----------
-    value
-        A Relax tensor: real and imaginary parts along a last axis of 2, or the bytes.
-    dtype
-        Torch's dtype, as ``"complex64"``.
+    `value`: a Relax tensor: real and imaginary parts along a last axis of 2, or the bytes.
+    `dtype`: Torch's dtype, as ``"complex64"``.
     """
 
     value: Value
@@ -200,10 +196,7 @@ Extent = Any
 class Dimensions:
     """The variables of the named dimensions of one module.
 
-    Parameters
-    ----------
-    ranges
-        Smallest and largest size of each name.
+    `ranges`: smallest and largest size of each name.
     """
 
     def __init__(self, ranges: Mapping[str, tuple[int, int]]) -> None:
@@ -372,8 +365,3 @@ def leaves(value: Any, *, slices: bool = False) -> Iterator[Any]:
         yield from leaves([value.start, value.stop, value.step], slices=True)
     else:
         yield value
-
-
-def holds_size(value: Any) -> bool:
-    """Return whether a nest contains a size that has several values."""
-    return any(map(is_size, leaves(value)))

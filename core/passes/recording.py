@@ -14,8 +14,8 @@ from tvm.ir.instrument import PassInstrument, pass_instrument
 from tvm_ffi import Tensor
 
 from lowerscope.core.ir.relax import elements_of
+from lowerscope.core.ir.script import function_script
 from lowerscope.core.model.module_steps import PassRecord
-from lowerscope.core.views.script import function_script
 
 _AT_ONCE = 1 << 20
 """Number of values compared at once, to bound the memory for a large constant."""
@@ -88,15 +88,10 @@ Status = Literal["done", "failed", "skipped", "off"]
 class PassRun:
     """One pass that ran, or was to run.
 
-    Attributes
-    ----------
-    name, depth, parent, step, milliseconds, status, error
-        As in `PassRecord`.
-    before, after
-        The module before and after it; ``after`` is ``None`` if it produced nothing.
-    left_out
-        Names of the functions that it has left unchanged, since it cannot handle them, with the
-        reasons.
+    `name`, `depth`, `parent`, `step`, `milliseconds`, `status`, `error`: as in `PassRecord`.
+    `before`, `after`: the module before and after it; ``after`` is ``None`` if it produced nothing.
+    `left_out`: names of the functions that it has left unchanged, since it cannot handle them, with
+        the reasons.
     """
 
     name: str
@@ -122,17 +117,10 @@ class Recorder:
 
     Its references make TVM copy functions that it would change in place, one by one.
 
-    Parameters
-    ----------
-    check
-        Called before each pass; may raise to cancel.
+    `check`: called before each pass; may raise to cancel.
 
-    Attributes
-    ----------
-    runs
-        The passes in the order in which they began.
-    stopped
-        The exception that `check` has raised.
+    `runs`: the passes in the order in which they began.
+    `stopped`: the exception that `check` has raised.
     """
 
     def __init__(self, check: Callable[[], None] = lambda: None) -> None:

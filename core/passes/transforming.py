@@ -25,11 +25,16 @@ from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, Problem,
 from lowerscope.core.model.recipe import Step, step_text
 from lowerscope.core.model.schedule import Applied
 from lowerscope.core.model.snapshot import Note
-from lowerscope.core.passes.bindings import Matches, match_bindings
-from lowerscope.core.passes.blocks import Composed, blocks_after
-from lowerscope.core.passes.catalogue import Catalogue, Values, catalogue, find, split
-from lowerscope.core.passes.following import Followed, follow, inverse, unchanged
-from lowerscope.core.passes.options import arguments_of
+from lowerscope.core.passes.bindings import (
+    Followed,
+    Matches,
+    follow,
+    inverse,
+    match_bindings,
+    unchanged,
+)
+from lowerscope.core.passes.catalogue import Catalogue, Values, arguments_of, catalogue, find, split
+from lowerscope.core.passes.fused_blocks import Composed, blocks_after
 from lowerscope.core.passes.recording import PassRun, Recorder
 
 LeaveOut = Callable[[str, str], None]
@@ -48,15 +53,10 @@ def apply_without(
 
     The pass is tried on each TensorIR function alone, and then applied to a module of the others.
 
-    Parameters
-    ----------
-    error
-        Why it failed on the whole module; raised again if it fails on no function alone, or on
+    `error`: why it failed on the whole module; raised again if it fails on no function alone, or on
         the others together as well.
-    leave_out
-        Called with the functions that are left out, and the reasons.
-    begins
-        Called before the pass is applied to the others.
+    `leave_out`: called with the functions that are left out, and the reasons.
+    `begins`: called before the pass is applied to the others.
     """
     failing: dict[tvm.ir.GlobalVar, str] = {}
     with tvm.transform.PassContext(opt_level=3):
@@ -268,16 +268,10 @@ tvm.register_global_func(_BUILD, _as_set, override=True)
 class TransformedModel:
     """A module after a recipe's steps, or after those before one that failed.
 
-    Attributes
-    ----------
-    module
-        The module after the last step that was applied.
-    runs
-        The steps and the passes inside of them, in the order in which they began.
-    start
-        The result after the first of the steps, which was reused.
-    schedules
-        The schedules applied by each scheduling step, in order.
+    `module`: the module after the last step that was applied.
+    `runs`: the steps and the passes inside of them, in the order in which they began.
+    `start`: the result after the first of the steps, which was reused.
+    `schedules`: the schedules applied by each scheduling step, in order.
     """
 
     module: tvm.IRModule
@@ -451,16 +445,10 @@ def transform(
 ) -> TransformedModel:
     """Apply the steps that are switched on, in order, up to the first that fails.
 
-    Parameters
-    ----------
-    check
-        Called before each step, and each pass inside of one; may raise to cancel.
-    values
-        Tensors of the parameters that are arguments of ``main``, by name.
-    start
-        The result of the first of the steps, for reuse.
-    begins
-        Called before each step with its text, and with ``""`` after all.
+    `check`: called before each step, and each pass inside of one; may raise to cancel.
+    `values`: tensors of the parameters that are arguments of ``main``, by name.
+    `start`: the result of the first of the steps, for reuse.
+    `begins`: called before each step with its text, and with ``""`` after all.
     """
     passes = catalogue() if passes is None else passes
     given = {"params": dict(values), "schedule": schedule, "rules": rules, "tuned": tuned}

@@ -32,16 +32,10 @@ Emit = Callable[[Any], relax.Var]
 class _Axis:
     """One spatial axis of a transposed convolution.
 
-    Attributes
-    ----------
-    taps
-        Number of input elements that contribute to an output element.
-    phases
-        The stride: output elements at this distance are one convolution.
-    steps
-        Number of output elements of each convolution.
-    first, last
-        Range of the output in the interleaved results.
+    `taps`: number of input elements that contribute to an output element.
+    `phases`: the stride: output elements at this distance are one convolution.
+    `steps`: number of output elements of each convolution.
+    `first`, `last`: Range of the output in the interleaved results.
     """
 
     taps: int

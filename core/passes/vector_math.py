@@ -26,10 +26,7 @@ def with_vector_math(
 ) -> tvm.IRModule:
     """Return a module with arithmetic for such calls in its functions of TensorIR.
 
-    Parameters
-    ----------
-    leave_out
-        Told which functions keep their calls, and why.
+    `leave_out`: Told which functions keep their calls, and why.
     """
     result = module.clone()
     for variable, function in module.functions.items():

@@ -10,9 +10,13 @@ import msgspec
 import tvm
 
 from lowerscope.core.build.build import external_functions, is_registered
-from lowerscope.core.build.targets import lacks, make_target, target_json, target_records
-from lowerscope.core.build.threads import use_threads
-from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.build.targets import (
+    lacks,
+    make_target,
+    target_json,
+    target_records,
+    use_threads,
+)
 from lowerscope.core.ir.relax import own_function
 from lowerscope.core.model.dimensions import Sizes, runs_of, sizes_text
 from lowerscope.core.model.measuring import Measuring, Progress
@@ -43,7 +47,7 @@ from lowerscope.core.run.runs import (
     run_all,
     times_of,
 )
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 
 # --- State of a tracker, and description of a server's machine ---
 

@@ -15,8 +15,7 @@ from tvm import relax
 from lowerscope.core.build.build import RecordedBuild
 from lowerscope.core.ir.relax import bound_in, callee_of, relax_functions
 from lowerscope.core.lowering.types import LoweredModel
-from lowerscope.core.passes.bindings import Matches, bindings_by_name, match_bindings
-from lowerscope.core.passes.following import inverse
+from lowerscope.core.passes.bindings import Matches, bindings_by_name, inverse, match_bindings
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.stages import Stages
 

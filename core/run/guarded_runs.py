@@ -18,8 +18,7 @@ from typing import Any, Literal
 import torch
 import tvm
 
-from lowerscope.core.build.threads import use_threads
-from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.build.targets import use_threads
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.queries import GuardQuery, answers
@@ -29,6 +28,7 @@ from lowerscope.core.run.execution import Execution
 from lowerscope.core.run.implementations import check_callable
 from lowerscope.core.run.runs import Follower, NamedCalls, calls_told, named_calls
 from lowerscope.core.sandbox.running_call import NO_CALL, place_of
+from lowerscope.core.stages import Pipeline
 
 PATTERN = 0xA5
 """Fill byte around a tensor."""

@@ -20,7 +20,7 @@ from torch.func import functional_call
 from torch.overrides import TorchFunctionMode
 
 from lowerscope.core.build.build import check_registered
-from lowerscope.core.build.threads import ProcessorUse, threads_of_tvm
+from lowerscope.core.build.targets import ProcessorUse, threads_of_tvm
 from lowerscope.core.model.dimensions import Sizes, runs_of, sizes_text, traced_sizes
 from lowerscope.core.model.measuring import BUDGET, LEAST, MEASURING, REPEATS, Measuring, Progress
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt

@@ -19,7 +19,6 @@ import torch
 import tvm
 from tvm import ir, relax
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import Elements, elements_of
 from lowerscope.core.lowering.values import held_from
@@ -45,7 +44,7 @@ from lowerscope.core.model.queries import (
     answers,
 )
 from lowerscope.core.model.tolerances import Tolerances
-from lowerscope.core.passes.following import inverse
+from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.run.calls import CallsOf, Owners, Source, bytecode_of
 from lowerscope.core.run.compare.node_comparison import (
     Found,
@@ -69,7 +68,7 @@ from lowerscope.core.run.compare.tensor_values import (
 )
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
 from lowerscope.core.sandbox.memory_limit import is_shortage
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.tracing.tracing import TracedModel
 
 

@@ -18,7 +18,7 @@ from lowerscope.core.model.measuring import SILENT, Progress
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import KEEP, CallRun, NodeRun
-from lowerscope.core.passes.following import inverse
+from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.run.calls import BUILTIN, BoundCall, CallsOf, Owners, bytecode_of
 from lowerscope.core.run.compare.node_comparison import (
     Found,

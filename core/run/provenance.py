@@ -12,7 +12,7 @@ from lowerscope.core.ir.relax import binding_ids, callee_of
 from lowerscope.core.model.recipe import Recipe, applies_schedules
 from lowerscope.core.model.run_records import NodeProvenance
 from lowerscope.core.model.schedule import schedule_for
-from lowerscope.core.passes.following import inverse
+from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.stages import Stages
 

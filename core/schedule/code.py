@@ -14,7 +14,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from lowerscope.core.files.python_text import comment, docstring, quoted
 from lowerscope.core.model.schedule import At, Made, Primitive, Reference, Schedule, references_of
 from lowerscope.core.schedule.applying import call_text
-from lowerscope.core.schedule.failures import StepFailed
+from lowerscope.core.schedule.primitive_table import entry_of
 from lowerscope.core.schedule.references import (
     Output,
     Outputs,
@@ -28,7 +28,7 @@ from lowerscope.core.schedule.references import (
     stmt_of,
     unresolved,
 )
-from lowerscope.core.schedule.table import entry_of
+from lowerscope.core.schedule.step_errors import StepFailed
 
 Variables = Mapping[Reference, str]
 """Variables of the loops, blocks and numbers that a primitive refers to."""

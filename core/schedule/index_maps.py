@@ -17,9 +17,9 @@ import numpy as np
 import tvm
 from tvm import tirx
 
-from lowerscope.core.schedule.failures import REFUSED, StepFailed
-from lowerscope.core.schedule.parameters import known
+from lowerscope.core.ir.tensorir import known
 from lowerscope.core.schedule.primitive import Call
+from lowerscope.core.schedule.step_errors import REFUSED, StepFailed
 
 MAX_CHECKED = 2**18
 """Number of indices up to which a map is checked exhaustively; beyond it, TVM has to check it."""

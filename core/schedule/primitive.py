@@ -12,10 +12,9 @@ import tvm
 from tvm import tirx
 from tvm.s_tir import Schedule
 
+from lowerscope.core.ir.tensorir import known
 from lowerscope.core.model.schedule import Argument, Reference
 from lowerscope.core.model.schedule_records import Field, FieldKind
-from lowerscope.core.schedule.failures import REFUSED
-from lowerscope.core.schedule.parameters import known
 from lowerscope.core.schedule.references import (
     Outputs,
     Place,
@@ -25,8 +24,13 @@ from lowerscope.core.schedule.references import (
     resolve,
     stmt_of,
 )
+from lowerscope.core.schedule.step_errors import REFUSED
 
 Arguments = dict[str, Argument]
+
+MAX_UNROLLED = 1024
+"""Maximum number of copies of blocks by unrolled loops: LLVM takes 3 s for 512 of a sum, half a
+minute for 1,024, and minutes for more."""
 
 
 @dataclass(frozen=True)
@@ -161,22 +165,13 @@ Guard = Callable[[Call], None]
 class PrimitiveSpec:
     """Specification of a primitive; its help is in ``resources/help/primitives.md``.
 
-    Attributes
-    ----------
-    name
-        Name of the method of ``tvm.s_tir.Schedule``.
-    title
-        Description of a step, with its arguments in braces.
-    offer
-        Its short description in the menu.
-    starred
-        The argument whose members TVM takes as positional arguments.
-    converted
-        Converts arguments to TVM's values whose meaning depends on other arguments.
-    many
-        Whether it returns a list; otherwise one result, or none.
-    draws
-        Whether it draws at random, where its decision is not given.
+    `name`: name of the method of ``tvm.s_tir.Schedule``.
+    `title`: description of a step, with its arguments in braces.
+    `offer`: its short description in the menu.
+    `starred`: the argument whose members TVM takes as positional arguments.
+    `converted`: Converts arguments to TVM's values whose meaning depends on other arguments.
+    `many`: whether it returns a list; otherwise one result, or none.
+    `draws`: whether it draws at random, where its decision is not given.
     """
 
     name: str

@@ -14,7 +14,7 @@ from tvm.s_tir import SBlock, SBlockRealize, Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from lowerscope.core.model.schedule import At, Made, Reference
-from lowerscope.core.schedule.failures import REFUSED, StepFailed
+from lowerscope.core.schedule.step_errors import REFUSED, StepFailed
 
 Output = Any
 """Result of a primitive: a ``LoopRV``, an ``SBlockRV``, or an ``ExprRV`` for a number."""
@@ -28,16 +28,10 @@ the loops around it, the outermost first, by an `At` that is ``first`` and names
 class Place:
     """A loop or a block of a function, in the order of the script.
 
-    Attributes
-    ----------
-    stmt
-        The ``For`` or the ``SBlock``.
-    realize
-        Of a block: the ``SBlockRealize`` that binds its axes.
-    parent
-        The place of the loop or block around it in the list; -1 at the top.
-    depth
-        Number of loops and blocks around it.
+    `stmt`: the ``For`` or the ``SBlock``.
+    `realize`: of a block: the ``SBlockRealize`` that binds its axes.
+    `parent`: the place of the loop or block around it in the list; -1 at the top.
+    `depth`: number of loops and blocks around it.
     """
 
     stmt: Any

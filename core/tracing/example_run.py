@@ -15,7 +15,7 @@ from lowerscope.core.model.problems import LowerscopeError, is_interrupt
 from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.sources.call_spec import CallSpec
 from lowerscope.core.sources.pytree import leaves, path_text
-from lowerscope.core.tracing.failures import (
+from lowerscope.core.tracing.trace_errors import (
     forward_line,
     inputs_do_not_fit,
     returns_foreign,
@@ -27,16 +27,10 @@ from lowerscope.core.tracing.failures import (
 class NodeInfo:
     """The value of a traced node.
 
-    Attributes
-    ----------
-    shape
-        Extents of a tensor; ``None`` for other values.
-    dtype
-        Of a tensor, as ``"float32"``; empty for other values.
-    text
-        The value in words: ``1×784 float32``, ``(1×10 float32, 1×32 float32)``, ``int``.
-    items
-        The members of a tuple or list, in order.
+    `shape`: extents of a tensor; ``None`` for other values.
+    `dtype`: of a tensor, as ``"float32"``; empty for other values.
+    `text`: the value in words: ``1×784 float32``, ``(1×10 float32, 1×32 float32)``, ``int``.
+    `items`: the members of a tuple or list, in order.
     """
 
     shape: tuple[int | str, ...] | None

@@ -20,13 +20,13 @@ from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.sources.call_spec import CallSpec
 from lowerscope.core.sources.pytree import plain
 from lowerscope.core.tracing.example_run import NodeInfo, describe, is_static, writes_statistics
-from lowerscope.core.tracing.failures import (
+from lowerscope.core.tracing.symbolic_sizes import NamedInputs, fixed_dimension
+from lowerscope.core.tracing.trace_errors import (
     cannot_export,
     line_of_stack,
     line_of_traceback,
     where_of,
 )
-from lowerscope.core.tracing.symbolic_sizes import NamedInputs, fixed_dimension
 
 
 def export(
@@ -39,15 +39,10 @@ def export(
 ) -> torch.export.ExportedProgram:
     """Export `model` with the shapes of `inputs`.
 
-    Parameters
-    ----------
-    calling
-        The call of the model with them; the program takes the tensors one by one.
-    plain_output
-        Whether the output consists of tuples, lists and dicts only. Other types are converted
-        to these, since torch.export has to know the types.
-    named
-        The dimensions that are to take any size of a range; ``None`` for none.
+    `calling`: the call of the model with them; the program takes the tensors one by one.
+    `plain_output`: whether the output consists of tuples, lists and dicts only. Other types are
+        converted to these, since torch.export has to know the types.
+    `named`: the dimensions that are to take any size of a range; ``None`` for none.
 
     Raises `LowerscopeError` if it cannot be exported.
     """
@@ -75,7 +70,7 @@ def _demand(
     error: BaseException,
 ) -> LowerscopeError | None:
     # Imported here since it takes seconds, and few models need it.
-    from lowerscope.core.tracing.symbolic_run import find_demand
+    from lowerscope.core.tracing.symbolic_sizes import find_demand
 
     found = find_demand(model, inputs, calling, named)
     demand = "" if found else _violated_guard(str(error))

@@ -21,7 +21,7 @@ from lowerscope.core.sources.call_spec import CallSpec
 from lowerscope.core.sources.opened_model import RandomState
 from lowerscope.core.sources.pytree import leaves, path_text, plain
 from lowerscope.core.tracing.example_run import call_eagerly
-from lowerscope.core.tracing.failures import forward_line, is_users_file, where_of
+from lowerscope.core.tracing.trace_errors import forward_line, is_users_file, where_of
 
 _MAPPINGS = (dict, OrderedDict, defaultdict)
 _SEQUENCES = (list, set, deque)
@@ -106,14 +106,9 @@ _CONTAINERS = (dict, list, tuple, set)
 class Behaviour:
     """Observations of a call of the model on the example inputs.
 
-    Attributes
-    ----------
-    draws
-        Whether it draws random numbers of torch's.
-    repeats
-        Whether it computes the same again from the same state.
-    notes
-        Behaviour that a graph of one call cannot reproduce.
+    `draws`: whether it draws random numbers of torch's.
+    `repeats`: whether it computes the same again from the same state.
+    `notes`: Behaviour that a graph of one call cannot reproduce.
     """
 
     outputs: Any

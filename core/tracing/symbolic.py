@@ -24,7 +24,7 @@ from lowerscope.core.model.snapshot import Note, SourceLine
 from lowerscope.core.sources.call_spec import CallSpec
 from lowerscope.core.sources.pytree import plain
 from lowerscope.core.tracing.example_run import run_eagerly
-from lowerscope.core.tracing.failures import (
+from lowerscope.core.tracing.trace_errors import (
     CannotFollow,
     cannot_trace,
     is_users_file,
@@ -39,19 +39,11 @@ _FROZEN = "forward draws random numbers here, and the graph has those of this on
 class EagerCalls(TorchFunctionMode):
     """Recorder of calls into torch that involve no proxy.
 
-    Parameters
-    ----------
-    boundary
-        The code of the function that runs the tracer.
+    `boundary`: the code of the function that runs the tracer.
 
-    Attributes
-    ----------
-    changes
-        For each tensor that was changed in place, its memory and the user's line.
-    draws
-        Lines that have drawn random numbers.
-    drawn
-        Tensors that were drawn or computed from drawn ones, each with the name of the random
+    `changes`: for each tensor that was changed in place, its memory and the user's line.
+    `draws`: lines that have drawn random numbers.
+    `drawn`: tensors that were drawn or computed from drawn ones, each with the name of the random
         operator.
     """
 

@@ -21,15 +21,6 @@ from lowerscope.core.sources.opened_model import RandomState
 from lowerscope.core.sources.pytree import is_plain, leaves
 from lowerscope.core.tracing import exporting, symbolic
 from lowerscope.core.tracing.example_run import NodeInfo, outputs_of, run_eagerly, run_once
-from lowerscope.core.tracing.failures import (
-    forward_line,
-    is_scripted,
-    made_functional,
-    neither_traces,
-    returns_nothing,
-    took_export,
-    where_of,
-)
 from lowerscope.core.tracing.fidelity import (
     Behaviour,
     as_in_a_run,
@@ -38,6 +29,15 @@ from lowerscope.core.tracing.fidelity import (
     unchanged,
 )
 from lowerscope.core.tracing.symbolic_sizes import CONSTRAINT, NamedInputs
+from lowerscope.core.tracing.trace_errors import (
+    forward_line,
+    is_scripted,
+    made_functional,
+    neither_traces,
+    returns_nothing,
+    took_export,
+    where_of,
+)
 
 
 def positional_call(model: torch.nn.Module, count: int) -> CallSpec:
@@ -90,21 +90,15 @@ def _plainly_takes(function: Any, calling: CallSpec) -> bool:
 class TracedModel:
     """An FX graph in one form for both tracers, and descriptions of its nodes.
 
-    Attributes
-    ----------
-    graph_module
-        Nodes are ``placeholder``, ``get_attr``, ``call_function``, ``call_method``,
+    `graph_module`: nodes are ``placeholder``, ``get_attr``, ``call_function``, ``call_method``,
         ``call_module`` and ``output``; parameters are ``get_attr`` nodes or inside modules.
-    values
-        Description of each node's value, by node name.
-    lines
-        The line of the user's own file that each node comes from, by node name. Nodes without
+    `values`: description of each node's value, by node name.
+    `lines`: the line of the user's own file that each node comes from, by node name. Nodes without
         one are absent.
-    modules
-        Dotted path of the module that each node comes from, by node name; empty for the root.
-    mutations
-        For each node that changes a tensor in place, the earlier nodes that read as the node's
-        own value from then on.
+    `modules`: dotted path of the module that each node comes from, by node name; empty for the
+        root.
+    `mutations`: for each node that changes a tensor in place, the earlier nodes that read as the
+        node's own value from then on.
     """
 
     graph_module: torch.fx.GraphModule
@@ -128,23 +122,16 @@ def trace(
 ) -> TracedModel:
     """Trace `model` on example `inputs`.
 
-    Parameters
-    ----------
-    model
-        In the mode (training or not) that is to be lowered; neither it nor `inputs` is changed.
-    inputs
-        The tensors among the inputs, in order.
-    tracer
-        ``"fx"`` for ``torch.fx.symbolic_trace``, ``"export"`` for ``torch.export``, ``"auto"`` for
-        the first of them that succeeds, with a note if that is the second.
-    calling
-        The call of the model with these tensors; ``None`` for by position.
-    named
-        The dimensions that take any size of a range, beyond the one of `inputs`; the descriptions
-        of nodes then use their names. ``None`` for none.
-    decomposed
-        Whether the export tracer decomposes operators to core ATen, as TVM's own importer of
-        exported programs does.
+    `model`: in the mode (training or not) that is to be lowered; neither it nor `inputs` is
+        changed.
+    `inputs`: the tensors among the inputs, in order.
+    `tracer`: ``"fx"`` for ``torch.fx.symbolic_trace``, ``"export"`` for ``torch.export``,
+        ``"auto"`` for the first of them that succeeds, with a note if that is the second.
+    `calling`: the call of the model with these tensors; ``None`` for by position.
+    `named`: the dimensions that take any size of a range, beyond the one of `inputs`; the
+        descriptions of nodes then use their names. ``None`` for none.
+    `decomposed`: whether the export tracer decomposes operators to core ATen, as TVM's own importer
+        of exported programs does.
 
     Raises `LowerscopeError` if the model fails on these inputs, returns nothing, does not take all
     sizes (code ``fixed-dimension``), or the tracer cannot trace it (codes ``try-export`` and
@@ -252,7 +239,7 @@ def _trace_fx(
     values, mutations, outputs = run_once(graph_module, inputs, lines)
     if named is not None:
         # Imported here since it takes seconds, and few models need it.
-        from lowerscope.core.tracing.symbolic_run import run_symbolically
+        from lowerscope.core.tracing.symbolic_sizes import run_symbolically
 
         values = run_symbolically(graph_module, inputs, named, lines)
     modules = symbolic.module_paths(graph_module)

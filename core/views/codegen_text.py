@@ -1,22 +1,121 @@
-"""Text of compiled code: bytecode, LLVM IR and assembly, mapped to bindings and loops."""
+"""Text of compiled code: bytecode, LLVM IR and assembly, mapped to bindings and loops.
+
+The code of TensorIR functions is that of a build, or of one function at a step of its schedule.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+import tvm
 from tvm import tirx
 
-from lowerscope.core.build.assembly import LlvmFunction, assembly_of, piece_of
-from lowerscope.core.build.build import FIRST_FOR_TENSORIR
-from lowerscope.core.build.line_table import Chain, Origins, origins_of
-from lowerscope.core.ir.tensorir import Part, blocks_in, parts_of
+from lowerscope.core.build.assembly import (
+    Chain,
+    LineTable,
+    LlvmFunction,
+    Origins,
+    assembly_of,
+    functions_of,
+    make_twin,
+    origins_of,
+    piece_of,
+)
+from lowerscope.core.build.build import FIRST_FOR_TENSORIR, compile_function
+from lowerscope.core.files.memo import key_of
+from lowerscope.core.ir.cancellations import with_cancellations
+from lowerscope.core.ir.tensorir import Part, blocks_in, parts_of, prim_funcs_of
 from lowerscope.core.model.module_steps import Moment
-from lowerscope.core.model.problems import LowerscopeError, listed
+from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line, listed
 from lowerscope.core.model.snapshot import Span, TextRecord
-from lowerscope.core.passes.following import inverse
+from lowerscope.core.passes.bindings import inverse
 from lowerscope.core.run.calls import BUILTIN, CallsOf, bytecode_of, functions_in, match_calls
 from lowerscope.core.stages import Stages
-from lowerscope.core.views.compiled_functions import CompiledFunctions, compiled, twin_of
+
+
+@dataclass(frozen=True)
+class Library:
+    """The code of TensorIR functions: LLVM IR, whole and by function."""
+
+    text: str
+    functions: Mapping[str, LlvmFunction]
+
+
+@dataclass(frozen=True)
+class CompiledFunctions:
+    """Compiled functions and their code.
+
+    `key`: of all that it was made from.
+    `functions`: as they were given to the build of TensorIR.
+    `library`: Their code.
+    `about`: description, where it is not part of the model's build.
+    """
+
+    key: str
+    functions: Mapping[str, tirx.PrimFunc]
+    library: Library
+    about: str = ""
+
+
+def compiled(stages: Stages, name: str, moment: Moment | None = None) -> CompiledFunctions:
+    """Return the functions of the model's build; at a step of a schedule, `name` alone.
+
+    Raises `LowerscopeError` if TVM cannot compile the function.
+    """
+    if moment is None or moment.section != "schedule":
+        key = key_of("library", stages.build_key)
+        library = stages.keep("library", key, lambda: _of_build(stages), _size)
+        return CompiledFunctions(stages.build_key, stages.recorded.tensorir, library)
+    function = prim_funcs_of(stages.module_at(moment)).get(name)
+    if function is None:
+        return CompiledFunctions("", {}, Library("", {}))
+    function = function.with_attr("global_symbol", name)
+    # As it is built: its twin is compared with the code line by line.
+    function = with_cancellations(tvm.IRModule({name: function}))[name]
+    key = key_of("alone", stages.moment_key(moment), moment, name, str(stages.target))
+    alone = stages.keep("library", key, lambda: _alone(stages, name, function), _size)
+    about = f"by itself, after step {moment.index} of its schedule"
+    if not moment.index:
+        about = "by itself, before it is scheduled"
+    return CompiledFunctions(key, {name: function}, alone, about)
+
+
+def twin_of(stages: Stages, made: CompiledFunctions, name: str) -> LineTable:
+    """Return the twin of a function, cached."""
+    function = made.functions[name]
+    key = key_of("twin", made.key, name)
+    return stages.keep("twin", key, lambda: make_twin(name, function, stages.target))
+
+
+def _size(library: Library) -> int:
+    return 4 * len(library.text)
+
+
+def _of_build(stages: Stages) -> Library:
+    return _library(stages.recorded.built.executable.mod.imports)
+
+
+def _alone(stages: Stages, name: str, function: tirx.PrimFunc) -> Library:
+    try:
+        built = compile_function(name, function, stages.target).mod
+    except TVM_ERRORS as error:
+        raise LowerscopeError(
+            f"TVM could not compile the function: {last_line(error)}",
+            where=name,
+            todo="Take back the last step; the log has TVM's whole message",
+            details=str(error),
+        ) from error
+    return _library((built, *built.imports))
+
+
+def _library(modules: Iterable[Any]) -> Library:
+    texts = [each.inspect_source("ll") for each in modules if each.kind == "llvm"]
+    functions: dict[str, LlvmFunction] = {}
+    for text in texts:
+        functions.update(functions_of(text))
+    return Library("\n".join(texts), functions)
 
 
 def bytecode_text(stages: Stages, name: str) -> TextRecord:
@@ -25,10 +124,7 @@ def bytecode_text(stages: Stages, name: str) -> TextRecord:
     The line of a call has the spans of the function that it calls and of the binding, before the
     passes, that it comes from.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function.
+    Raises `LowerscopeError` if there is no such function.
     """
     name = name or "main"
     executable = stages.recorded.built.executable.as_text()
@@ -62,15 +158,9 @@ def bytecode_text(stages: Stages, name: str) -> TextRecord:
 def llvm_text(stages: Stages, name: str, moment: Moment | None = None) -> TextRecord:
     """Return the LLVM IR of a TensorIR function, with the lines that come from its loops.
 
-    Parameters
-    ----------
-    moment
-        Of a schedule: the function is compiled by itself then. Otherwise it is the build's.
+    `moment`: of a schedule: the function is compiled by itself then. Otherwise it is the build's.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function, or no code for it.
+    Raises `LowerscopeError` if there is no such function, or no code for it.
     """
     made = compiled(stages, name, moment)
     piece = _piece(made, name)
@@ -89,15 +179,9 @@ def llvm_text(stages: Stages, name: str, moment: Moment | None = None) -> TextRe
 def assembly_text(stages: Stages, name: str, moment: Moment | None = None) -> TextRecord:
     """Return the assembly of a TensorIR function, with the lines that come from its loops.
 
-    Parameters
-    ----------
-    moment
-        As for `llvm_text`.
+    `moment`: as for `llvm_text`.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function, or no code for it.
+    Raises `LowerscopeError` if there is no such function, or no code for it.
     """
     made = compiled(stages, name, moment)
     piece = _piece(made, name)

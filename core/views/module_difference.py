@@ -12,10 +12,10 @@ import numpy as np
 import tvm
 from tvm import relax, tirx
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.files.sources import is_file, source_label
 from lowerscope.core.ir.relax import Elements, calls_of, elements_of, relax_functions
+from lowerscope.core.ir.script import function_script
 from lowerscope.core.model.entities import STRATEGY_NAMES
 from lowerscope.core.model.line_difference import FunctionText, function_differences
 from lowerscope.core.model.measuring import Progress
@@ -32,8 +32,7 @@ from lowerscope.core.model.queries import DifferenceQuery, GraphDifferenceQuery,
 from lowerscope.core.model.recipe import Recipe, overrides_on
 from lowerscope.core.model.schedule import Schedule
 from lowerscope.core.model.snapshot import Span, TextRecord
-from lowerscope.core.passes.bindings import Matches
-from lowerscope.core.passes.following import inverse
+from lowerscope.core.passes.bindings import Matches, inverse
 from lowerscope.core.passes.recording import (
     compared_values,
     constant_tensors,
@@ -41,11 +40,10 @@ from lowerscope.core.passes.recording import (
     pass_labels,
 )
 from lowerscope.core.run.compare.tensor_values import constants_by_name
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.graph.difference import FunctionGraph, graph_difference
 from lowerscope.core.views.graph.relax_graph import function_graph
-from lowerscope.core.views.graphs import with_ends
-from lowerscope.core.views.script import function_script
+from lowerscope.core.views.graph_records import with_ends
 
 
 def module_difference(
@@ -72,10 +70,7 @@ def changed_lines(stages: Stages, moment: Moment, record: TextRecord) -> tuple[i
     schedule reindent loops: lines that differ in indentation only are left out if others differ as
     well.
 
-    Parameters
-    ----------
-    record
-        The script of the Relax functions, or of a function, at the moment.
+    `record`: the script of the Relax functions, or of a function, at the moment.
     """
     if moment.index == 0:
         return ()
@@ -217,7 +212,6 @@ def _with_nodes(graph: FunctionGraph, stages: Stages) -> FunctionGraph:
 
 
 def side_module(stages: Stages, side: ComparedModule) -> tvm.IRModule:
-    """Return the module of a side."""
     if side.moment is None:
         return stages.completed
     return _module_at(stages, side.moment, before=side.before)
@@ -251,7 +245,6 @@ def _side_origins(stages: Stages, side: ComparedModule) -> Matches:
 def labels_of(
     old: Stages, new: Stages, sides: tuple[ComparedModule, ComparedModule]
 ) -> tuple[str, str]:
-    """Return the labels of the sides."""
     return side_labels(*sides, _step(old, sides[0]), _step(new, sides[1]))
 
 
@@ -314,10 +307,8 @@ def constant_differences(
     Scripts name constants by number, so that functions with other weights read the same. Constants
     over the same memory are the same; the values of others are compared once, and cached.
 
-    Parameters
-    ----------
-    same_text
-        Whether both have the same text: then constants are paired in order, otherwise by name.
+    `same_text`: whether both have the same text: then constants are paired in order, otherwise by
+        name.
     """
     if before.same_as(after):
         return ()
@@ -420,10 +411,7 @@ def side_labels(
 
     Other differences of the recipes are added to both labels.
 
-    Parameters
-    ----------
-    old_step, new_step
-        Number and name of the step before the moment of either side.
+    `old_step`, `new_step`: number and name of the step before the moment of either side.
     """
     fields = [
         name

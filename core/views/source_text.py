@@ -9,29 +9,27 @@ import msgspec
 import tvm
 from tvm import IRModule, relax
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import elements_of, relax_functions
+from lowerscope.core.ir.script import function_text, module_text, relax_text
 from lowerscope.core.ir.tensorir import prim_funcs_of
-from lowerscope.core.lowering.parameter_binding import constants_of
+from lowerscope.core.lowering.partial_module import constants_of
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import TextQuery, answers
 from lowerscope.core.model.snapshot import Span, TextRecord, View
-from lowerscope.core.passes.bindings import Matches
-from lowerscope.core.passes.following import inverse
+from lowerscope.core.passes.bindings import Matches, inverse
 from lowerscope.core.run.compare.tensor_values import constants_by_name
 from lowerscope.core.sources.pytree import identifier
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.codegen_text import assembly_text, bytecode_text, llvm_text, loops_at
-from lowerscope.core.views.graphs import fx_code
+from lowerscope.core.views.graph_records import fx_code
 from lowerscope.core.views.module_difference import changed_lines
 from lowerscope.core.views.programs.builder_text import BuilderText, builder_text
 from lowerscope.core.views.programs.numpy_text import numpy_graph_text, numpy_text
 from lowerscope.core.views.programs.te_text import te_text
-from lowerscope.core.views.script import function_text, module_text, relax_text
 from lowerscope.core.views.translation import source_text
 
 # The script of a module with its metadata, the values of its constants, cut to a readable length.
@@ -127,10 +125,8 @@ def _is_cached(query: TextQuery, pipeline: Pipeline, job: Progress) -> bool:
 def text(query: TextQuery, pipeline: Pipeline, job: Progress) -> TextRecord:
     """Return a function after the passes as script, NumPy or TE, or the module's builder.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function, or it cannot be written in that way, with the reason.
+    Raises `LowerscopeError` if there is no such function, or it cannot be written in that way, with
+    the reason.
     """
     stages = pipeline.stages(query.recipe, job)
     view, name, moment = query.view, query.name, query.moment
@@ -148,17 +144,12 @@ def write_text(stages: Stages, view: View, name: str, moment: Moment | None = No
     ``"bytecode"``, ``"llvm"`` and ``"asm"``, what was compiled. Relax functions have the views
     ``"script"`` and ``"numpy"``.
 
-    Parameters
-    ----------
-    moment
-        Step of the module that is shown. At a step, a script without a `name` is that of the Relax
-        functions. Compiled code is that of the model's build, and at a step of a schedule that of
-        the function alone.
+    `moment`: Step of the module that is shown. At a step, a script without a `name` is that of the
+        Relax functions. Compiled code is that of the model's build, and at a step of a schedule
+        that of the function alone.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is no such function, or it cannot be written in that way, with the reason.
+    Raises `LowerscopeError` if there is no such function, or it cannot be written in that way, with
+    the reason.
     """
     if view in _NATIVE:
         return _NATIVE[view](stages, name, moment)
@@ -238,17 +229,11 @@ def _whole(stages: Stages, moment: Moment | None) -> tvm.IRModule:
 def builder_of(stages: Stages, module: tvm.IRModule, reserved: Collection[str] = ()) -> BuilderText:
     """Return the builder program of `module`, where constants have the names of parameters.
 
-    Parameters
-    ----------
-    module
-        That of the stages, before the passes or after them.
-    reserved
-        Names that nothing in the program may have.
+    `module`: That of the stages, before the passes or after them.
+    `reserved`: names that nothing in the program may have.
 
-    Raises
-    ------
-    LowerscopeError
-        If the module has something that a builder program cannot make; it is named.
+    Raises `LowerscopeError` if the module has something that a builder program cannot make; it is
+    named.
     """
     return builder_text(module, _names_of_constants(stages), reserved)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from itertools import count
 
-from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.ir.script import function_text
 from lowerscope.core.model.line_difference import FunctionText, function_differences
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.views.script import function_text
+from lowerscope.core.stages import Pipeline
 from tests.benchmarks.figures import Figure, milliseconds, within
 
 LIMIT = 100.0

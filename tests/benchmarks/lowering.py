@@ -12,9 +12,9 @@ import warnings
 from torch import fx
 from tvm.relax.frontend.torch import from_fx
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.stages import Pipeline
 from tests.benchmarks.figures import Figure, alternately, milliseconds
 
 GOAL = 1.2

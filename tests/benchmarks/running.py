@@ -45,12 +45,12 @@ def _comparing(lowering: Strategy, pipeline: str) -> Iterator[Figure]:
 
 
 def _times(recipe: Recipe, clock: Callable[[], float]) -> tuple[list[float], list[float]]:
-    from lowerscope.core.build.threads import use_threads
-    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.build.targets import use_threads
     from lowerscope.core.model.measuring import SILENT
     from lowerscope.core.run.execution import Execution
     from lowerscope.core.run.implementations import reference_of
     from lowerscope.core.run.node_runs import node_runs
+    from lowerscope.core.stages import Pipeline
 
     use_threads(recipe.threads)
     stages = Pipeline().stages(recipe)
@@ -76,9 +76,9 @@ def _times(recipe: Recipe, clock: Callable[[], float]) -> tuple[list[float], lis
 
 
 def _unwatched() -> Figure:
-    from lowerscope.core.engine.pipeline import Pipeline
     from lowerscope.core.model.recipe import Recipe, Source
     from lowerscope.core.run.execution import Execution
+    from lowerscope.core.stages import Pipeline
 
     recipe = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
     pipeline = Pipeline()

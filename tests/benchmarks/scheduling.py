@@ -85,7 +85,7 @@ def _modules(recipe: Recipe, function: str) -> tuple[tvm.IRModule, tvm.IRModule]
     """Return the module of a recipe, and one of a function of it alone."""
     import tvm
 
-    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.stages import Pipeline
 
     module = Pipeline().stages(recipe).unscheduled.module
     return module, tvm.IRModule({function: module[function]})

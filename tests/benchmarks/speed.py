@@ -20,12 +20,11 @@ import msgspec
 from lowerscope.core.model.queries import PeaksQuery
 
 if TYPE_CHECKING:
-    from lowerscope.core.engine.pipeline import Pipeline
     from lowerscope.core.model.function_metrics_records import Peaks
     from lowerscope.core.model.recipe import Recipe
     from lowerscope.core.model.time_records import RunTimes, SideTimes
     from lowerscope.core.run.execution import Execution, Reference
-    from lowerscope.core.stages import Stages
+    from lowerscope.core.stages import Pipeline, Stages
 
 GOALS: dict[str, tuple[float, float]] = {
     "resnet18": (1.5, 1.0),
@@ -176,10 +175,10 @@ def measure(models: Sequence[str] = (), *, tuned: bool = False) -> list[Speed]:
 
 
 def _model(model: str, *, tuned: bool) -> list[Speed]:
-    from lowerscope.core.build.threads import use_threads
-    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.build.targets import use_threads
     from lowerscope.core.files.presets import find_pipeline
     from lowerscope.core.model.recipe import Recipe, Source, with_tuned
+    from lowerscope.core.stages import Pipeline
 
     base = Recipe(source=Source(spec=f"sample:{model}"), target="native")
     ways = {
@@ -204,7 +203,7 @@ def _model(model: str, *, tuned: bool) -> list[Speed]:
 
 def _budget(stages: Stages, threads: int) -> str:
     """Return what tuning has measured of the functions of a model."""
-    from lowerscope.core.schedule.tuning.database import Database
+    from lowerscope.core.run.tuning.database import Database
 
     database = Database(stages.target, threads)
     functions = stages.functions.by_name.values()
@@ -315,7 +314,7 @@ def _function(
 ) -> FunctionSpeed:
     from tvm import tirx
 
-    from lowerscope.core.schedule.work import work_of
+    from lowerscope.core.run.function_metrics import work_of
 
     speed = FunctionSpeed(name, calls, milliseconds)
     # By what it was before it was scheduled, which a rule may have moved parts of to the build.

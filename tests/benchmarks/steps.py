@@ -9,10 +9,10 @@ from __future__ import annotations
 import itertools
 
 from lowerscope.core.build.build import build, recorded_build
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.queries import BuildStepsQuery, TextQuery
 from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.stages import Pipeline
 from tests.benchmarks.figures import (
     Figure,
     alternately,

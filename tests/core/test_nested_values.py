@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.sources import parse_input
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, TracerName
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 
 FILE = Path(__file__).with_name("nested_models.py")
 

@@ -83,7 +83,7 @@ def test_what_is_asked_for_comes_as_plain_values() -> None:
 
 
 def test_a_module_of_tvm_is_explored_as_well() -> None:
-    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.stages import Pipeline
 
     recipe = Recipe(source=Source(spec="sample:mlp_tvmscript"))
     stages = Pipeline().stages(recipe)
@@ -218,9 +218,9 @@ def test_another_file_is_not_taken(wrong: str, parcel: Parcel, own_folder: Path)
 
 def test_a_model_in_memory_is_in_no_file(explored: Exploration, tmp_path: Path) -> None:
     from lowerscope.core.cli import main
-    from lowerscope.core.engine.pipeline import Pipeline
     from lowerscope.core.export.folder import export
     from lowerscope.core.model.artifacts import parse_wanted
+    from lowerscope.core.stages import Pipeline
 
     wanted = parse_wanted(["session,reproduce,module"])
     done = export(Pipeline(), explored.recipe, tmp_path, force=False, wanted=wanted)

@@ -10,9 +10,8 @@ import pytest
 import torch
 import tvm
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.folder import export
-from lowerscope.core.lowering.parameter_binding import constants_of
+from lowerscope.core.lowering.partial_module import constants_of
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import (
@@ -25,6 +24,7 @@ from lowerscope.core.model.recipe import (
 )
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.text_metrics import DEFAULT as METRICS
+from lowerscope.core.stages import Pipeline
 
 FILE = Path(__file__).with_name("weighted_models.py")
 

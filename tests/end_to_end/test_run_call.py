@@ -11,9 +11,9 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.panes.run.run_step_page import RunStepPage
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.comparison_records import RunStep
 from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.stages import Pipeline
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
 
 LEFT = Qt.MouseButton.LeftButton

@@ -17,8 +17,8 @@ from lowerscope.core.build.targets import make_target
 from lowerscope.core.cli.main import main
 from lowerscope.core.files.cache import TRACES
 from lowerscope.core.model.problems import LowerscopeError, problem_of_system
+from lowerscope.core.run.tuning.database import Database, Kept
 from lowerscope.core.sandbox import bubblewrap
-from lowerscope.core.schedule.tuning.database import Database, Kept
 from tests.sandboxes import needs_sandbox
 
 

@@ -26,7 +26,6 @@ from tvm.script import from_source
 
 from lowerscope.app.panes.sessions.trust import code_of
 from lowerscope.core.cli.main import recipe_of_command
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.archives import read_archive
 from lowerscope.core.files.pipelines_and_schedules import load_schedules
 from lowerscope.core.files.presets import load_preset
@@ -37,6 +36,7 @@ from lowerscope.core.model.recipe import InputSpec, Recipe, Source, Step
 from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.sources.input_values import read
 from lowerscope.core.sources.parameters import read_arrays
+from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.programs.builder_text import builder_text
 from lowerscope.core.views.programs.te_text import te_text
 

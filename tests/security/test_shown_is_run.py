@@ -22,7 +22,6 @@ from lowerscope.app.kit.code.view import CodeView
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.sessions.trust import RunCodeDialog
 from lowerscope.core.engine.jobs import Job, Jobs
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.engine.protocol import Failure
 from lowerscope.core.export.folder import export
 from lowerscope.core.files import approved
@@ -34,10 +33,11 @@ from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source
 from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.model.tuning_records import TuneOptions
-from lowerscope.core.passes.extensions import load_extension
+from lowerscope.core.passes.extension_files import load_extension
 from lowerscope.core.sources.import_isolation import Environment
 from lowerscope.core.sources.loading import open_model
 from lowerscope.core.sources.user_code import run_file
+from lowerscope.core.stages import Pipeline
 from tests.end_to_end.driving import OpenWindow, changes, wait_for_records
 from tests.end_to_end.small_nets import write
 from tests.end_to_end.test_trusting import LEAVES_A_TRACE, asks, question

@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tvm import te
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.files import file_names
 from lowerscope.core.export.module_files import script_files
 from lowerscope.core.files import python_text
+from lowerscope.core.ir.script import function_script
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.views.script import function_script
+from lowerscope.core.stages import Pipeline
 from tests.security.hostile_names import RUN, it_ran, names, recipes
 from tests.security.written_programs import check
 

@@ -12,10 +12,10 @@ import numpy as np
 import tvm
 import tvm_ffi
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.folder import export
 from lowerscope.core.model.artifacts import Wanted
 from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.stages import Pipeline
 from tests.core.export.exporting import loaded
 from tests.core.programs import module_of
 from tests.security.hostile_names import it_ran

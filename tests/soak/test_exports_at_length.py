@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.sources import SAMPLES
+from lowerscope.core.stages import Pipeline
 from tests.core.export.using import use_all
 
 SETTINGS = {

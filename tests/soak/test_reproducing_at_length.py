@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.folder import export
 from lowerscope.core.files.sources import SAMPLES
 from lowerscope.core.model.artifacts import Wanted
+from lowerscope.core.stages import Pipeline
 from tests.core.export.exporting import recipe_of
 
 SETTINGS = {

@@ -11,8 +11,8 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.core.cli.main import main, recipe_of_command
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.queries import RunQuery
+from lowerscope.core.stages import Pipeline
 from tests.end_to_end.conftest import _look, children, lasting, open_window
 from tests.end_to_end.driving import OpenWindow, wait_for_records, wait_until
 from tests.seeding import FAULTS, FEW, LOWERINGS, SAMPLES_OF_TORCH

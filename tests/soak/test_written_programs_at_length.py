@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.stages import Pipeline
 from tests.security.hostile_names import recipes
 from tests.security.written_programs import check
 

@@ -1,7 +1,8 @@
-"""Comparisons, logic, and selection."""
+"""Comparisons, logic, selection, sorting and order statistics."""
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -9,10 +10,21 @@ from typing import Any
 import torch
 from tvm.relax import op
 
-from lowerscope.core.lowering.builder import NodeBuilder, cast, differs, to_common_dtype
-from lowerscope.core.lowering.rule_table import Refused, exact
+from lowerscope.core.lowering.builder import NodeBuilder, cast, differs, is_nan, to_common_dtype
+from lowerscope.core.lowering.rule_table import Refused, exact, rule
+from lowerscope.core.lowering.rules.arithmetic import add, mul, sub
 from lowerscope.core.lowering.rules.elementwise import truth
-from lowerscope.core.lowering.values import Value, dtype_of, is_tensor, rank_of, scalar
+from lowerscope.core.lowering.rules.reduction import sum
+from lowerscope.core.lowering.values import (
+    Value,
+    axis_of,
+    dtype_of,
+    is_float,
+    is_tensor,
+    rank_of,
+    scalar,
+    shape_of,
+)
 
 aten = torch.ops.aten
 
@@ -130,3 +142,134 @@ def where_method(b: NodeBuilder, input: Value, condition: Value, other: Value) -
 )
 def masked_fill(b: NodeBuilder, input: Value, mask: Value, value: Value) -> Value:
     return b.emit(op.where(truth(b, mask), cast(b, value, dtype_of(input)), input))
+
+
+@rule(torch.topk, "topk", aten.topk.default)
+def topk(
+    b: NodeBuilder, input: Value, k: int, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> Value:
+    axis = axis_of(dim, rank_of(input))
+    values, order = sort(b, input, axis, largest)
+    if not rank_of(input):
+        return values, order
+    first = ([axis], [0], [k])
+    return tuple(b.emit(op.strided_slice(each, *first)) for each in (values, order))
+
+
+@rule(torch.argsort, "argsort", aten.argsort.default)
+def argsort(
+    b: NodeBuilder, input: Value, dim: int = -1, descending: bool = False, stable: bool = False
+) -> Value:
+    if not rank_of(input):
+        return b.emit(op.zeros((), "int64"))
+    axis = axis_of(dim, rank_of(input))
+    dtype = dtype_of(input)
+    if dtype not in ("float32", "float64", "int32", "int64"):
+        # TVM sorts no other dtypes.
+        input = b.emit(op.astype(input, "float32" if is_float(dtype) else "int32"))
+    if not is_float(dtype):
+        return b.emit(op.argsort(input, axis, descending, "int64"))
+    # NaN has no order in TVM, and is the largest in torch. So it is sorted as infinity first, and
+    # then moved beyond the infinities, as both sorts are stable.
+    missing = is_nan(b, input)
+    infinite = scalar(math.inf, dtype_of(input))
+    order = b.emit(
+        op.argsort(b.emit(op.where(missing, infinite, input)), axis, descending, "int64")
+    )
+    flags = b.emit(op.gather_elements(cast(b, missing, "int32"), order, axis))
+    last = b.emit(op.argsort(flags, axis, descending, "int64"))
+    return b.emit(op.gather_elements(order, last, axis))
+
+
+@rule(torch.sort, "sort", aten.sort.default, aten.sort.stable)
+def sort(
+    b: NodeBuilder, input: Value, dim: int = -1, descending: bool = False, stable: bool = False
+) -> Value:
+    order = argsort(b, input, dim, descending)
+    if not rank_of(input):
+        return input, order
+    return b.emit(op.gather_elements(input, order, axis_of(dim, rank_of(input)))), order
+
+
+@rule(torch.median, "median", aten.median.default, aten.median.dim)
+def median(b: NodeBuilder, input: Value, dim: int | None = None, keepdim: bool = False) -> Value:
+    whole = dim is None or not rank_of(input)
+    value = b.emit(op.reshape(input, (-1,))) if whole else input
+    axis = axis_of(dim or 0, rank_of(value))
+    middle = (shape_of(value)[axis] - 1) // 2
+    order = argsort(b, value, axis)
+    if isinstance(middle, int):
+        place = b.emit(op.strided_slice(order, [axis], [middle], [middle + 1]))
+    else:
+        # TVM cannot derive the extent of a slice between two expressions.
+        index = b.emit(op.arange(middle, middle + 1, 1, "int64"))
+        place = b.emit(op.take(order, index, axis, mode="clip"))
+    if is_float(dtype_of(value)):
+        # The first NaN, if any, is the median.
+        missing = cast(b, is_nan(b, value), "int32")
+        some = b.emit(op.max(missing, axis, keepdims=True))
+        first = b.emit(op.argmax(missing, axis, keepdims=True))
+        place = b.emit(op.where(truth(b, some), first, place))
+    found = b.emit(op.gather_elements(value, place, axis))
+    if whole or not keepdim:
+        found, place = (b.emit(op.squeeze(each, [axis])) for each in (found, place))
+    return found if dim is None else (found, place)
+
+
+@rule(torch.kthvalue, "kthvalue", aten.kthvalue.default)
+def kthvalue(b: NodeBuilder, input: Value, k: int, dim: int = -1, keepdim: bool = False) -> Value:
+    axis = axis_of(dim, rank_of(input))
+    if not rank_of(input):
+        return sort(b, input, axis)
+    found = [b.emit(op.strided_slice(each, [axis], [k - 1], [k])) for each in sort(b, input, axis)]
+    return tuple(found if keepdim else (b.emit(op.squeeze(each, [axis])) for each in found))
+
+
+@rule(torch.quantile, "quantile")
+def quantile(
+    b: NodeBuilder,
+    input: Value,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Value:
+    if is_tensor(q) or interpolation != "linear" or (dim is None and keepdim):
+        raise Refused("its quantile is a tensor, or none between two neighbours of one axis")
+    value = b.emit(op.reshape(input, (-1,))) if dim is None else input
+    axis = axis_of(0 if dim is None else dim, rank_of(value))
+    # As in torch, in the dtype of the values.
+    place = torch.tensor(q, dtype=getattr(torch, dtype_of(value))) * (shape_of(value)[axis] - 1)
+    below, above = math.floor(place), math.ceil(place)
+    ordered, _ = sort(b, value, axis)
+    low, high = (
+        b.emit(op.strided_slice(ordered, [axis], [each], [each + 1])) for each in (below, above)
+    )
+    found = add(b, low, mul(b, sub(b, high, low), float(place) - below))
+    missing = b.emit(op.max(cast(b, is_nan(b, value), "int32"), axis, keepdims=True))
+    found = b.emit(op.where(truth(b, missing), scalar(math.nan, dtype_of(value)), found))
+    return found if keepdim else b.emit(op.squeeze(found, [axis]))
+
+
+@rule(torch.searchsorted, aten.searchsorted.Tensor)
+def searchsorted(
+    b: NodeBuilder,
+    sorted_sequence: Value,
+    input: Value,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Value = None,
+) -> Value:
+    if not is_tensor(input) or sorter is not None:
+        raise Refused("it is given a number, or an order to read the sequence in")
+    sequence, values = to_common_dtype(b, sorted_sequence, input)
+    if rank_of(sequence) > 1:
+        sequence = b.emit(op.expand_dims(sequence, rank_of(sequence) - 1))
+    column = b.emit(op.expand_dims(values, rank_of(values)))
+    # Computed from the number of elements not beyond: NaN sorts last.
+    beyond = op.greater if right or side == "right" else op.greater_equal
+    before = b.emit(op.logical_not(b.emit(beyond(sequence, column))))
+    return cast(b, sum(b, before, -1), "int32" if out_int32 else "int64")

@@ -1,4 +1,4 @@
-"""Normalisation by statistics: of the batch, the layer, groups of channels."""
+"""Normalisation by statistics, dropout, and operators without effect at inference."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import nn
 from tvm.relax import op
 
 from lowerscope.core.lowering.builder import NodeBuilder, cast
-from lowerscope.core.lowering.rule_table import Missing, Refused, rule
+from lowerscope.core.lowering.rule_table import Missing, Refused, exact, rule
 from lowerscope.core.lowering.rules.arithmetic import add, mul, sub
 from lowerscope.core.lowering.values import Value, dtype_of, rank_of, shape_of
 
@@ -265,3 +265,39 @@ def _by_channel(b: NodeBuilder, input: Value, weight: Value, bias: Value) -> tup
 
 def _filled(b: NodeBuilder, size: int, value: float, dtype: str) -> Value:
     return b.constant(torch.full((size,), value, dtype=getattr(torch, dtype)))
+
+
+@exact(
+    *(F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout, F.feature_alpha_dropout),
+    *(nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d),
+    *(nn.AlphaDropout, nn.FeatureAlphaDropout),
+)
+def dropout(
+    b: NodeBuilder, input: Value, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Value:
+    if training and p > 0:
+        raise Refused(_TRAINING)
+    return input
+
+
+@exact(torch.dropout, aten.dropout.default, name="dropout")
+def aten_dropout(b: NodeBuilder, input: Value, p: float, train: bool) -> Value:
+    return dropout(b, input, p, train)
+
+
+@exact(aten.native_dropout.default, name="dropout")
+def aten_native_dropout(b: NodeBuilder, input: Value, p: float, train: bool | None) -> Value:
+    return dropout(b, input, p, bool(train)), Missing("it belongs to training")
+
+
+@exact(
+    torch._assert,
+    aten._assert_scalar.default,
+    aten._assert_tensor_metadata.default,
+    aten._assert_async.msg,
+    aten.sym_constrain_range.default,
+    aten.sym_constrain_range_for_size.default,
+    name="check",
+)
+def check(b: NodeBuilder, *args: Any, **kwargs: Any) -> None:
+    return None

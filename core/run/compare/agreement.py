@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from lowerscope.core.build.threads import use_threads
-from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.build.targets import use_threads
 from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun
 from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import LowerscopeError
@@ -18,6 +17,7 @@ from lowerscope.core.run.execution import Execution
 from lowerscope.core.run.implementations import check_callable, judge_run, reference_of
 from lowerscope.core.run.runs import largest
 from lowerscope.core.sources.input_sets import InputSet, Sample, open_set
+from lowerscope.core.stages import Pipeline
 
 MOST_WORST = 50
 """Most samples that are listed."""

@@ -11,7 +11,7 @@ import torch
 import tvm
 from tvm import ir, relax
 
-from lowerscope.core.build.threads import one_torch_thread
+from lowerscope.core.build.targets import one_torch_thread
 from lowerscope.core.ir.relax import relax_functions
 from lowerscope.core.lowering.types import LoweredModel, NodeLowering
 from lowerscope.core.lowering.values import EncodedTensor, held_from, is_tensor

@@ -11,11 +11,10 @@ import torch
 import tvm
 from tvm import relax
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.atomic_write import atomic_file
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.files.paths import cannot_write, user_path
-from lowerscope.core.lowering.parameter_binding import constants_of, name_constants
+from lowerscope.core.lowering.partial_module import constants_of, name_constants
 from lowerscope.core.lowering.types import NamedConstant
 from lowerscope.core.model.comparison_records import TensorStatistics
 from lowerscope.core.model.measuring import Progress
@@ -24,7 +23,7 @@ from lowerscope.core.model.queries import SaveValuesQuery, ValuesQuery, answers
 from lowerscope.core.model.snapshot import ParameterRecord, ValuesRecord
 from lowerscope.core.run.execution import to_torch
 from lowerscope.core.sources.pytree import identifier
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 
 BINS = 48
 """Bars of a histogram; fewer for integers of a small range."""

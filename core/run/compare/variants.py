@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lowerscope.core.build.threads import use_threads
-from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.build.targets import use_threads
 from lowerscope.core.files.variant_names import variant_names
 from lowerscope.core.model.dimensions import runs_of
 from lowerscope.core.model.measuring import LEAST, Measuring, Progress
@@ -20,7 +19,7 @@ from lowerscope.core.model.variant_records import Variant
 from lowerscope.core.remote.running import measure_remotely
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.run.implementations import inputs_at, measure_by_turns, reference_of
-from lowerscope.core.schedule.workbench import check_recipe_schedules
+from lowerscope.core.stages import Pipeline
 
 BRIEFLY = Measuring(warm_up=1, repeats=LEAST)
 """Measuring of runs whose times are not used."""
@@ -47,7 +46,7 @@ def run_variants(
         told = _Within(progress, which)
         brief = msgspec.structs.replace(recipe, measuring=BRIEFLY)
         try:
-            check_recipe_schedules(pipeline, recipe)
+            pipeline.stages(recipe).check_schedules()
             outcomes.append(pipeline.answer(RunQuery(brief), told))
         except LowerscopeError as error:
             outcomes.append(error.problem)

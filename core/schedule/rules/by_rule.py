@@ -10,13 +10,18 @@ from tvm import tirx
 
 from lowerscope.core.model.problems import last_line
 from lowerscope.core.model.schedule_records import RULE_SECONDS, ByRule
-from lowerscope.core.schedule.failures import REFUSED, StepFailed
 from lowerscope.core.schedule.rules.contraction import any_size, contraction
 from lowerscope.core.schedule.rules.movement import elementwise, movement
-from lowerscope.core.schedule.rules.parallel import Machine, machine_of, threads
-from lowerscope.core.schedule.rules.recorder import OutOfTime, ScheduleRecorder
+from lowerscope.core.schedule.rules.recorder import (
+    Machine,
+    OutOfTime,
+    ScheduleRecorder,
+    machine_of,
+    threads,
+)
 from lowerscope.core.schedule.rules.row_wise import matrix_times_vector, row_by_row
 from lowerscope.core.schedule.rules.windows import depthwise, pooling, window_rows
+from lowerscope.core.schedule.step_errors import REFUSED, StepFailed
 
 
 class RuleFailed(Exception):

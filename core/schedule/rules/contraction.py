@@ -12,22 +12,24 @@ from tvm import tirx
 from tvm.ir.expr import TensorLoad
 
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.schedule.annotations import LAYOUT_REWRITE
+from lowerscope.core.schedule.loop_primitives import LAYOUT_REWRITE
 from lowerscope.core.schedule.references import Place
-from lowerscope.core.schedule.rules.analysis import (
+from lowerscope.core.schedule.rules.recorder import (
+    CHEAP,
     SPATIAL,
     Contraction,
+    Machine,
+    ScheduleRecorder,
     are_same,
     blocks_of,
     bytes_of,
     contraction_of,
+    gather,
     is_spatial,
     names_of,
+    parallelise,
     reduction_of,
 )
-from lowerscope.core.schedule.rules.costs import CHEAP
-from lowerscope.core.schedule.rules.parallel import Machine, gather, parallelise
-from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
 
 WORTH_THREADS = 1 << 18
 """Multiply-adds that take about as long as waking other threads."""
@@ -63,19 +65,12 @@ def _usual(name: str, offered: Sequence[int], usual: int) -> int:
 class Tile:
     """The sums that are computed together.
 
-    Attributes
-    ----------
-    vector
-        The spatial axis that is in the lanes of a register.
-    lanes, vectors
-        Number of values in a register, and number of registers along that axis.
-    cuts
-        Number of values of other axes in the tile, where that is more than one.
-    packed
-        The buffer that is read with the lanes far apart, or whose layout can change when the model
-        is built; -1 for none.
-    padded
-        Whether the vector axis is padded to a whole number of tiles.
+    `vector`: the spatial axis that is in the lanes of a register.
+    `lanes`, `vectors`: number of values in a register, and number of registers along that axis.
+    `cuts`: number of values of other axes in the tile, where that is more than one.
+    `packed`: the buffer that is read with the lanes far apart, or whose layout can change when the
+        model is built; -1 for none.
+    `padded`: whether the vector axis is padded to a whole number of tiles.
     """
 
     vector: int

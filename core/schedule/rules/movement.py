@@ -11,14 +11,18 @@ from typing import Any
 from tvm import ir, sym, tirx
 from tvm.ir.expr import TensorLoad
 
+from lowerscope.core.ir.tensorir import known, mentions, nodes_in, operator_name
 from lowerscope.core.model.schedule import At, Made
-from lowerscope.core.schedule.parameters import known, mentions, nodes_in
 from lowerscope.core.schedule.references import function_of
-from lowerscope.core.schedule.rules.analysis import blocks_of, is_spatial
-from lowerscope.core.schedule.rules.parallel import WORTH_THREADS, Machine, parallelise
-from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
+from lowerscope.core.schedule.rules.recorder import (
+    WORTH_THREADS,
+    Machine,
+    ScheduleRecorder,
+    blocks_of,
+    is_spatial,
+    parallelise,
+)
 from lowerscope.core.schedule.rules.windows import copy_rows, fill_apart, is_pad, row_width
-from lowerscope.core.views.programs.expression_text import operator_name
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Recorder of the primitives that a rule applies."""
+"""Recorder of the steps of rules, analysis of functions, and steps that rules share."""
 
 from __future__ import annotations
 
@@ -12,14 +12,288 @@ from typing import Any
 
 import tvm
 from tvm import tirx
-from tvm.s_tir import Schedule
+from tvm.ir.expr import TensorLoad
+from tvm.s_tir import SBlock, Schedule
 
+from lowerscope.core.ir.tensorir import LAYOUT_FREE, collected, known, mentions, operator_name
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Reference
 from lowerscope.core.schedule.applying import apply
-from lowerscope.core.schedule.failures import StepFailed
-from lowerscope.core.schedule.parameters import known, mentions
-from lowerscope.core.schedule.references import Output, first_outputs, function_of, places, resolve
-from lowerscope.core.schedule.rules.costs import can_be_inlined
+from lowerscope.core.schedule.block_primitives import negated_in
+from lowerscope.core.schedule.references import (
+    Output,
+    Place,
+    first_outputs,
+    function_of,
+    places,
+    resolve,
+)
+from lowerscope.core.schedule.step_errors import StepFailed
+
+MAX_INLINED = 1000
+"""Limit on the nodes of an expression after inlining: a chain of values that are each read twice
+would double it with each of them."""
+
+CHEAP = 12
+"""Operations up to which a value is recomputed rather than stored and read."""
+
+_COSTLY = 20
+"""Cost of a call, such as that of an exponential function, in operations."""
+
+
+def operations(body: Any) -> int:
+    """Return the estimated number of operations of a statement."""
+    return sum(map(_cost, collected(body, _ARITHMETIC)))
+
+
+def _cost(value: Any) -> int:
+    if isinstance(value, tvm.ir.Call):
+        return 1 if operator_name(value) in _FREE else _COSTLY
+    return 4 if isinstance(value, tirx.Div) else 1
+
+
+def can_be_inlined(found: Sequence[Place], name: str) -> bool:
+    """Return whether a block can be inlined into its readers.
+
+    They must stay short with it, and the guard of ``compute_inline`` must accept it.
+    """
+    block = next(each.stmt for each in found if each.is_block and each.name == name)
+    if not block.writes or negated_in(found, block):
+        return False
+    written, size = block.writes[0].source, _nodes(block.body)
+    readers = (
+        each.stmt
+        for each in found
+        if each.is_block and any(region.source.same_as(written) for region in each.stmt.reads)
+    )
+    return all(
+        _nodes(each.body) + _loads(each.body, written) * size <= MAX_INLINED for each in readers
+    )
+
+
+def _nodes(body: Any) -> int:
+    return len(collected(body, tvm.ir.Expr))
+
+
+def _loads(body: Any, buffer: Any) -> int:
+    return sum(bool(each.source.same_as(buffer)) for each in collected(body, TensorLoad))
+
+
+_FREE = ("if_then_else", "reinterpret", "likely")
+
+_ARITHMETIC = (
+    *(tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Max, tirx.Min, tirx.Select, tirx.Cast),
+    tvm.ir.Call,
+)
+
+
+SPATIAL, REDUCTION = 0, 2
+"""Kinds of axes, as TVM numbers them."""
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A block that sums the products of two buffers, with the blocks before and after it.
+
+    `spatial`, `reduced`: extents of its axes; the spatial ones are the indices of its output, in
+        order.
+    `reads`: for each of the two buffers that it reads, for each of its indices, the numbers of the
+        axes that stand in it.
+    `plain`: for each of the two, the numbers of the axes that are an index by themselves, or -1.
+    `elements`: how many elements each of the two has.
+    `free`: whether each of the two is an argument whose layout may change when the model is built:
+        a constant.
+    `finishing`: Estimated number of operations on a complete sum.
+    """
+
+    block: str
+    spatial: tuple[int, ...]
+    reduced: tuple[int, ...]
+    reads: tuple[tuple[frozenset[int], ...], ...]
+    plain: tuple[tuple[int, ...], ...]
+    elements: tuple[int, ...]
+    free: tuple[bool, ...]
+    dtype: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    finishing: int
+
+    def is_read_by(self, read: int, axis: int) -> bool:
+        """Return whether the element of a buffer changes with an axis."""
+        return any(axis in each for each in self.reads[read])
+
+    def times_read(self, read: int, axis: int) -> int:
+        """Return the number of indices of a buffer in which an axis occurs."""
+        return sum(axis in each for each in self.reads[read])
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether all indices of the two buffers are plain axes, as in a matrix product."""
+        return all(axis >= 0 for plain in self.plain for axis in plain)
+
+    @property
+    def work(self) -> int:
+        """Number of products that are summed."""
+        return math.prod((*self.spatial, *self.reduced))
+
+    def uses(self, read: int) -> float:
+        """Return the mean number of multiplications of an element of a buffer."""
+        return self.work / self.elements[read]
+
+
+def blocks_of(writing: ScheduleRecorder) -> list[Place]:
+    """Return the blocks below the root, in the order of the script."""
+    return [each for each in places(function_of(writing.sch))[1:] if each.is_block]
+
+
+def is_spatial(block: SBlock) -> bool:
+    """Return whether each value of the axes of a block writes an element of its own."""
+    return all(int(axis.iter_type) == SPATIAL for axis in block.iter_vars)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """The only reduction block of a function, with the blocks before and after it.
+
+    Its body is `store`, one element for each value of its spatial axes.
+    """
+
+    place: Place
+    store: Any
+    before: list[Place]
+    after: list[Place]
+
+    @property
+    def axes(self) -> list[Any]:
+        return list(self.place.stmt.iter_vars)
+
+    @property
+    def kinds(self) -> list[int]:
+        """Kinds of its axes: see `SPATIAL`."""
+        return [int(axis.iter_type) for axis in self.axes]
+
+    @property
+    def rank(self) -> int:
+        """Number of its spatial axes; `is_in_order` has them first."""
+        return self.kinds.count(SPATIAL)
+
+    @property
+    def is_in_order(self) -> bool:
+        """Return whether the spatial axes come before the others."""
+        return self.kinds == sorted(self.kinds)
+
+    @property
+    def regions(self) -> list[Any]:
+        """Regions of the buffers that it reads, without its own output."""
+        reads = self.place.stmt.reads
+        return [each for each in reads if not each.source.same_as(self.store.buffer)]
+
+    @property
+    def reads(self) -> tuple[tuple[frozenset[int], ...], ...]:
+        """For each of `regions`, for each of its indices, the numbers of the axes in it."""
+        return tuple(
+            tuple(
+                frozenset(n for n, axis in enumerate(self.axes) if mentions(each.min, axis.var))
+                for each in region.region
+            )
+            for region in self.regions
+        )
+
+
+def reduction_of(writing: ScheduleRecorder) -> Reduction | None:
+    """Return the only reduction block of a function, if it sets its elements to a value first."""
+    found = blocks_of(writing)
+    sums = [place for place, each in enumerate(found) if not is_spatial(each.stmt)]
+    if len(sums) != 1 or len({each.name for each in found}) < len(found):
+        return None
+    at = sums[0]
+    block: Any = found[at].stmt
+    spatial = [axis.var for axis in block.iter_vars if int(axis.iter_type) == SPATIAL]
+    if block.init is None or not isinstance(block.body, tirx.BufferStore):
+        return None
+    if not are_same(block.body.indices, spatial):
+        return None
+    return Reduction(found[at], block.body, found[:at], found[at + 1 :])
+
+
+def are_same(ones: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Return whether two lists hold the same variables."""
+    return len(ones) == len(others) and all(
+        one.same_as(other) for one, other in zip(ones, others, strict=True)
+    )
+
+
+def names_of(places: Sequence[Place]) -> tuple[str, ...]:
+    """Return the names of blocks."""
+    return tuple(each.name for each in places)
+
+
+def contraction_of(writing: ScheduleRecorder) -> Contraction | None:
+    """Return the only reduction block of a function, if it sums products of two buffers."""
+    found = reduction_of(writing)
+    if found is None or not found.is_in_order or not _is_sum_of_product(found.store):
+        return None
+    extents = [known(axis.dom.extent) for axis in found.axes]
+    elements = [_elements(each.source) for each in found.regions]
+    sizes = [extent for extent in extents if extent is not None]
+    counts = [count for count in elements if count is not None]
+    if len(counts) != 2 or len(elements) != 2 or len(sizes) < len(extents):
+        return None
+    return Contraction(
+        block=found.place.name,
+        spatial=tuple(sizes[: found.rank]),
+        reduced=tuple(sizes[found.rank :]),
+        reads=found.reads,
+        plain=tuple(_plain(each, found.axes) for each in found.regions),
+        elements=tuple(counts),
+        free=tuple(_is_free(writing, each.source) for each in found.regions),
+        dtype=str(found.store.buffer.dtype),
+        before=names_of(found.before),
+        after=names_of(found.after),
+        finishing=sum(operations(each.stmt.body) for each in found.after),
+    )
+
+
+def bytes_of(dtype: str) -> int:
+    """Return the size of a value, in bytes."""
+    return max(1, int(tvm.DataType(dtype).bits) // 8)
+
+
+def _elements(buffer: Any) -> int | None:
+    extents = [known(each) for each in buffer.shape]
+    sizes = [extent for extent in extents if extent is not None]
+    return math.prod(sizes) if len(sizes) == len(extents) else None
+
+
+def _is_free(writing: ScheduleRecorder, buffer: Any) -> bool:
+    function = function_of(writing.sch)
+    free = function.attrs.get(LAYOUT_FREE, ()) if function.attrs else ()
+    return any(function.params[int(each)].same_as(buffer) for each in free)
+
+
+def _is_sum_of_product(store: Any) -> bool:
+    value = store.value
+    if not isinstance(value, tirx.Add):
+        return False
+    parts = [value.a, value.b]
+    own = [each for each in parts if isinstance(each, TensorLoad)]
+    own = [each for each in own if each.source.same_as(store.buffer)]
+    others = [each for each in parts if not any(each.same_as(mine) for mine in own)]
+    return len(own) == 1 and len(others) == 1 and isinstance(_bare(others[0]), tirx.Mul)
+
+
+def _bare(value: Any) -> Any:
+    while isinstance(value, tirx.Cast):
+        value = value.value
+    return value
+
+
+def _plain(region: Any, axes: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(
+        next((number for number, axis in enumerate(axes) if axis.var.same_as(each.min)), -1)
+        for each in region.region
+    )
+
 
 _NONE: Mapping[str, int] = MappingProxyType({})
 
@@ -178,3 +452,103 @@ class ScheduleRecorder:
         variables = [self.sch.get(each).loop_var for each in loops]
         bound = place.realize.iter_values[axis]
         return [depth for depth, each in enumerate(variables) if mentions(bound, each)]
+
+
+# --- Properties of a target's processor that rules need ---
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A processor.
+
+    `vector_bytes` and `registers`: width of a vector register, and how many of them there are.
+    """
+
+    vector_bytes: int
+    registers: int
+    threads: int
+
+    def lanes(self, dtype: str) -> int:
+        """Return the number of values of a dtype in a vector register."""
+        kind = tvm.DataType(dtype)
+        return max(1, self.vector_bytes * 8 // max(8, int(kind.bits)))
+
+
+_VECTORS = (("avx512f", 64, 32), ("avx", 32, 16), ("sve", 16, 32), ("neon", 16, 32))
+
+
+def machine_of(target: tvm.target.Target) -> Machine:
+    """Return the processor of an LLVM target, by its features in LLVM."""
+    has = tvm.get_global_func("target.llvm_cpu_has_feature")
+    found = ((size, count) for feature, size, count in _VECTORS if has(feature, target))
+    size, count = next(found, (16, 16))
+    threads = int(target.attrs.get("num-cores", 0)) or MACHINE
+    return Machine(size, count, threads)
+
+
+def gather(writing: ScheduleRecorder, block: str, after: Sequence[str]) -> str:
+    """Leave one block behind a reduction, by inlining or a cache, and return its name.
+
+    `after`: those that are computed from its result, the last one last.
+    """
+    if not after:
+        writing.do(
+            "cache_write",
+            "what is reduced is kept apart until it is complete",
+            block=At(block),
+            write_buffer_index=0,
+            storage_scope="local",
+        )
+        return writing.blocks()[-1]
+    for each in after[:-1]:
+        writing.inline(each, "what is done with a sum is done at once")
+    return after[-1]
+
+
+WORTH_THREADS = 1 << 15
+"""Values that take about as long as waking other threads."""
+
+SHARES = 8
+"""Shares for each thread, so that none waits long for another one."""
+
+
+def threads(writing: ScheduleRecorder, machine: Machine) -> bool:
+    """Parallel loops of every other function, distributed among threads."""
+    found = blocks_of(writing)
+    names = [each.name for each in found]
+    if machine.threads < 2 or len(set(names)) < len(names):
+        return False
+    for place in found:
+        loops = writing.loops(place.name)
+        kinds = [int(axis.iter_type) for axis in place.stmt.iter_vars]
+        axes = [axis for axis, kind in enumerate(kinds) if kind == SPATIAL]
+        spatial = writing.inners(place.name, axes, 0)
+        sizes = [writing.extent(each) for each in loops]
+        # Outer loops on which only output elements depend.
+        outer = [loop for loop, own in zip(loops, spatial, strict=False) if loop == own]
+        if len(loops) < 1 or not outer or any(size is None for size in sizes):
+            continue
+        worth = math.prod(size for size in sizes if size is not None) >= WORTH_THREADS
+        if writing.choose(f"threads for {place.name}", (0, 1), int(worth)):
+            parallelise(writing, tuple(outer), machine)
+    return bool(writing.primitives)
+
+
+def parallelise(writing: ScheduleRecorder, loops: tuple[At, ...], machine: Machine) -> int:
+    """Fuse as many loops, the outermost first, as each thread needs for a share.
+
+    Returns the number of fused or parallel loops; 0 for none.
+    """
+    count, shares, known = 0, 1, True
+    while count < len(loops) and shares < SHARES * machine.threads:
+        extent = writing.extent(loops[count])
+        # An unknown extent does not count: it may be one.
+        shares, known = shares * (extent or 1), known and extent is not None
+        count += 1
+    if shares < 2 and known:
+        return 0
+    shared: At | Made = loops[0]
+    if count > 1:
+        shared = writing.do("fuse", "parts that threads can share out", loops=loops[:count])[0]
+    writing.do("parallel", "each thread has parts of its own", loop=shared)
+    return count

@@ -11,36 +11,32 @@ import tvm
 from tvm import tirx
 from tvm.sym import Analyzer, detect_linear_equation
 
+from lowerscope.core.ir.tensorir import known, mentions
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.schedule.parameters import known, mentions
 from lowerscope.core.schedule.references import Place, function_of
-from lowerscope.core.schedule.rules.analysis import (
+from lowerscope.core.schedule.rules.recorder import (
+    CHEAP,
     REDUCTION,
     SPATIAL,
+    WORTH_THREADS,
     Contraction,
+    Machine,
+    ScheduleRecorder,
     blocks_of,
     contraction_of,
     is_spatial,
+    operations,
 )
-from lowerscope.core.schedule.rules.costs import CHEAP, operations
-from lowerscope.core.schedule.rules.parallel import WORTH_THREADS, Machine
-from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
 
 
 @dataclass(frozen=True)
 class Stage:
     """A block that writes a result, or input of later blocks.
 
-    Attributes
-    ----------
-    extents
-        Of its axes, those of a reduction last; ``None`` for an unknown one.
-    near
-        The axis along which its reads are contiguous; -1 for none.
-    dtype
-        Dtype of its computation.
-    counts
-        Whether it writes indices beside values, as argmax does.
+    `extents`: of its axes, those of a reduction last; ``None`` for an unknown one.
+    `near`: the axis along which its reads are contiguous; -1 for none.
+    `dtype`: dtype of its computation.
+    `counts`: whether it writes indices beside values, as argmax does.
     """
 
     name: str

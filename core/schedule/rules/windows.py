@@ -9,36 +9,31 @@ from typing import Any
 from tvm import sym, tirx
 from tvm.ir.expr import TensorLoad
 
+from lowerscope.core.ir.tensorir import known, mentions, operator_name
 from lowerscope.core.model.schedule import At, Reference
-from lowerscope.core.schedule.failures import StepFailed
-from lowerscope.core.schedule.parameters import known, mentions
 from lowerscope.core.schedule.references import Place
-from lowerscope.core.schedule.rules.analysis import (
+from lowerscope.core.schedule.rules.recorder import (
     REDUCTION,
+    Machine,
+    ScheduleRecorder,
     are_same,
     bytes_of,
+    gather,
     names_of,
+    parallelise,
     reduction_of,
 )
-from lowerscope.core.schedule.rules.parallel import Machine, gather, parallelise
-from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
-from lowerscope.core.views.programs.expression_text import operator_name
+from lowerscope.core.schedule.step_errors import StepFailed
 
 
 @dataclass(frozen=True)
 class Window:
     """A block that reduces a window of its input, with the blocks before and after it.
 
-    Attributes
-    ----------
-    spatial
-        Extents of the axes of its output, in order; ``None`` for one that is symbolic.
-    reads
-        For each buffer that it reads, for each of its indices, the numbers of the axes in it.
-    is_strided
-        Whether adjacent outputs in a row read elements that are not adjacent.
-    pads
-        Names of the blocks before it that pad what it reads.
+    `spatial`: extents of the axes of its output, in order; ``None`` for one that is symbolic.
+    `reads`: for each buffer that it reads, for each of its indices, the numbers of the axes in it.
+    `is_strided`: whether adjacent outputs in a row read elements that are not adjacent.
+    `pads`: names of the blocks before it that pad what it reads.
     """
 
     block: str

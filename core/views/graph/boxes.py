@@ -26,8 +26,8 @@ from lowerscope.core.views.graph.hierarchy import (
     groups_in,
     hierarchy,
 )
-from lowerscope.core.views.graph.layout.compound import LayoutItem, Subgraph
 from lowerscope.core.views.graph.layout.layout import layout
+from lowerscope.core.views.graph.layout.rank import LayoutItem, Subgraph
 from lowerscope.core.views.graph.layout.route import NodeSize
 
 
@@ -47,14 +47,10 @@ FrameItem: TypeAlias = "int | Frame"
 class Collapsed:
     """The rest of a graph after collapsing.
 
-    Attributes
-    ----------
-    boxes, flows
-        With a box for each collapsed group, and one flow at most from one box to another.
-    items
-        The boxes by number, and the frames of the expanded groups, in order.
-    of
-        For each box of the whole graph, the number of the one that it is or is in.
+    `boxes`, `flows`: with a box for each collapsed group, and one flow at most from one box to
+        another.
+    `items`: the boxes by number, and the frames of the expanded groups, in order.
+    `of`: for each box of the whole graph, the number of the one that it is or is in.
     """
 
     boxes: tuple[BoxText, ...]
@@ -239,12 +235,8 @@ class Stubs:
     A mask or a scalar that every layer reads would be a bundle of edges along the whole graph. Each
     distant use has a stub with the value's name instead.
 
-    Attributes
-    ----------
-    ins, outs
-        The stubs above each box, and below it.
-    lines
-        Number of edges that end at each box.
+    `ins`, `outs`: the stubs above each box, and below it.
+    `lines`: number of edges that end at each box.
     """
 
     flows: list[Flow]
@@ -314,10 +306,7 @@ def with_stubs(
 ) -> Stubs:
     """Select the flows that are drawn as stubs; the nearest use of a value keeps its edge.
 
-    Parameters
-    ----------
-    boxes
-        In topological order.
+    `boxes`: in topological order.
     """
     row = _rows(boxes, flows)
     leaving: dict[str, list[Flow]] = {}
@@ -404,12 +393,8 @@ def graph_record(
     the width of the box where they are drawn. Two boxes have one edge at most. Where
     a value is used in many places far from it, stubs at both ends take the place of edges.
 
-    Parameters
-    ----------
-    boxes, flows
-        The graph, every box after those that it reads.
-    check
-        Called often; may raise to cancel.
+    `boxes`, `flows`: the graph, every box after those that it reads.
+    `check`: called often; may raise to cancel.
     """
     boxes = [_cut(box, metrics) for box in boxes]
     if modules is None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
+
+from torch.fx import GraphModule, Node
 
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.snapshot import FxNode
 from lowerscope.core.model.text_metrics import TextMetrics
+from lowerscope.core.tracing.example_run import NodeInfo
 from lowerscope.core.views.graph.boxes import graph_record
 from lowerscope.core.views.graph.hierarchy import (
     FITTING,
@@ -22,36 +25,16 @@ from lowerscope.core.views.graph.hierarchy import (
     tensor_label,
 )
 
-if TYPE_CHECKING:
-    from torch.fx import GraphModule, Node
-
-
-class NodeValue(Protocol):
-    """Description of a node's value: shape and dtype of a tensor, or a text in words."""
-
-    @property
-    def shape(self) -> tuple[int | str, ...] | None: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def text(self) -> str: ...
-
-
-Values = Mapping[str, NodeValue]
+Values = Mapping[str, NodeInfo]
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
     """Short description of a node.
 
-    Attributes
-    ----------
-    name
-        ``Conv2d``, ``matmul``.
-    sizes
-        The part that its weights show already: ``3 → 64, 7×7``.
-    options
-        The rest: ``stride 2``.
+    `name`: ``Conv2d``, ``matmul``.
+    `sizes`: the part that its weights show already: ``3 → 64, 7×7``.
+    `options`: the rest: ``stride 2``.
     """
 
     name: str
@@ -395,7 +378,7 @@ def _folded(graph_module: GraphModule, values: Values) -> set[Node]:
     return folded
 
 
-def _is_plain(value: NodeValue | None) -> bool:
+def _is_plain(value: NodeInfo | None) -> bool:
     """Return whether a value is a number, a shape or the like, or a tuple of such."""
     if value is None or value.shape is not None:
         return False

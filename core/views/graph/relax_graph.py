@@ -36,10 +36,7 @@ _CALL_TIR = ir.Op.get("relax.call_tir")
 class FusedGroup:
     """A group of bindings that ``FuseOps`` has put into a function.
 
-    Attributes
-    ----------
-    origins
-        The bindings of the lowered module that became those in it, by the ids of the latter;
+    `origins`: the bindings of the lowered module that became those in it, by the ids of the latter;
         ``None`` where it is in the displayed module itself.
     """
 
@@ -192,16 +189,11 @@ def relax_graph(
     ``relax:FUNCTION/return``. A branch is one box, with all that happens in it. Where there is more
     than one block, or a binding outside of one, each data-flow block is a region.
 
-    Parameters
-    ----------
-    module
-        The module; one without Relax functions has an empty graph.
-    function
-        Name of the function; where there is none of this name, the first one is drawn.
-    paths
-        The dotted path of the model's module that each binding comes from, by the binding's id.
-    origins
-        The origins of each binding of a module at a step; ``None`` for the lowered module.
+    `module`: the module; one without Relax functions has an empty graph.
+    `function`: name of the function; where there is none of this name, the first one is drawn.
+    `paths`: the dotted path of the model's module that each binding comes from, by the binding's
+        id.
+    `origins`: the origins of each binding of a module at a step; ``None`` for the lowered module.
     """
     functions = dict(relax_functions(module))
     if not functions:

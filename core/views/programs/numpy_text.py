@@ -16,10 +16,10 @@ from tvm.tirx.buffer import is_buffer_var
 
 from lowerscope.core.files.python_text import comment, identifier
 from lowerscope.core.ir.relax import Bound, bound_in, own_function
-from lowerscope.core.ir.tensorir import allocated_ids, parts_of
+from lowerscope.core.ir.tensorir import allocated_ids, dtype_of, operator_name, parts_of
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import TextRecord
-from lowerscope.core.views.programs.expression_text import (
+from lowerscope.core.views.programs.program_lines import (
     AND,
     ATOM,
     IF,
@@ -28,11 +28,10 @@ from lowerscope.core.views.programs.expression_text import (
     PRODUCT,
     UNARY,
     ExpressionText,
+    Identifiers,
+    ProgramLines,
     Written,
-    dtype_of,
-    operator_name,
 )
-from lowerscope.core.views.programs.program_lines import Identifiers, ProgramLines
 
 HELPERS = {
     "truncdiv": (
@@ -87,15 +86,9 @@ class NumpyExpressions(ExpressionText):
     computed, as ``T.if_then_else`` promises. ``T.max(a, b)`` is ``a if a > b else b``, also where
     one is not a number, and that is ``max(b, a)`` in Python.
 
-    Attributes
-    ----------
-    helpers
-        Keys of `HELPERS` that it needs.
+    `helpers`: keys of `HELPERS` that it needs.
 
-    Parameters
-    ----------
-    take
-        Returns a name for a variable that the expression binds itself.
+    `take`: returns a name for a variable that the expression binds itself.
     """
 
     def __init__(
@@ -146,6 +139,8 @@ class NumpyExpressions(ExpressionText):
             return f"np.{_UFUNCS[name]}({self.arguments(expression.args)})", ATOM
         if name in _CALLS:
             return _CALLS[name](self, expression)
+        if name in _FORMULAS:
+            return self._formula(*_FORMULAS[name], expression)
         raise self.refusal(name or kind.__name__)
 
     # Literals and conversions
@@ -163,24 +158,11 @@ class NumpyExpressions(ExpressionText):
             return repr(value)
         return repr(float(str(getattr(np, dtype)(value))))
 
-    def _cast(self, expression: Any) -> Written:
-        return f"{self.dtype(dtype_of(expression))}({self.text(expression.value)})", ATOM
-
-    def _reinterpret(self, expression: Any) -> Written:
-        (value,) = expression.args
-        return f"{self.text(value, ATOM)}.view({self.dtype(dtype_of(expression))})", ATOM
-
     def _large_integer(self, expression: Any) -> Written:
         low, high = (int(each.value) for each in expression.args)
         return f"{self.dtype(dtype_of(expression))}({(high << 32) + low})", ATOM
 
-    def _infinity(self, expression: Any) -> Written:
-        return f'{self.dtype(dtype_of(expression))}("inf")', ATOM
-
     # Elements and names
-
-    def _load(self, expression: Any) -> Written:
-        return self.element(expression.source, expression.indices), ATOM
 
     def _let(self, expression: Any) -> Written:
         value = self.text(expression.value)
@@ -189,32 +171,14 @@ class NumpyExpressions(ExpressionText):
 
     # Conditions
 
-    def _and(self, expression: Any) -> Written:
-        return self.infix("and", AND, expression.a, expression.b)
-
-    def _or(self, expression: Any) -> Written:
-        return self.infix("or", OR, expression.a, expression.b)
-
     def _not(self, expression: Any) -> Written:
         return f"not {self.text(expression.a, NOT)}", NOT
-
-    def _select(self, expression: Any) -> Written:
-        return self._choice(expression.condition, expression.true_value, expression.false_value)
-
-    def _if_then_else(self, expression: Any) -> Written:
-        return self._choice(*expression.args)
 
     def _choice(self, condition: Any, first: Any, second: Any) -> Written:
         yes, no = self.text(first, OR), self.text(second, IF)
         return f"{yes} if {self.text(condition, OR)} else {no}", IF
 
     # Arithmetic
-
-    def _max(self, expression: Any) -> Written:
-        return self._greater_or_less("max", expression)
-
-    def _min(self, expression: Any) -> Written:
-        return self._greater_or_less("min", expression)
 
     def _greater_or_less(self, name: str, expression: Any) -> Written:
         parts = (expression.a, expression.b)
@@ -227,9 +191,6 @@ class NumpyExpressions(ExpressionText):
             return self.infix("/", PRODUCT, expression.a, expression.b)
         return self._helper("truncdiv", expression.a, expression.b)
 
-    def _modulo(self, expression: Any) -> Written:
-        return self._helper("truncmod", expression.a, expression.b)
-
     def _invert(self, expression: Any) -> Written:
         if dtype_of(expression) == "bool":
             return self._not(expression)
@@ -239,61 +200,49 @@ class NumpyExpressions(ExpressionText):
         self.helpers.add(name)
         return f"{name}({self.arguments(arguments)})", ATOM
 
-    def _round(self, expression: Any) -> Written:
-        return self._helper("round_away", *expression.args)
-
-    def _rsqrt(self, expression: Any) -> Written:
-        one = f"{self.dtype(dtype_of(expression))}(1)"
-        return f"{one} / np.sqrt({self.arguments(expression.args)})", PRODUCT
-
-    def _sigmoid(self, expression: Any) -> Written:
-        one = f"{self.dtype(dtype_of(expression))}(1)"
-        return f"{one} / ({one} + np.exp(-{self.text(expression.args[0], UNARY)}))", PRODUCT
-
-    def _erf(self, expression: Any) -> Written:
-        self.imports.add("math")
-        made = self.dtype(dtype_of(expression))
-        return f"{made}(math.erf({self.arguments(expression.args)}))", ATOM
-
-    def _abs(self, expression: Any) -> Written:
-        return f"abs({self.arguments(expression.args)})", ATOM
-
-    def _popcount(self, expression: Any) -> Written:
-        return f"np.bitwise_count({self.arguments(expression.args)})", ATOM
-
-    def _likely(self, expression: Any) -> Written:
-        return self.written(expression.args[0])
+    def _formula(self, template: str, binds: int, expression: Any) -> Written:
+        """Return a template of `_FORMULAS` with the dtype, the arguments and the first operand."""
+        if "math." in template:
+            self.imports.add("math")
+        operand = self.text(expression.args[0], ATOM) if expression.args else ""
+        arguments = self.arguments(expression.args)
+        made = self.dtype(dtype_of(expression)) if "{dtype}" in template else ""
+        return template.format(dtype=made, arguments=arguments, operand=operand), binds
 
 
 _EXPRESSION_WRITERS: dict[type, Callable[[NumpyExpressions, Any], Written]] = {
     tirx.FloatImm: NumpyExpressions._float,
-    tirx.Cast: NumpyExpressions._cast,
-    ir.TensorLoad: NumpyExpressions._load,
+    tirx.Cast: lambda self, e: (f"{self.dtype(dtype_of(e))}({self.text(e.value)})", ATOM),
+    ir.TensorLoad: lambda self, e: (self.element(e.source, e.indices), ATOM),
     tirx.Let: NumpyExpressions._let,
-    tirx.And: NumpyExpressions._and,
-    tirx.Or: NumpyExpressions._or,
+    tirx.And: lambda self, e: self.infix("and", AND, e.a, e.b),
+    tirx.Or: lambda self, e: self.infix("or", OR, e.a, e.b),
     tirx.Not: NumpyExpressions._not,
-    tirx.Select: NumpyExpressions._select,
-    tirx.Max: NumpyExpressions._max,
-    tirx.Min: NumpyExpressions._min,
+    tirx.Select: lambda self, e: self._choice(e.condition, e.true_value, e.false_value),
+    tirx.Max: lambda self, e: self._greater_or_less("max", e),
+    tirx.Min: lambda self, e: self._greater_or_less("min", e),
     tirx.Div: NumpyExpressions._divide,
-    tirx.Mod: NumpyExpressions._modulo,
+    tirx.Mod: lambda self, e: self._helper("truncmod", e.a, e.b),
     tirx.BitwiseNot: NumpyExpressions._invert,
 }
 
 _CALLS: dict[str, Callable[[NumpyExpressions, Any], Written]] = {
-    "if_then_else": NumpyExpressions._if_then_else,
-    "reinterpret": NumpyExpressions._reinterpret,
+    "if_then_else": lambda self, e: self._choice(*e.args),
     "large_uint_imm": NumpyExpressions._large_integer,
-    "infinity": NumpyExpressions._infinity,
-    "round": NumpyExpressions._round,
-    "rsqrt": NumpyExpressions._rsqrt,
-    "sigmoid": NumpyExpressions._sigmoid,
-    "erf": NumpyExpressions._erf,
-    "abs": NumpyExpressions._abs,
-    "popcount": NumpyExpressions._popcount,
-    "likely": NumpyExpressions._likely,
+    "round": lambda self, e: self._helper("round_away", *e.args),
+    "likely": lambda self, e: self.written(e.args[0]),
 }
+
+_FORMULAS: dict[str, tuple[str, int]] = {
+    "reinterpret": ("{operand}.view({dtype})", ATOM),
+    "infinity": ('{dtype}("inf")', ATOM),
+    "rsqrt": ("{dtype}(1) / np.sqrt({arguments})", PRODUCT),
+    "sigmoid": ("{dtype}(1) / ({dtype}(1) + np.exp(-{operand}))", PRODUCT),
+    "erf": ("{dtype}(math.erf({arguments}))", ATOM),
+    "abs": ("abs({arguments})", ATOM),
+    "popcount": ("np.bitwise_count({arguments})", ATOM),
+}
+"""Calls as templates, and how tightly they bind."""
 
 
 _RESERVED = (*("np", "math", "ml_dtypes", "range", "max", "min", "abs", "type", "int"), *HELPERS)
@@ -406,10 +355,6 @@ class _Loops(_NumpyProgram):
             raise self._expressions.refusal(f"the statement {type(statement).__name__}")
         writer(self, statement)
 
-    def _sequence(self, sequence: Any) -> None:
-        for statement in sequence.seq:
-            self._statement(statement)
-
     def _loop(self, loop: Any) -> None:
         if loop.kind == tirx.ForKind.THREAD_BINDING:
             axis = loop.thread_binding.thread_tag
@@ -514,9 +459,6 @@ class _Loops(_NumpyProgram):
         value = self._expressions.text(bind.value)
         self._lines.add(f"{self._take(bind.var)} = {value}")
 
-    def _alloc_buffer(self, allocation: Any) -> None:
-        self._add_empty(allocation.buffer)
-
     def _evaluate(self, evaluate: Any) -> None:
         if not isinstance(evaluate.value, tirx.IntImm):
             raise self._expressions.refusal(str(evaluate.value).splitlines()[0])
@@ -531,32 +473,26 @@ class _Loops(_NumpyProgram):
         message = "".join(part.value for part in check.message_parts)
         self._lines.add(f"assert {self._expressions.text(check.condition)}, {message!r}")
 
-    def _break(self, _statement: Any) -> None:
-        self._lines.add("break")
-
-    def _continue(self, _statement: Any) -> None:
-        self._lines.add("continue")
-
 
 def _import_order(module: str) -> tuple[bool, str]:
     """Return the sort key of an import: the standard library comes first."""
     return module != "math", module
 
 
-_STATEMENT_WRITERS: dict[type, Callable[[_Loops, Any], None]] = {
-    tirx.SeqStmt: _Loops._sequence,
+_STATEMENT_WRITERS: dict[type, Callable[[_Loops, Any], object]] = {
+    tirx.SeqStmt: lambda self, s: [self._statement(each) for each in s.seq],
     tirx.For: _Loops._loop,
     tirx.While: _Loops._while,
     s_tir.SBlockRealize: _Loops._realize,
     tirx.BufferStore: _Loops._store,
     tirx.IfThenElse: _Loops._if,
     tirx.Bind: _Loops._bind,
-    tirx.AllocBuffer: _Loops._alloc_buffer,
+    tirx.AllocBuffer: lambda self, s: self._add_empty(s.buffer),
     tirx.Evaluate: _Loops._evaluate,
     tirx.AttrStmt: _Loops._attribute,
     tirx.AssertStmt: _Loops._assert,
-    tirx.Break: _Loops._break,
-    tirx.Continue: _Loops._continue,
+    tirx.Break: lambda self, _: self._lines.add("break"),
+    tirx.Continue: lambda self, _: self._lines.add("continue"),
 }
 
 

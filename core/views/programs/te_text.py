@@ -16,21 +16,20 @@ from tvm import ir, s_tir, tirx
 from tvm.tirx.buffer import is_buffer_var
 
 from lowerscope.core.files.python_text import identifier, quoted
-from lowerscope.core.ir.tensorir import parts_of
+from lowerscope.core.ir.tensorir import dtype_of, operator_name, parts_of
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.snapshot import TextRecord
-from lowerscope.core.views.programs.builder_calls import literal, tuple_text
-from lowerscope.core.views.programs.expression_text import (
+from lowerscope.core.views.programs.builder_text import literal, tuple_text
+from lowerscope.core.views.programs.program_lines import (
     ATOM,
     IF,
     PRODUCT,
     UNARY,
     ExpressionText,
+    Identifiers,
+    ProgramLines,
     Written,
-    dtype_of,
-    operator_name,
 )
-from lowerscope.core.views.programs.program_lines import Identifiers, ProgramLines
 
 _NAMES = {"fabs": "abs", "pow": "power"}
 """Names of operators in `tvm.tirx` that differ from TensorIR's."""

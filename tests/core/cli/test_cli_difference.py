@@ -8,10 +8,10 @@ import json
 import pytest
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.line_difference import FunctionText, function_differences, unified_text
 from lowerscope.core.model.module_steps import DifferenceRecord
 from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.stages import Pipeline
 
 STEP = ["passes", "sample:fashion_mlp", "--step", "1", "--diff"]
 

@@ -14,8 +14,8 @@ import tvm
 import tvm_ffi
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.stages import Pipeline
 from tests.core.programs import module_of
 
 FAST = ("matmul_relu", "fashion_mlp", "conv_net", "transformer_block", "mlp_tvmscript")

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.sources import parse_input
 from lowerscope.core.model.dimensions import parse_dimension, parse_sizes, with_sizes
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Override, Recipe, Source, Strategy
 from lowerscope.core.model.run_records import RunRecord
+from lowerscope.core.stages import Pipeline
 
 MODELS = Path(__file__).with_name("dynamic_models.py")
 

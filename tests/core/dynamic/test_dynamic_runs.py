@@ -13,7 +13,6 @@ import tvm
 import tvm_ffi
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.folder import export
 from lowerscope.core.files.presets import find_pipeline, with_pipeline
 from lowerscope.core.files.sources import parse_input
@@ -24,6 +23,7 @@ from lowerscope.core.model.recipe import Dimension, Recipe, Source, Strategy
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.snapshot import View
 from lowerscope.core.run.execution import Execution
+from lowerscope.core.stages import Pipeline
 from lowerscope.core.tracing.symbolic_sizes import NamedInputs
 from lowerscope.core.tracing.tracing import trace
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.sources import parse_input
 from lowerscope.core.model.measuring import Silent
 from lowerscope.core.model.problems import Cancelled, LowerscopeError
@@ -17,6 +16,7 @@ from lowerscope.core.model.queries import RunQuery, SnapshotQuery, TextQuery
 from lowerscope.core.model.recipe import Drawing, InputSpec, Override, Recipe, Source
 from lowerscope.core.model.snapshot import Snapshot
 from lowerscope.core.model.text_metrics import DEFAULT
+from lowerscope.core.stages import Pipeline
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
 

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from lowerscope.core.engine.jobs import CANCELLED, Context, Job, Jobs, NotCached
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.engine.protocol import Failure
 from lowerscope.core.model.encoding import to_bytes
 from lowerscope.core.model.module_steps import ComparedModule, Moment
@@ -26,6 +25,7 @@ from lowerscope.core.model.queries import (
 )
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.text_metrics import DEFAULT
+from lowerscope.core.stages import Pipeline
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
 OTHER = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")

@@ -16,12 +16,12 @@ from tvm import s_tir
 
 from lowerscope.app.panes.fx.graph_difference_page import GraphPictures
 from lowerscope.core.cli import main
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export import module_files
 from lowerscope.core.export.folder import Pictures, export
 from lowerscope.core.files.pipelines_and_schedules import load_schedules
 from lowerscope.core.model.artifacts import EXPORTS, PICTURES, parse_wanted
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.stages import Pipeline
 from tests.core.export.exporting import imports_of, loaded, recipe_of
 from tests.core.export.using import use_all
 
@@ -93,7 +93,7 @@ def test_steps_patches_and_functions(pipeline: Pipeline, tmp_path: Path) -> None
 
 
 def function_script(module: tvm.IRModule, name: str) -> str:
-    from lowerscope.core.views.script import function_text
+    from lowerscope.core.ir.script import function_text
 
     return function_text(module, name).text + "\n"
 

@@ -14,11 +14,11 @@ import tvm
 import tvm_ffi
 from tvm import tirx
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.folder import export
 from lowerscope.core.model.artifacts import Wanted
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule import At, Made, Primitive, Schedule
+from lowerscope.core.stages import Pipeline
 from tests.core.export.exporting import imports_of, loaded, recipe_of
 
 REPRODUCE = (Wanted(name="reproduce"),)

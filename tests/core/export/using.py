@@ -18,13 +18,12 @@ from PySide6.QtGui import QImage
 from tvm import relax, s_tir, tirx
 
 from lowerscope.app.panes.fx.graph_difference_page import GraphPictures
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.folder import Pictures, export
 from lowerscope.core.files.archives import read_archive, unpack
 from lowerscope.core.files.pipelines_and_schedules import load_schedules
+from lowerscope.core.ir.script import function_text, module_text
 from lowerscope.core.model.artifacts import PICTURES, Wanted
-from lowerscope.core.stages import Stages
-from lowerscope.core.views.script import function_text, module_text
+from lowerscope.core.stages import Pipeline, Stages
 from tests.core.export.exporting import loaded, recipe_of
 
 USED = (

@@ -27,8 +27,8 @@ from lowerscope.core.files.cache import (
     write_kept,
 )
 from lowerscope.core.model.function_metrics_records import Peaks
-from lowerscope.core.schedule.peaks import keep_peaks, kept_peaks
-from lowerscope.core.schedule.tuning.database import Database, Kept
+from lowerscope.core.run.function_metrics import keep_peaks, kept_peaks
+from lowerscope.core.run.tuning.database import Database, Kept
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ import tvm
 from tvm import relax
 
 from lowerscope.core.cli import main
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.folder import export
 from lowerscope.core.files import archives
 from lowerscope.core.files.archives import archive_places, open_archive, read_archive, unpack
@@ -25,6 +24,7 @@ from lowerscope.core.files.sessions import Hashes, load_session
 from lowerscope.core.model.artifacts import Wanted
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.window_layout import WindowLayout
+from lowerscope.core.stages import Pipeline
 from tests.core.export.exporting import recipe_of
 
 NET = """

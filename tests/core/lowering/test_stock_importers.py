@@ -12,10 +12,9 @@ import tvm_ffi
 from tvm.relax.frontend.torch import from_exported_program, from_fx
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Override, Recipe, Source, Strategy, TracerName, Translator
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 
 NORMED = """
 import torch

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Override, Recipe, Source
+from lowerscope.core.stages import Pipeline
 
 pytest.importorskip("transformers")
 

@@ -14,7 +14,6 @@ from torch import fx
 from tvm import relax
 
 from lowerscope.core.build.build import register_library
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.lowering.partial_module import leaves_of, module_prefix
 from lowerscope.core.model.module_steps import Moment, TranslationRecord
 from lowerscope.core.model.problems import LowerscopeError
@@ -28,7 +27,7 @@ from lowerscope.core.model.recipe import (
     with_params_as_inputs,
 )
 from lowerscope.core.model.text_metrics import DEFAULT
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 
 SAMPLES = ("matmul_relu", "fashion_mlp", "conv_net", "transformer_block", "resnet18")
 STRATEGIES: tuple[Strategy, ...] = ("high-level", "te", "library")

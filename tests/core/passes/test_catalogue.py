@@ -15,8 +15,7 @@ from tvm import relax, s_tir, tirx
 
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import OptionValue, Step
-from lowerscope.core.passes.catalogue import catalogue, find
-from lowerscope.core.passes.options import arguments_of
+from lowerscope.core.passes.catalogue import arguments_of, catalogue, find
 from lowerscope.core.passes.transforming import transform
 from tests.core.passes.test_transforming import Model
 

@@ -11,7 +11,6 @@ from tvm import relax
 from tvm.script import ir as I
 from tvm.script import relax as R
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.presets import PRESETS
 from lowerscope.core.ir.relax import calls_of
 from lowerscope.core.model.module_steps import Moment
@@ -20,6 +19,7 @@ from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
 from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.passes.bindings import match_bindings
 from lowerscope.core.passes.transforming import TransformedModel, transform
+from lowerscope.core.stages import Pipeline
 
 FUSE = next(each.steps for each in PRESETS if each.name == "fuse")
 

@@ -10,10 +10,10 @@ from tvm.script import ir as I
 from tvm.script import relax as R
 from tvm.script import tirx as T
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.passes.transforming import transform
+from lowerscope.core.stages import Pipeline
 
 LEGALIZE = (Step(name="LegalizeOps"),)
 

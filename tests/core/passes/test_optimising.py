@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 from tvm import relax
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.presets import find_pipeline
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.run_records import RunRecord
-from lowerscope.core.stages import Stages
+from lowerscope.core.stages import Pipeline, Stages
 
 NET = """
 import torch

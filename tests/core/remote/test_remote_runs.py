@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from lowerscope.core.cli import main
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.measuring import Silent
 from lowerscope.core.model.problems import Cancelled, LowerscopeError
 from lowerscope.core.model.queries import AgreementQuery, RunQuery
@@ -19,6 +18,7 @@ from lowerscope.core.model.recipe import Recipe, Source, Step, from_json, to_jso
 from lowerscope.core.model.remote_records import Remote, remote_of
 from lowerscope.core.model.schedule import APPLY_RULES
 from lowerscope.core.remote.running import measure_remotely, remote_state
+from lowerscope.core.stages import Pipeline
 from tests.remote_servers import KEY, Farm, free_port, relay
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))

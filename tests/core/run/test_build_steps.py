@@ -9,12 +9,12 @@ import tvm
 import tvm_ffi
 from tvm import relax
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import BuildStepsQuery, TextQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.run.execution import to_tvm
+from lowerscope.core.stages import Pipeline
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
 

@@ -17,14 +17,14 @@ from tvm import relax, te, tirx
 from lowerscope.core.build.assembly import functions_of, piece_of, shape_of
 from lowerscope.core.build.build import compile_function
 from lowerscope.core.cli.main import recipe_of_command
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.ir.cancellations import with_cancellations
 from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Step
 from lowerscope.core.passes.transforming import transform
-from lowerscope.core.schedule.measuring import compile_alone
-from lowerscope.core.views.compiled_functions import compiled
+from lowerscope.core.run.standalone import compile_alone
+from lowerscope.core.stages import Pipeline
+from lowerscope.core.views.codegen_text import compiled
 
 _MODEL = """
 import torch

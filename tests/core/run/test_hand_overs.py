@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.run_records import DlpackTransfer
+from lowerscope.core.stages import Pipeline
 
 PROGRAM = """
 import numpy as np

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.comparison_records import TensorPlace
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import ComparisonQuery, RunQuery, SaveRunValuesQuery, WindowQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.run.kept_run import LastRun
+from lowerscope.core.stages import Pipeline
 
 MODEL = """
 import torch

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.sources import SAMPLES
 from lowerscope.core.ir.tensorir import parts_of
 from lowerscope.core.model.module_steps import Moment
@@ -15,6 +14,7 @@ from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import BuildStepsQuery, TextQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.snapshot import TextRecord, View
+from lowerscope.core.stages import Pipeline
 from tests.core.large_samples import LARGE
 
 CODE = [name for name in SAMPLES if name not in LARGE]

@@ -12,7 +12,6 @@ from torch import nn
 from lowerscope.core.build.build import build, register_library
 from lowerscope.core.build.targets import make_target
 from lowerscope.core.cli.main import main
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.presets import find_pipeline
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.model.queries import RunQuery
@@ -20,6 +19,7 @@ from lowerscope.core.model.recipe import Extension, Recipe, Source, Step, Strate
 from lowerscope.core.model.run_records import NodeRun, RunRecord
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.run.execution import Execution
+from lowerscope.core.stages import Pipeline
 from lowerscope.core.tracing.tracing import trace
 
 LLVM = make_target("llvm", 0)

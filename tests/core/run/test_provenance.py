@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source, Step
 from lowerscope.core.model.schedule import APPLY_SCHEDULES, At, Primitive, Schedule
+from lowerscope.core.stages import Pipeline
 
 WRONG = """
 import torch

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.sources import parse_input
 from lowerscope.core.model.dimensions import parse_dimension
 from lowerscope.core.model.queries import RunQuery, RunStepQuery, TextQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.run_records import KEEP, RunRecord
+from lowerscope.core.stages import Pipeline
 
 AGAIN = """
 import torch

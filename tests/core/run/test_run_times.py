@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.tolerances import Tolerance, Tolerances
+from lowerscope.core.stages import Pipeline
 
 MLP = Recipe(source=Source(spec="sample:matmul_relu"))
 

@@ -14,8 +14,7 @@ from tvm.script import ir as I
 from tvm.script import relax as R
 
 from lowerscope.core.build.build import build, check_registered, external_functions
-from lowerscope.core.build.targets import make_target
-from lowerscope.core.build.threads import threads_of_tvm, use_threads
+from lowerscope.core.build.targets import make_target, threads_of_tvm, use_threads
 from lowerscope.core.model.measuring import Measuring
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.processors import MACHINE

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from lowerscope.core.build.threads import ProcessorUse
+from lowerscope.core.build.targets import ProcessorUse
 from lowerscope.core.model.formatting import claims_text, times_text
 from lowerscope.core.model.measuring import LEAST, REPEATS, Measuring
 from lowerscope.core.model.problems import Cancelled

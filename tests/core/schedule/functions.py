@@ -11,8 +11,8 @@ from tvm.script import tirx as T
 
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive
 from lowerscope.core.schedule.applying import Applied, apply
-from lowerscope.core.schedule.failures import StepFailed
 from lowerscope.core.schedule.references import function_of
+from lowerscope.core.schedule.step_errors import StepFailed
 
 TARGET = tvm.target.Target("llvm")
 

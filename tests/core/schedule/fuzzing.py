@@ -217,8 +217,8 @@ def _functions(samples: list[str]) -> list[tuple[str, Any]]:
     import tvm_ffi
     from tvm import tirx
 
-    from lowerscope.core.engine.pipeline import Pipeline
     from lowerscope.core.model.recipe import Recipe, Source, Step
+    from lowerscope.core.stages import Pipeline
     from tests.core.schedule.tensorir_cases import functions
 
     found = [
@@ -254,11 +254,11 @@ def main(first: int, count: int, share: float, samples: list[str]) -> None:
     import tvm_ffi
 
     from lowerscope.core.schedule.applying import apply
-    from lowerscope.core.schedule.failures import StepFailed
-    from lowerscope.core.schedule.moves import moves
+    from lowerscope.core.schedule.primitive_table import PRIMITIVES
     from lowerscope.core.schedule.references import function_of, places, references
     from lowerscope.core.schedule.replay import can_be_copied, renewed
-    from lowerscope.core.schedule.table import PRIMITIVES
+    from lowerscope.core.schedule.step_errors import StepFailed
+    from lowerscope.core.views.workbench import moves
     from tests.core.schedule.running import Runner
 
     all_functions = _functions(samples)

@@ -69,7 +69,7 @@ def main(first: int, count: int) -> None:
     from hypothesis import HealthCheck, Phase, given, seed, settings
     from hypothesis import strategies as st
 
-    from lowerscope.core.build.threads import use_threads
+    from lowerscope.core.build.targets import use_threads
     from tests.core.schedule.tensorir_cases import functions, script
 
     use_threads(2)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from lowerscope.core.schedule.checking import Limit
+from lowerscope.core.run.checking import Limit
 from tests.core.schedule.children import say, watched
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ def main(first: int, count: int, share: float, kinds: list[str]) -> None:
     from hypothesis import HealthCheck, Phase, given, seed, settings
     from hypothesis import strategies as st
 
-    from lowerscope.core.build.threads import use_threads
+    from lowerscope.core.build.targets import use_threads
     from tests.core.schedule.rule_cases import KINDS
 
     use_threads(2)
@@ -155,7 +155,7 @@ def _examine(
     from tvm import relax, tirx
 
     from lowerscope.core.passes.vector_math import with_vector_math
-    from lowerscope.core.schedule.at_sizes import sizes_at_calls
+    from lowerscope.core.run.standalone import sizes_at_calls
 
     steps = [getattr(relax.transform, name)() for name in (FUSED if fused else FUSED[:1])]
     with target:
@@ -212,8 +212,8 @@ class _Unlimited(Limit):
 def _check(before: Any, after: Any, given: Any, target: Any, about: dict[str, Any]) -> None:
     from lowerscope.core.model.measuring import SILENT
     from lowerscope.core.model.problems import LowerscopeError
-    from lowerscope.core.schedule.at_sizes import at_sizes
-    from lowerscope.core.schedule.checking import compare, reference_of
+    from lowerscope.core.run.checking import compare, reference_of
+    from lowerscope.core.run.standalone import at_sizes
 
     say("building", **about)
     limit = _Unlimited(0.0, 2, SILENT)

@@ -8,8 +8,8 @@ import tvm
 
 from lowerscope.core.model.schedule import At, Primitive
 from lowerscope.core.schedule.applying import call_text
-from lowerscope.core.schedule.failures import StepFailed
 from lowerscope.core.schedule.references import references
+from lowerscope.core.schedule.step_errors import StepFailed
 from tests.core.schedule.functions import (
     TARGET,
     Steps,

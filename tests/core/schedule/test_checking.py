@@ -15,9 +15,8 @@ from tvm.script import tirx as T
 
 from lowerscope.core.model.function_metrics_records import Checked
 from lowerscope.core.model.measuring import Silent
-from lowerscope.core.schedule.at_sizes import at_sizes
-from lowerscope.core.schedule.checking import Limit, Reference, check, compare, reference_of
-from lowerscope.core.schedule.measuring import draw, static_parameters
+from lowerscope.core.run.checking import Limit, Reference, check, compare, reference_of
+from lowerscope.core.run.standalone import at_sizes, draw, static_parameters
 from tests.core.schedule.ruling import WIDE, legalised, made
 
 TARGET = tvm.target.Target("llvm")

@@ -10,9 +10,9 @@ import tvm
 from tvm import te, tirx
 
 from lowerscope.core.model.schedule import At
-from lowerscope.core.schedule import verify
-from lowerscope.core.schedule.failures import StepFailed
+from lowerscope.core.schedule import applying
 from lowerscope.core.schedule.references import function_of
+from lowerscope.core.schedule.step_errors import StepFailed
 from tests.core.schedule.examples import total
 from tests.core.schedule.functions import (
     Steps,
@@ -99,7 +99,7 @@ def test_a_block_that_what_reads_it_comes_before() -> None:
     before, after = schedule(padded_conv), Steps(padded_conv).sch
     after.reverse_compute_at(after.get_sblock("pad"), after.get_loops(after.get_sblock("relu"))[1])
     with pytest.raises(StepFailed, match="conv would read P before"):
-        verify.check(before, after)
+        applying.verify(before, after)
 
 
 @pytest.mark.parametrize("name", ["reindex_cache_read", "reindex_cache_write"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import tvm
 
-from lowerscope.core.schedule.moves import help_texts, page
+from lowerscope.core.schedule.primitive_table import PRIMITIVES
 from lowerscope.core.schedule.references import function_of
-from lowerscope.core.schedule.table import PRIMITIVES
+from lowerscope.core.views.workbench import help_texts, page
 from tests.core.schedule.examples import EXAMPLES
 from tests.core.schedule.functions import Steps
 from tests.core.schedule.running import Runner

@@ -6,7 +6,7 @@ import tvm
 
 from lowerscope.core.model.schedule import Reference
 from lowerscope.core.model.schedule_records import Move
-from lowerscope.core.schedule.moves import moves
+from lowerscope.core.views.workbench import moves
 from tests.core.schedule.functions import (
     TARGET,
     Steps,

@@ -9,7 +9,6 @@ import pytest
 import tvm
 import tvm_ffi
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.encoding import to_bytes
 from lowerscope.core.model.measuring import Silent
 from lowerscope.core.model.module_steps import ComparedModule, Moment
@@ -25,8 +24,9 @@ from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive, Schedule
 from lowerscope.core.model.schedule_records import Move, ScheduleRecord
 from lowerscope.core.schedule.code import program
-from lowerscope.core.schedule.moves import moves
 from lowerscope.core.schedule.replay import Replays
+from lowerscope.core.stages import Pipeline
+from lowerscope.core.views.workbench import moves
 from tests.core.schedule.examples import dots, rooted
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))

@@ -10,13 +10,13 @@ import pytest
 import tvm
 import tvm_ffi
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.presets import find_pipeline
 from lowerscope.core.model.encoding import to_bytes
 from lowerscope.core.model.queries import MovesQuery, ScheduleQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.schedule import Primitive, Schedule
 from lowerscope.core.schedule.replay import Replays
+from lowerscope.core.stages import Pipeline
 
 FUSED = Recipe(source=Source(spec="sample:fashion_mlp"), steps=find_pipeline("fuse").steps)
 

@@ -14,17 +14,20 @@ from hypothesis import strategies as st
 from tvm import te, tirx, topi
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.pipelines_and_schedules import save_schedules
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import At, Primitive
 from lowerscope.core.model.schedule import Schedule as Kept
 from lowerscope.core.model.schedule_records import ByRule
-from lowerscope.core.schedule.rules.analysis import contraction_of
 from lowerscope.core.schedule.rules.by_rule import by_rule
 from lowerscope.core.schedule.rules.contraction import tile_of
-from lowerscope.core.schedule.rules.parallel import Machine, machine_of
-from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
+from lowerscope.core.schedule.rules.recorder import (
+    Machine,
+    ScheduleRecorder,
+    contraction_of,
+    machine_of,
+)
+from lowerscope.core.stages import Pipeline
 from tests.core.schedule.ruling import NARROW, WIDE, made
 from tests.core.schedule.running import Runner
 

@@ -12,17 +12,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tvm import te, tirx, topi
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.presets import find_pipeline
 from lowerscope.core.ir.tensorir import structure_of
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.schedule.references import function_of
-from lowerscope.core.schedule.rules.analysis import blocks_of
 from lowerscope.core.schedule.rules.by_rule import written_by_rule
 from lowerscope.core.schedule.rules.movement import accesses_of
-from lowerscope.core.schedule.rules.recorder import Choice, ScheduleRecorder
+from lowerscope.core.schedule.rules.recorder import Choice, ScheduleRecorder, blocks_of
 from lowerscope.core.schedule.rules.windows import row_width
+from lowerscope.core.stages import Pipeline
 from tests.core.schedule.rule_numerics import examine
 from tests.core.schedule.ruling import NARROW, WIDE, made
 from tests.core.schedule.running import Runner

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from tvm import relax, te, tirx, topi
 from tvm.s_tir import Schedule
 
-import lowerscope.core.engine.pipeline  # noqa: F401 - its TensorIR of operators that keeps NaN
+import lowerscope.core.stages  # noqa: F401 - its TensorIR of operators that keeps NaN
 from lowerscope.core.build.targets import make_target
 from lowerscope.core.model.schedule import At, Primitive
 from lowerscope.core.passes.vector_math import vector_math
 from lowerscope.core.schedule.applying import apply
-from lowerscope.core.schedule.failures import StepFailed
 from lowerscope.core.schedule.references import first_outputs
+from lowerscope.core.schedule.step_errors import StepFailed
 from tests.core.schedule.ruling import NARROW, WIDE, legalised, made
 from tests.core.schedule.running import Runner
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tvm import te, tirx, topi
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.queries import WorkQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.schedule.work import work_of
+from lowerscope.core.run.function_metrics import work_of
+from lowerscope.core.stages import Pipeline
 
 F32 = 4
 

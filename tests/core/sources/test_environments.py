@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.queries import RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.text_metrics import DEFAULT
+from lowerscope.core.stages import Pipeline
 
 LATE = """
 import torch

@@ -8,10 +8,10 @@ import pytest
 import torch
 from tvm import relax
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import InputSpec, Recipe, Source
+from lowerscope.core.stages import Pipeline
 
 FILE = """
 import numpy as np

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from lowerscope.core.tracing.symbolic_run import SymbolicSizes
+from lowerscope.core.tracing.symbolic_sizes import SymbolicSizes
 
 x = torch.rand(3, 4)
 wide = torch.rand(2, 3, 4)

@@ -14,10 +14,10 @@ import tvm_ffi
 from tvm import relax, tirx
 from tvm.script import from_source
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.ir.relax import binding_ids
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source, Strategy
+from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.programs.builder_text import CONSTANTS_FILE, BuilderText, builder_text
 from tests.core.programs import module_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import fx, nn
 
-from lowerscope.core.views.graphs import fx_code
+from lowerscope.core.views.graph_records import fx_code
 
 
 class Net(nn.Module):

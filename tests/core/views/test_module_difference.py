@@ -8,12 +8,12 @@ import msgspec
 import pytest
 import tvm
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.line_difference import unified_text
 from lowerscope.core.model.module_steps import ComparedModule, DifferenceRecord, Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import DifferenceQuery
 from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.stages import Pipeline
 
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"))
 START = Moment(section="passes", index=0)

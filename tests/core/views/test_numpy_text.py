@@ -15,9 +15,9 @@ from tvm import relax, s_tir, te, tirx
 from tvm.script import tirx as T
 from tvm.tirx.buffer import is_buffer_var
 
+from lowerscope.core.ir.script import function_text
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.views.programs.numpy_text import numpy_text
-from lowerscope.core.views.script import function_text
 
 Make = Callable[..., Any]
 Shape = tuple[int, ...]

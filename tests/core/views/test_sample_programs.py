@@ -13,7 +13,6 @@ import tvm
 import tvm_ffi
 from tvm import relax
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.ir.relax import binding_ids
 from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.model.problems import LowerscopeError
@@ -24,6 +23,7 @@ from lowerscope.core.model.recipe import (
     with_bound_params,
     with_params_as_inputs,
 )
+from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.programs.builder_text import CONSTANTS_FILE
 from lowerscope.core.views.programs.numpy_text import numpy_text
 from lowerscope.core.views.programs.te_text import te_text

@@ -11,9 +11,9 @@ from tvm import s_tir, tirx
 from tvm.script import from_source
 
 from lowerscope.core.ir.relax import binding_ids
+from lowerscope.core.ir.script import function_text, module_text, relax_text
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import Span, TextRecord
-from lowerscope.core.views.script import function_text, module_text, relax_text
 
 PRIM_FUNC = re.compile(r"    @T\.prim_func.*?\n\n(?=    @|# Metadata)", re.DOTALL)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.ir.script import function_text, relax_text
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.snapshot import Card, TextRecord
-from lowerscope.core.stages import Stages
-from lowerscope.core.views.script import function_text, relax_text
+from lowerscope.core.stages import Pipeline, Stages
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import TextQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.snapshot import SourceLine
+from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.translation import source_text
 
 MODEL = """\

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.recipe import Recipe, Source, Strategy, with_params_as_inputs
+from lowerscope.core.stages import Pipeline
 from tests.step_changes import compare_steps, recipe_of, with_rules_as_schedules
 
 OUTPUTS = """

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lowerscope.core.views.graph.layout.compound import (
+from lowerscope.core.views.graph.layout.order import order_cluster
+from lowerscope.core.views.graph.layout.rank import (
     Cluster,
     LayoutItem,
     components,
     nest,
+    rank_cluster,
     split_edges,
     subgraphs,
 )
-from lowerscope.core.views.graph.layout.order import order_cluster
-from lowerscope.core.views.graph.layout.rank import rank_cluster
 from lowerscope.core.views.graph.layout.route import (
     NodeSize,
     Point,
@@ -46,14 +46,10 @@ _Places = dict[Cluster, tuple[RoutedCluster, float, float]]
 class EdgePath:
     """The route of an edge.
 
-    Attributes
-    ----------
-    points
-        From the bottom edge of the source to the top edge of the target; y never decreases.
+    `points`: from the bottom edge of the source to the top edge of the target; y never decreases.
         Slanted segments are between two layers of boxes.
-    label_at
-        The left end of the edge's label, at half its height; ``None`` for an edge without a label,
-        and where another edge from the same source has a label as wide or wider.
+    `label_at`: the left end of the edge's label, at half its height; ``None`` for an edge without a
+        label, and where another edge from the same source has a label as wide or wider.
     """
 
     points: tuple[Point, ...]
@@ -64,12 +60,8 @@ class EdgePath:
 class Layout:
     """Coordinates in pixels, from the top left corner of the whole.
 
-    Attributes
-    ----------
-    edges
-        The path of each edge, in the given order.
-    frames
-        The frames in the given order, outer ones first.
+    `edges`: the path of each edge, in the given order.
+    `frames`: the frames in the given order, outer ones first.
     """
 
     corners: dict[str, Point]
@@ -91,18 +83,13 @@ def layout(
     Edges from one node carry one value: they form a hyperedge with one start, a common trunk, and
     one label beside the start.
 
-    Parameters
-    ----------
-    edges
-        Source id, target id, and the width of the label in pixels, 0 for none. There is no cycle,
-        not even with each frame contracted to one box.
-    check
-        Called often; may raise to cancel.
-    items
-        The boxes by number, and the frames around some of them; ``None`` if there are no frames.
-    bands
-        The band of each of `items`, a rank constraint: each band is below the lower ones. Connected
-        components are then laid out together.
+    `edges`: source id, target id, and the width of the label in pixels, 0 for none. There is no
+        cycle, not even with each frame contracted to one box.
+    `check`: called often; may raise to cancel.
+    `items`: the boxes by number, and the frames around some of them; ``None`` if there are no
+        frames.
+    `bands`: the band of each of `items`, a rank constraint: each band is below the lower ones.
+        Connected components are then laid out together.
     """
     number = {node.id: index for index, node in enumerate(nodes)}
     assert len(number) == len(nodes), "two nodes have the same id"

@@ -25,10 +25,7 @@ def order_cluster(
 ) -> None:
     """Order the layers from the outside in: the ports of a frame follow the order outside of it.
 
-    Parameters
-    ----------
-    outside
-        The depth of each entering value at its source.
+    `outside`: the depth of each entering value at its source.
     """
     graph, frames = layered.graph, layered.frames
     set_depths(graph, outside, {vertex: frame.graph.count for vertex, frame in frames.items()})

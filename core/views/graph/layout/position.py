@@ -38,12 +38,8 @@ _BENDABLE = 4
 class Problem:
     """A layered graph whose vertices need an x.
 
-    Attributes
-    ----------
-    left, right
-        Extents of each vertex to either side of its x, in pixels.
-    offsets
-        Of edges that do not end at the x of both of their vertices.
+    `left`, `right`: extents of each vertex to either side of its x, in pixels.
+    `offsets`: of edges that do not end at the x of both of their vertices.
     """
 
     graph: LayeredGraph
@@ -83,12 +79,8 @@ class Problem:
 class _Straight:
     """Vertices that are aligned in all four alignments.
 
-    Attributes
-    ----------
-    pairs
-        From a vertex to the one below it.
-    bends
-        Dummy vertices that must not be aligned with the dummy below them.
+    `pairs`: from a vertex to the one below it.
+    `bends`: Dummy vertices that must not be aligned with the dummy below them.
     """
 
     pairs: dict[int, int]

@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lowerscope.core.model.graph import TITLE_BAR
-from lowerscope.core.views.graph.layout.compound import OUT, Subgraph
 from lowerscope.core.views.graph.layout.position import Problem, horizontal_positions
-from lowerscope.core.views.graph.layout.rank import LayeredCluster
+from lowerscope.core.views.graph.layout.rank import OUT, LayeredCluster, Subgraph
 
 LABEL_ZONE = 26.0
 """Height of the zone for labels below a layer, in pixels."""
@@ -39,14 +38,9 @@ Point = tuple[float, float]
 class NodeSize:
     """Extents of a box, in pixels.
 
-    Attributes
-    ----------
-    left, right
-        Least extents of the box and what is attached to it from its middle.
-    above
-        Height of what is attached to its top.
-    constant
-        Whether no spine starts at the box.
+    `left`, `right`: Least extents of the box and what is attached to it from its middle.
+    `above`: height of what is attached to its top.
+    `constant`: whether no spine starts at the box.
     """
 
     id: str
@@ -62,16 +56,10 @@ class NodeSize:
 class RoutedCluster:
     """A cluster with coordinates, from its own top left corner.
 
-    Attributes
-    ----------
-    corners
-        The top left corner of each box or frame, by vertex.
-    entries, exits
-        The x of the ports, by value.
-    routes
-        The points of each value to each of its target vertices.
-    labels
-        The left end of the label of each value that has one, by box.
+    `corners`: the top left corner of each box or frame, by vertex.
+    `entries`, `exits`: the x of the ports, by value.
+    `routes`: the points of each value to each of its target vertices.
+    `labels`: the left end of the label of each value that has one, by box.
     """
 
     layered: LayeredCluster
@@ -103,10 +91,7 @@ def route_cluster(
 ) -> RoutedCluster:
     """Return the coordinates of everything in a cluster.
 
-    Parameters
-    ----------
-    sizes, labels
-        Of all boxes of the graph, and the widths of the labels of their values.
+    `sizes`, `labels`: of all boxes of the graph, and the widths of the labels of their values.
     """
     frames = {
         vertex: route_cluster(frame, sizes, labels, check)

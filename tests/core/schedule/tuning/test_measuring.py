@@ -9,7 +9,7 @@ import psutil
 import pytest
 import tvm
 
-from lowerscope.core.schedule.tuning.measuring import Candidate, LocalMeasurer, Sized, Subject
+from lowerscope.core.run.tuning.measurers import Candidate, LocalMeasurer, Sized, Subject
 
 _FUNCTION = """
 @T.prim_func(s_tir=True)

@@ -9,9 +9,9 @@ import tvm
 from tvm import te, tirx, topi
 from tvm.s_tir import Schedule, meta_schedule
 
+from lowerscope.core.run.tuning.candidates import TraceSource
 from lowerscope.core.schedule.applying import apply
 from lowerscope.core.schedule.references import first_outputs, function_of
-from lowerscope.core.schedule.tuning.candidates import TraceSource
 from tests.core.schedule.running import Runner
 
 TARGET = tvm.target.Target({"kind": "llvm", "num-cores": 2, "mattr": ["+avx2", "+fma"]})

@@ -14,10 +14,10 @@ import psutil
 import pytest
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.queries import CheckQuery, RunQuery, ScheduleQuery, TuneQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step, applied_to_model, with_tuned
 from lowerscope.core.model.tuning_records import Tuned, TuneOptions
+from lowerscope.core.stages import Pipeline
 
 RECIPE = Recipe(
     source=Source(spec="sample:matmul_relu"), steps=(Step(name="LegalizeOps"),), target="native"

@@ -1,0 +1,393 @@
+"""Pooling, and resampling to another size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from tvm import topi
+from tvm.relax import op
+
+from lowerscope.core.lowering.builder import NodeBuilder
+from lowerscope.core.lowering.rule_table import Missing, Refused, rule
+from lowerscope.core.lowering.rules.arithmetic import mul
+from lowerscope.core.lowering.rules.shape import permute_to
+from lowerscope.core.lowering.values import Value, rank_of, shape_of
+
+aten = torch.ops.aten
+
+_MAX: dict[int, Callable[..., Value]] = {
+    1: op.nn.max_pool1d,
+    2: op.nn.max_pool2d,
+    3: op.nn.max_pool3d,
+}
+_AVERAGE: dict[int, Callable[..., Value]] = {
+    1: op.nn.avg_pool1d,
+    2: op.nn.avg_pool2d,
+    3: op.nn.avg_pool3d,
+}
+_ADAPTIVE: dict[int, Callable[..., Value]] = {
+    1: op.nn.adaptive_avg_pool1d,
+    2: op.nn.adaptive_avg_pool2d,
+    3: op.nn.adaptive_avg_pool3d,
+}
+
+Extents = int | Sequence[int]
+
+
+def _max_pool(
+    b: NodeBuilder,
+    dimensions: int,
+    input: Value,
+    kernel_size: Extents,
+    stride: Extents | None = None,
+    padding: Extents = 0,
+    dilation: Extents = 1,
+    ceil_mode: bool = False,
+) -> Value:
+    kernel = _each(kernel_size, dimensions)
+    strides = _each(stride, dimensions) if stride else kernel
+    widths = _each(padding, dimensions)
+    dilations = _each(dilation, dimensions)
+
+    def pool(value: Value) -> Value:
+        return b.emit(
+            _MAX[dimensions](
+                value,
+                pool_size=kernel,
+                strides=strides,
+                padding=widths * 2,
+                dilation=dilations,
+                ceil_mode=ceil_mode,
+            )
+        )
+
+    return _over_batch(b, dimensions, input, pool)
+
+
+def _avg_pool(
+    b: NodeBuilder,
+    dimensions: int,
+    input: Value,
+    kernel_size: Extents,
+    stride: Extents | None = None,
+    padding: Extents = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Value:
+    kernel = _each(kernel_size, dimensions)
+    strides = _each(stride, dimensions) if stride else kernel
+    widths = _each(padding, dimensions)
+    if divisor_override is not None:
+        if ceil_mode:
+            raise Refused("it has a divisor_override and rounds up")
+        plain = (kernel_size, stride, padding, False, True)
+        mean = _avg_pool(b, dimensions, input, *plain)
+        return mul(b, mean, math.prod(kernel) / divisor_override)
+    if ceil_mode and count_include_pad and not _divides(input, kernel, strides, widths):
+        raise Refused("with ceil_mode TVM divides the last windows by another count than torch")
+
+    def pool(value: Value) -> Value:
+        if b.te and dimensions == 2:
+            return b.emit_te(
+                topi.nn.pool2d,
+                value,
+                kernel,
+                strides,
+                [1, 1],
+                widths * 2,
+                "avg",
+                ceil_mode,
+                "NCHW",
+                count_include_pad,
+                primfunc_name_hint="avg_pool2d",
+            )
+        return b.emit(
+            _AVERAGE[dimensions](
+                value,
+                pool_size=kernel,
+                strides=strides,
+                padding=widths * 2,
+                ceil_mode=ceil_mode,
+                count_include_pad=count_include_pad,
+            )
+        )
+
+    return _over_batch(b, dimensions, input, pool)
+
+
+def adaptive_avg_pool(b: NodeBuilder, dimensions: int, input: Value, output_size: Extents) -> Value:
+    """Average over windows that divide each of the last `dimensions` axes as torch does."""
+    sizes = [
+        shape_of(input)[index - dimensions] if size is None else size
+        for index, size in enumerate(_each(output_size, dimensions))
+    ]
+    return _over_batch(
+        b, dimensions, input, lambda value: b.emit(_ADAPTIVE[dimensions](value, sizes))
+    )
+
+
+def _adaptive_max_pool(
+    b: NodeBuilder,
+    dimensions: int,
+    input: Value,
+    output_size: Extents,
+    return_indices: bool = False,
+) -> Value:
+    if return_indices:
+        raise Refused("TVM has no indices of a pooling")
+    extents = shape_of(input)[-dimensions:]
+    sizes = _each(output_size, dimensions)
+    sizes = [own if size is None else size for own, size in zip(extents, sizes, strict=True)]
+    if any(own % size for own, size in zip(extents, sizes, strict=True)):
+        raise Refused("its output size does not divide the input's")
+    kernel = [own // size for own, size in zip(extents, sizes, strict=True)]
+    return _max_pool(b, dimensions, input, kernel)
+
+
+def _over_batch(
+    b: NodeBuilder, dimensions: int, input: Value, pool: Callable[[Value], Value]
+) -> Value:
+    """Pool a tensor with or without a batch axis."""
+    if rank_of(input) == dimensions + 2:
+        return pool(input)
+    return b.emit(op.squeeze(pool(b.emit(op.expand_dims(input, 0))), [0]))
+
+
+def _each(value: Any, dimensions: int) -> list[Any]:
+    values = list(value) if isinstance(value, (tuple, list)) else [value]
+    return values * dimensions if len(values) == 1 else values
+
+
+def _divides(
+    input: Value, kernel: Sequence[int], strides: Sequence[int], widths: Sequence[int]
+) -> bool:
+    """Return whether the windows end at the input's end, so that rounding up has no effect."""
+    extents = shape_of(input)[-len(kernel) :]
+    return all(
+        (extent + 2 * width - size) % stride == 0
+        for extent, width, size, stride in zip(extents, widths, kernel, strides, strict=True)
+    )
+
+
+def _enter_max(dimensions: int) -> None:
+    name = f"max_pool{dimensions}d"
+
+    def lower(
+        b: NodeBuilder,
+        input: Value,
+        kernel_size: Extents,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        dilation: Extents = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Value:
+        if return_indices:
+            raise Refused("TVM has no indices of a pooling")
+        return _max_pool(b, dimensions, input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    def lower_with_indices(b: NodeBuilder, input: Value, *args: Any) -> Value:
+        return lower(b, input, *args), Missing("TVM has no indices of a pooling")
+
+    # F.max_pool2d dispatches to one of two functions, and either may be traced.
+    functions = {getattr(F, name), getattr(torch, name), getattr(F, f"_{name}")}
+    module = getattr(nn, f"MaxPool{dimensions}d")
+    rule(*functions, getattr(aten, name).default, module, name=name)(lower)
+    with_indices = getattr(aten, f"{name}_with_indices", None)
+    if with_indices is not None:
+        rule(with_indices.default, name=name)(lower_with_indices)
+
+
+def _enter_average(dimensions: int) -> None:
+    name = f"avg_pool{dimensions}d"
+
+    def lower(
+        b: NodeBuilder,
+        input: Value,
+        kernel_size: Extents,
+        stride: Extents | None = None,
+        padding: Extents = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Value:
+        arguments = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        return _avg_pool(b, dimensions, input, *arguments)
+
+    module = getattr(nn, f"AvgPool{dimensions}d")
+    rule(getattr(F, name), getattr(aten, name).default, module, name=name)(lower)
+
+
+def _enter_adaptive(dimensions: int) -> None:
+    name = f"adaptive_avg_pool{dimensions}d"
+
+    def average(b: NodeBuilder, input: Value, output_size: Extents) -> Value:
+        return adaptive_avg_pool(b, dimensions, input, output_size)
+
+    def maximum(
+        b: NodeBuilder, input: Value, output_size: Extents, return_indices: bool = False
+    ) -> Value:
+        return _adaptive_max_pool(b, dimensions, input, output_size, return_indices)
+
+    keys = [getattr(F, name), getattr(aten, name).default]
+    keys.append(getattr(nn, f"AdaptiveAvgPool{dimensions}d"))
+    if hasattr(aten, f"_{name}"):
+        keys.append(getattr(aten, f"_{name}").default)
+    rule(*keys, name=name)(average)
+
+    def maximum_with_indices(b: NodeBuilder, input: Value, output_size: Extents) -> Value:
+        return maximum(b, input, output_size), Missing("TVM has no indices of a pooling")
+
+    name = f"adaptive_max_pool{dimensions}d"
+    functions = {getattr(F, name), getattr(F, f"_{name}")}
+    rule(*functions, getattr(nn, f"AdaptiveMaxPool{dimensions}d"), name=name)(maximum)
+    rule(getattr(aten, name).default, name=name)(maximum_with_indices)
+
+
+for _dimensions in (1, 2, 3):
+    _enter_max(_dimensions)
+    _enter_average(_dimensions)
+    _enter_adaptive(_dimensions)
+
+
+_METHODS = {
+    "nearest": "nearest_neighbor",
+    "nearest-exact": "nearest_neighbor",
+    "linear": "linear",
+    "bilinear": "linear",
+    "trilinear": "linear",
+    "bicubic": "cubic",
+}
+
+
+@rule(F.interpolate, F.upsample, nn.Upsample, nn.UpsamplingNearest2d, nn.UpsamplingBilinear2d)
+def interpolate(
+    b: NodeBuilder,
+    input: Value,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Value:
+    if antialias:
+        raise Refused("TVM has no antialiased resampling")
+    extents = shape_of(input)[2:]
+    sizes = _sizes(extents, size, scale_factor, bool(recompute_scale_factor))
+    if align_corners and (len(extents) == 1 or 1 in sizes):
+        raise Refused("TVM divides by zero where corners are aligned on an axis of 1")
+    if mode == "area":
+        return adaptive_avg_pool(b, len(extents), input, sizes)
+    if mode not in _METHODS:
+        raise Refused(f"its mode is {mode}")
+    if mode == "nearest":
+        coordinates, rounding = "asymmetric", "floor"
+    elif mode == "nearest-exact":
+        coordinates, rounding = "half_pixel", "round_prefer_ceil"
+    else:
+        coordinates, rounding = ("align_corners" if align_corners else "half_pixel"), ""
+    value = b.emit(op.expand_dims(input, 2)) if len(extents) == 1 else input
+    if len(extents) == 3:
+        resized = b.emit(
+            op.image.resize3d(
+                value,
+                tuple(sizes),
+                method=_METHODS[mode],
+                coordinate_transformation_mode=coordinates,
+                rounding_method=rounding,
+            )
+        )
+    else:
+        resized = b.emit(
+            op.image.resize2d(
+                value,
+                (1, *sizes) if len(extents) == 1 else tuple(sizes),
+                method=_METHODS[mode],
+                coordinate_transformation_mode=coordinates,
+                rounding_method=rounding,
+            )
+        )
+    return b.emit(op.squeeze(resized, [2])) if len(extents) == 1 else resized
+
+
+_SAMPLES = ("bilinear", "nearest")
+_OUTSIDE = ("zeros", "border", "reflection")
+"""Padding modes, indexed by ATen's numbers, as above."""
+
+
+@rule(F.grid_sample)
+def grid_sample(
+    b: NodeBuilder,
+    input: Value,
+    grid: Value,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Value:
+    if rank_of(input) != 4 or mode not in _SAMPLES:
+        raise Refused(f"it samples a volume, or its mode is {mode}")
+    # TVM expects separate coordinate planes, despite its documentation.
+    apart = permute_to(b, grid, [0, 3, 1, 2])
+    corners = bool(align_corners)
+    return b.emit(op.image.grid_sample(input, apart, mode, "NCHW", padding_mode, corners))
+
+
+@rule(aten.grid_sampler.default, aten.grid_sampler_2d.default, name="grid_sample")
+def aten_grid_sample(
+    b: NodeBuilder, input: Value, grid: Value, mode: int, padding_mode: int, align_corners: bool
+) -> Value:
+    if mode >= len(_SAMPLES):
+        raise Refused("its mode is bicubic")
+    named = (_SAMPLES[mode], _OUTSIDE[padding_mode])
+    return grid_sample(b, input, grid, *named, align_corners)
+
+
+def _enter(name: str, mode: str) -> None:
+    def nearest(
+        b: NodeBuilder, input: Value, output_size: Any = None, scale_factors: Any = None
+    ) -> Value:
+        return interpolate(b, input, output_size, scale_factors, mode)
+
+    def smooth(
+        b: NodeBuilder,
+        input: Value,
+        output_size: Any,
+        align_corners: bool,
+        scale_factors: Any = None,
+    ) -> Value:
+        return interpolate(b, input, output_size, scale_factors, mode, align_corners)
+
+    rule(getattr(aten, name).vec, name="interpolate")(
+        nearest if mode.startswith("nearest") else smooth
+    )
+
+
+for _name, _mode in {
+    "upsample_nearest1d": "nearest",
+    "upsample_nearest2d": "nearest",
+    "upsample_nearest3d": "nearest",
+    "upsample_linear1d": "linear",
+    "upsample_bilinear2d": "bilinear",
+    "upsample_trilinear3d": "trilinear",
+    "upsample_bicubic2d": "bicubic",
+}.items():
+    _enter(_name, _mode)
+
+
+def _sizes(extents: Sequence[int], size: Any, scale_factor: Any, recompute: bool) -> list[int]:
+    if size is not None:
+        return [size] * len(extents) if isinstance(size, int) else [int(each) for each in size]
+    given = isinstance(scale_factor, (tuple, list))
+    factors = list(scale_factor) if given else [scale_factor] * len(extents)
+    sizes = [int(extent * factor) for extent, factor in zip(extents, factors, strict=True)]
+    for extent, factor, result in zip(extents, factors, sizes, strict=True):
+        if extent * factor != result and not recompute:
+            raise Refused("its scale factor gives no whole size, and TVM steps by the sizes")
+    return sizes

@@ -1,0 +1,724 @@
+"""Primitives of loops: splitting, fusing, ordering, execution, sampled factors, and annotations."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tvm import ir, tirx
+
+from lowerscope.core.ir.tensorir import collected, known, mentions, operator_name
+from lowerscope.core.schedule.primitive import (
+    BLOCK,
+    LOOP,
+    LOOPS,
+    MAX_UNROLLED,
+    UNIT_ITERS,
+    Arguments,
+    Call,
+    FunctionSelection,
+    PrimitiveSpec,
+    field,
+    one_block,
+    one_loop,
+)
+from lowerscope.core.schedule.references import Place, below
+from lowerscope.core.schedule.step_errors import StepFailed
+
+_FACTORS = field(
+    "factors",
+    "Factors",
+    "factors",
+    "From the outermost to the innermost loop. One can be left open: it is what is missing.",
+    low=1,
+)
+
+_INNER: tuple[int, ...] = (32, 16, 8, 64, 4, 2)
+"""Extents of an inner loop, the most usual first: some vectors of the processor."""
+
+_MAX_LANES = 256
+"""Maximum number of lanes of a vectorized loop: LLVM takes minutes for much longer vectors."""
+
+
+# --- splitting ----------------------------------------------------------------------------------
+
+
+def _split(site: FunctionSelection) -> Iterator[Arguments]:
+    for each in one_loop(site):
+        assert site.loop is not None
+        yield {**each, "factors": (None, inner_extent(site.extent(site.loop)))}
+
+
+def inner_extent(size: int | None) -> int:
+    """Return a sensible extent of the inner of two loops that `size` is split into.
+
+    A divisor of `size`, smaller than it, if there is one; otherwise one with a remainder.
+    """
+    if size is None:
+        return 16
+    tried: tuple[int, ...] = (*_INNER, *range(3, 64, 2))
+    for inner in tried:
+        if size % inner == 0 and inner < size:
+            return inner
+    return 16 if size > 16 else size or 1
+
+
+def _divides(call: Call) -> None:
+    """Reject a split without predicates that does not divide: it writes beyond the buffer."""
+    if not call.values["disable_predication"]:
+        return
+    extent = known(call.stmt("loop").extent)
+    factors = [known(factor) for factor in call.values["factors"] if factor is not None]
+    numbers = [factor for factor in factors if factor is not None and factor >= 1]
+    if extent is None or len(numbers) < len(factors):
+        raise StepFailed("without the condition, factors and extent have to be numbers")
+    product = math.prod(numbers)
+    is_open = len(call.values["factors"]) > len(factors)
+    if extent % product if is_open else extent != product:
+        raise StepFailed(
+            f"without the condition, the factors have to divide {extent}: "
+            "the loop would run beyond the buffer's end"
+        )
+
+
+def _partition(site: FunctionSelection) -> Iterator[Arguments]:
+    for each in one_loop(site):
+        assert site.loop is not None
+        yield {**each, "factors": (max(1, (site.extent(site.loop) or 2) // 2), None)}
+
+
+def _partitions(call: Call) -> None:
+    """Guard the partition of a loop of a reduction: each part starts from the initial value."""
+    loop = call.stmt("loop")
+    if sum(place.is_block for place in below(loop)) > 1:
+        # TVM follows the loops inwards without end.
+        raise StepFailed("a loop with several blocks in it cannot be partitioned")
+    if not call.forced and reduces(loop):
+        raise StepFailed(
+            "of a loop of a reduction, each part starts anew from the initial value: "
+            "the result is wrong",
+            unsafe=True,
+        )
+
+
+def reduces(loop: tirx.For) -> bool:
+    """Return whether an axis of a reduction depends on `loop`."""
+    return any(
+        axis.iter_type != tirx.IterVar.DataPar and mentions(value, loop.loop_var)
+        for place in below(loop)
+        if place.is_block
+        for axis, value in zip(place.stmt.iter_vars, place.realize.iter_values, strict=True)
+    )
+
+
+# --- several loops ------------------------------------------------------------------------------
+
+
+def _fuse(site: FunctionSelection) -> Iterator[Arguments]:
+    loops = sorted(site.loops)
+    for each in [loops] if len(loops) > 1 else _nested(site):
+        yield {"loops": site.names(each)}
+
+
+def _reorder(site: FunctionSelection) -> Iterator[Arguments]:
+    loops = site.loops
+    # Those that were selected in the order of the script are to change it.
+    order = loops if loops != sorted(loops) else loops[::-1]
+    for each in [order] if len(loops) > 1 else (pair[::-1] for pair in _nested(site)):
+        yield {"loops": site.names(each)}
+
+
+def _nested(site: FunctionSelection) -> Iterator[list[int]]:
+    """Yield the selected loop with the one in it, and with the one around it; or it alone."""
+    loop = site.loop
+    if loop is None:
+        return
+    inner, outer = site.inner_loop(loop), site.outer_loop(loop)
+    if inner is not None:
+        yield [loop, inner]
+    if outer is not None:
+        yield [outer, loop]
+    if inner is None and outer is None:
+        yield [loop]
+
+
+def _several(call: Call) -> None:
+    """Reject a single loop: TVM accepts it, and does nothing."""
+    if len(call.values["loops"]) < 2:
+        raise StepFailed("there is no other loop around it or in it, with nothing beside it")
+
+
+def _merge(site: FunctionSelection) -> Iterator[Arguments]:
+    loops, loop = sorted(site.loops), site.loop
+    if loop is None:
+        if loops:
+            yield {"loops": site.names(loops)}
+        return
+    others = [
+        index
+        for index, other in enumerate(site.found)
+        if not other.is_block
+        and index != loop
+        and other.depth == site.found[loop].depth
+        and site.extent(index) == site.extent(loop)
+    ]
+    for other in sorted(others, key=lambda index: abs(index - loop))[:2]:
+        yield {"loops": site.names(sorted((loop, other)))}
+    if not others:
+        yield {"loops": site.names([loop])}
+
+
+def _merges(call: Call) -> None:
+    """Reject one loop with itself, and loops inside of one another: TVM crashes on them."""
+    stmts = [call.sch.get(loop) for loop in call.values["loops"]]
+    if len(stmts) < 2:
+        raise StepFailed("there is no other loop of the same extent beside it")
+    found = call.places
+    chosen = [_index(found, stmt) for stmt in stmts]
+    if len(set(chosen)) < len(chosen):
+        raise StepFailed("a loop cannot be merged with itself")
+    for index in chosen:
+        parent = found[index].parent
+        while parent >= 0:
+            if parent in chosen:
+                raise StepFailed("loops inside of one another cannot be merged; fuse them")
+            parent = found[parent].parent
+    if not call.forced and any(_depends(found, *pair) for pair in itertools.pairwise(chosen)):
+        raise StepFailed(
+            "an iteration of one loop may need what later iterations of the other compute: "
+            "the result can be wrong; compute_at moves a block under a loop",
+            unsafe=True,
+        )
+
+
+def _index(found: Sequence[Place], stmt: Any) -> int:
+    return next(index for index, place in enumerate(found) if place.stmt.same_as(stmt))
+
+
+def _depends(found: Sequence[Place], first: int, second: int) -> bool:
+    """Return whether a merged loop could read values too early, or write them too early.
+
+    It could not if each buffer that both touch is indexed, in one of its dimensions, by each of the
+    merged loops alone and in the same way, and nothing between them touches what they do.
+    """
+    pairs: list[tuple[Any, Any]] = []
+    while min(first, second) >= 0 and first != second:
+        if found[first].is_block or found[second].is_block:
+            break
+        pairs.append((found[first].stmt, found[second].stmt))
+        first, second = found[first].parent, found[second].parent
+    one, other = pairs[0]
+    mine, theirs = _accesses_of(below(one)), _accesses_of(below(other))
+    if any(
+        left[0].same_as(right[0]) and (left[2] or right[2])
+        for right in _accesses_between(found, one, other)
+        for left in (*mine, *theirs)
+    ):
+        return True
+    return any(
+        not all(_alike(left, left_loop, right, right_loop) for left_loop, right_loop in pairs)
+        for left in mine
+        for right in theirs
+        if left[0].same_as(right[0]) and (left[2] or right[2])
+    )
+
+
+_Access = tuple[Any, list[Any], bool]
+"""A buffer, the loops that its dimensions are indexed by where it is a loop alone, and whether it
+is written."""
+
+
+def _accesses_between(found: Sequence[Place], one: Any, other: Any) -> list[_Access]:
+    """Return the reads and writes of the blocks between two loops in the script."""
+    begin, end = sorted((_index(found, one), _index(found, other)))
+    return _accesses_of(found[begin + len(below(found[begin].stmt)) : end])
+
+
+def _accesses_of(found: Sequence[Place]) -> list[_Access]:
+    made: list[_Access] = []
+    for place in found:
+        if not place.is_block:
+            continue
+        bound = dict(
+            zip([axis.var for axis in place.stmt.iter_vars], place.realize.iter_values, strict=True)
+        )
+        for regions, written in ((place.stmt.reads, False), (place.stmt.writes, True)):
+            for region in regions:
+                indices = [bound.get(each.min) for each in region.region]
+                made.append((region.source, indices, written))
+    return made
+
+
+def _alike(left: _Access, left_loop: Any, right: _Access, right_loop: Any) -> bool:
+    return any(
+        mine is not None
+        and theirs is not None
+        and left_loop.loop_var.same_as(mine)
+        and right_loop.loop_var.same_as(theirs)
+        for mine, theirs in zip(left[1], right[1], strict=True)
+    )
+
+
+# --- execution ----------------------------------------------------------------------------------
+
+
+def _vectorizes(call: Call) -> None:
+    """Reject loops that LLVM cannot vectorize, or takes minutes for."""
+    loop = call.stmt("loop")
+    extent = known(loop.extent)
+    if extent is None:
+        raise StepFailed("a vectorized loop needs an extent that is a number; split it first")
+    if extent > _MAX_LANES:
+        raise StepFailed(
+            f"a vector of {extent} elements takes minutes to build; "
+            f"split the loop first, so that the inner one has at most {_MAX_LANES}"
+        )
+    alone = _one_by_one(loop.body)
+    if alone:
+        raise StepFailed(
+            f"TVM computes {alone} one element after the other, and would lose the values that the "
+            "block gives names to"
+        )
+
+
+def _one_by_one(body: Any) -> str:
+    """Return a function that TVM cannot vectorize in a body with bindings; empty for none."""
+    calls = collected(body, ir.Call) if collected(body, tirx.Bind) else []
+    names = (operator_name(each) for each in calls if not each.op.get_attr("TVectorizable"))
+    return next((name for name in names if name not in _MADE_VECTORS_OF), "")
+
+
+_MADE_VECTORS_OF = ("if_then_else", "likely", "reinterpret", "Cast")
+"""Operators that TVM vectorizes without an attribute that says so."""
+
+
+def _unrolls(call: Call) -> None:
+    """Reject unrolling that makes too much code."""
+    extent = known(call.stmt("loop").extent)
+    if extent is None:
+        raise StepFailed("an unrolled loop needs an extent that is a number; split it first")
+    if extent > MAX_UNROLLED:
+        raise StepFailed(
+            f"{extent} copies of the body take minutes to build; split the loop first, "
+            f"so that the inner one has at most {MAX_UNROLLED}"
+        )
+
+
+def _binds(call: Call) -> None:
+    """Reject GPU threads on a processor: TVM accepts them, and the build fails."""
+    raise StepFailed(
+        f"the target {call.target.kind.name} is a processor, and has no threads of a GPU; "
+        "parallel runs a loop on its cores"
+    )
+
+
+def _unit(site: FunctionSelection) -> Iterator[Arguments]:
+    if site.only is not None:
+        yield {"block_or_loop": site.named[site.only]}
+
+
+_RUNS = "How a loop runs"
+
+LOOP_PRIMITIVES = (
+    PrimitiveSpec(
+        name="split",
+        group="Loops",
+        title="split {loop} into {factors}",
+        offer="split into nested loops",
+        parameters=(
+            LOOP,
+            _FACTORS,
+            UNIT_ITERS,
+            field(
+                "disable_predication",
+                "No condition for the rest",
+                "flag",
+                "Leaves out the condition where the factors do not divide the extent.",
+                default=False,
+            ),
+        ),
+        candidates=_split,
+        guard=_divides,
+        many=True,
+    ),
+    PrimitiveSpec(
+        name="fuse",
+        group="Loops",
+        title="fuse {loops}",
+        offer="fuse nested loops into one",
+        parameters=(LOOPS, UNIT_ITERS),
+        candidates=_fuse,
+        guard=_several,
+        starred="loops",
+    ),
+    PrimitiveSpec(
+        name="reorder",
+        group="Loops",
+        title="order {loops}",
+        offer="change the order of loops",
+        parameters=(LOOPS,),
+        candidates=_reorder,
+        guard=_several,
+        starred="loops",
+    ),
+    PrimitiveSpec(
+        name="loop_partition",
+        group="Loops",
+        title="partition {loop} into {factors}",
+        offer="cut into loops one after the other",
+        parameters=(LOOP, _FACTORS, UNIT_ITERS),
+        candidates=_partition,
+        guard=_partitions,
+        many=True,
+    ),
+    PrimitiveSpec(
+        name="merge",
+        group="Loops",
+        title="merge {loops}",
+        offer="merge loops that stand side by side",
+        parameters=(LOOPS,),
+        candidates=_merge,
+        guard=_merges,
+        starred="loops",
+    ),
+    PrimitiveSpec(
+        name="add_unit_loop",
+        group="Loops",
+        title="add a loop of extent 1 around {block_or_loop}",
+        offer="add a loop of extent 1 around it",
+        parameters=(field("block_or_loop", "Around", "loop or block", "A loop or a block."),),
+        candidates=_unit,
+    ),
+    PrimitiveSpec(
+        name="parallel",
+        group=_RUNS,
+        title="run {loop} in parallel",
+        offer="run in parallel on the cores",
+        parameters=(LOOP,),
+        candidates=one_loop,
+    ),
+    PrimitiveSpec(
+        name="vectorize",
+        group=_RUNS,
+        title="vectorize {loop}",
+        offer="vectorize",
+        parameters=(LOOP,),
+        candidates=one_loop,
+        guard=_vectorizes,
+    ),
+    PrimitiveSpec(
+        name="unroll",
+        group=_RUNS,
+        title="unroll {loop}",
+        offer="unroll",
+        parameters=(LOOP,),
+        candidates=one_loop,
+        guard=_unrolls,
+    ),
+    PrimitiveSpec(
+        name="bind",
+        group=_RUNS,
+        title="bind {loop} to {thread_axis}",
+        offer="bind to threads of a GPU",
+        parameters=(
+            LOOP,
+            field(
+                "thread_axis",
+                "Thread axis",
+                "choice",
+                "",
+                default="threadIdx.x",
+                choices=tuple(
+                    f"{kind}Idx.{axis}" for kind in ("block", "thread") for axis in "xyz"
+                ),
+            ),
+        ),
+        candidates=one_loop,
+        guard=_binds,
+    ),
+)
+
+
+def _perfect_tile(call: Call) -> None:
+    """Reject decisions whose product is not the extent."""
+    _check_factors(call, _extent(call))
+    decision, most = call.values["decision"], call.values["max_innermost_factor"]
+    if decision is not None and decision[-1] > most:
+        raise StepFailed(f"the innermost factor is at most {most}")
+
+
+def _partitioned_tile(call: Call) -> None:
+    """Reject parts that are empty or do not divide the extent."""
+    extent = _extent(call)
+    if call.values["partition_pos"] > call.values["n"]:
+        raise StepFailed("the second part begins among the factors")
+    if extent % call.values["innerpart_factor"]:
+        raise StepFailed(f"the second part's product has to divide {extent}")
+    _check_factors(call, extent)
+
+
+def _extent(call: Call) -> int:
+    extent = known(call.stmt("loop").extent)
+    if extent is None:
+        raise StepFailed("factors are drawn of an extent that is a number")
+    return extent
+
+
+def _check_factors(call: Call, extent: int) -> None:
+    decision = call.values["decision"]
+    if decision is None:
+        return
+    if len(decision) != call.values["n"] or min(decision, default=0) < 1:
+        raise StepFailed(f"the decision has {call.values['n']} factors from 1")
+    if math.prod(decision) != extent:
+        raise StepFailed(f"the product of the decision is {math.prod(decision)}, not {extent}")
+
+
+def _categorical(call: Call) -> None:
+    """Reject invalid probabilities."""
+    candidates, chances = call.values["candidates"], call.values["probs"]
+    if not candidates or len(candidates) != len(chances):
+        raise StepFailed("there is one probability for each number")
+    if min(chances) < 0 or abs(sum(chances) - 1) > 1e-3:
+        raise StepFailed("probabilities are from 0 to 1, and together 1")
+    decision = call.values["decision"]
+    if decision is not None and not 0 <= decision < len(candidates):
+        raise StepFailed(f"the decision is from 0 to {len(candidates) - 1}")
+
+
+def _compute_location(call: Call) -> None:
+    """Reject decisions that are not a place."""
+    decision = call.values["decision"]
+    if decision is None:
+        return
+    loops = len(call.sch.get_loops(call.values["block"]))
+    if not -2 <= decision < 64:
+        raise StepFailed(f"the decision is -2, -1, or the place of one of {loops} loops")
+
+
+def _nothing(site: FunctionSelection) -> Iterator[Arguments]:
+    if not site.chosen:
+        yield {}
+
+
+_COUNT = field(
+    "n",
+    "Tiles",
+    "integer",
+    "How many factors are drawn; split takes them.",
+    default=2,
+    low=1,
+    high=8,
+)
+_DECISION = field(
+    "decision", "Decision", "integers", "What is taken instead of drawing.", optional=True
+)
+_ONE_DECISION = field(
+    "decision",
+    "Decision",
+    "integer",
+    "What is taken instead of drawing: its place among the candidates.",
+    optional=True,
+)
+_RANDOM = "Drawn at random"
+
+SAMPLING_PRIMITIVES = (
+    PrimitiveSpec(
+        name="sample_perfect_tile",
+        group=_RANDOM,
+        title="draw {n} factors of {loop}",
+        offer="draw factors that divide its extent",
+        parameters=(
+            LOOP,
+            _COUNT,
+            field(
+                "max_innermost_factor",
+                "Innermost at most",
+                "integer",
+                "The largest factor of the innermost loop.",
+                default=16,
+                low=1,
+                high=1024,
+            ),
+            _DECISION,
+        ),
+        candidates=one_loop,
+        guard=_perfect_tile,
+        many=True,
+        draws=True,
+    ),
+    PrimitiveSpec(
+        name="sample_partitioned_tile",
+        group=_RANDOM,
+        title="draw {n} factors of {loop} in two parts",
+        offer="draw factors in two parts",
+        parameters=(
+            LOOP,
+            _COUNT,
+            field(
+                "partition_pos",
+                "Second part from",
+                "integer",
+                "The first of the factors that belong to the second part.",
+                default=1,
+                low=0,
+                high=8,
+            ),
+            field(
+                "innerpart_factor",
+                "Second part's product",
+                "integer",
+                "What the product of the second part is a multiple of.",
+                default=1,
+                low=1,
+                high=4096,
+            ),
+            _DECISION,
+        ),
+        candidates=one_loop,
+        guard=_partitioned_tile,
+        many=True,
+        draws=True,
+    ),
+    PrimitiveSpec(
+        name="sample_categorical",
+        group=_RANDOM,
+        title="draw one of {candidates}",
+        offer="draw one of some numbers",
+        parameters=(
+            field("candidates", "Numbers", "integers", "One of them is drawn.", default=(4, 8, 16)),
+            field(
+                "probs",
+                "Probabilities",
+                "numbers",
+                "One for each number; together 1.",
+                default=(0.25, 0.5, 0.25),
+            ),
+            _ONE_DECISION,
+        ),
+        candidates=_nothing,
+        guard=_categorical,
+        draws=True,
+    ),
+    PrimitiveSpec(
+        name="sample_compute_location",
+        group=_RANDOM,
+        title="draw a loop to compute {block} under",
+        offer="draw a loop to compute it under",
+        parameters=(BLOCK, _ONE_DECISION),
+        candidates=one_block,
+        guard=_compute_location,
+        draws=True,
+    ),
+)
+
+
+_AUTO_UNROLL = "pragma_auto_unroll_max_step"
+LAYOUT_REWRITE = "meta_schedule.layout_rewrite_preproc"
+"""Annotation of a block that ``SplitLayoutRewritePreproc`` makes a function of its own."""
+
+_NUMBERS: dict[str, int] = {
+    # The build of many more steps takes minutes, and never ends at 2**30.
+    _AUTO_UNROLL: 1024,
+    "pragma_auto_unroll_max_depth": 64,
+    "pragma_unroll_explicit": 1,
+    "pragma_loop_partition_hint": 1,
+}
+"""The pragmas of the unroller that take numbers, and the largest."""
+
+_OF_OTHERS = (
+    "software_pipeline_",
+    "double_buffer_",
+    "async_",
+    "buffer_dim_align",
+    "explicit_",
+    "layout_free_",
+    "thread_extent_",
+    "tir.",
+    "tirx.",
+    "s_tir.",
+    "auto_copy",
+    "irregular_loop_mark",
+    "warp_execution",
+)
+"""Annotations that passes of other targets read, or other primitives write."""
+
+
+def _annotates(call: Call) -> None:
+    """Reject pragmas that the build does not know, or takes minutes for."""
+    key, value = call.values["ann_key"], call.values["ann_val"]
+    if key in call.stmt("block_or_loop").annotations:
+        raise StepFailed(f"it has an annotation {key} already")
+    if not key or key.startswith(_OF_OTHERS):
+        raise StepFailed(
+            f"{key} is read by passes that this target does not have, or set by other primitives"
+            if key
+            else "an annotation has a name"
+        )
+    if not key.startswith("pragma_"):
+        return
+    if key not in _NUMBERS:
+        raise StepFailed(f"{key} is no pragma that the build knows: {', '.join(_NUMBERS)}")
+    number = known(value)
+    if number is None or not 0 <= number <= _NUMBERS[key]:
+        raise StepFailed(f"{key} is a number from 0 to {_NUMBERS[key]}")
+
+
+def _unannotates(call: Call) -> None:
+    """Reject the removal of an annotation that does not exist."""
+    keys = [str(key) for key in call.stmt("block_or_loop").annotations]
+    if call.values["ann_key"] not in keys:
+        raise StepFailed(
+            f"it has no annotation {call.values['ann_key']}; it has {', '.join(keys)}"
+            if keys
+            else "it has no annotations"
+        )
+
+
+def _annotate(site: FunctionSelection) -> Iterator[Arguments]:
+    if site.only is not None:
+        on: Arguments = {"block_or_loop": site.named[site.only]}
+        packs: Arguments = {"ann_key": LAYOUT_REWRITE, "ann_val": True}
+        yield on | packs if site.found[site.only].is_block else on
+
+
+def _unannotate(site: FunctionSelection) -> Iterator[Arguments]:
+    if site.only is not None:
+        keys = [str(key) for key in site.stmt(site.only).annotations]
+        for key in keys or [_AUTO_UNROLL]:
+            yield {"block_or_loop": site.named[site.only], "ann_key": key}
+
+
+_ON = field("block_or_loop", "On", "loop or block", "A loop or a block.")
+_KEY = field(
+    "ann_key",
+    "Name",
+    "text",
+    "pragma_auto_unroll_max_step unrolls loops below that many steps.",
+    default=_AUTO_UNROLL,
+)
+_VALUE = field("ann_val", "Value", "value", "A number, a text, or several.", default=16)
+
+ANNOTATION_PRIMITIVES = (
+    PrimitiveSpec(
+        name="annotate",
+        group="Annotations",
+        title="annotate {block_or_loop} with {ann_key} = {ann_val}",
+        offer="annotate",
+        parameters=(_ON, _KEY, _VALUE),
+        candidates=_annotate,
+        guard=_annotates,
+    ),
+    PrimitiveSpec(
+        name="unannotate",
+        group="Annotations",
+        title="take {ann_key} off {block_or_loop}",
+        offer="take an annotation off",
+        parameters=(_ON, _KEY),
+        choices={"ann_key": lambda _, stmt: tuple(map(str, stmt.annotations))},
+        candidates=_unannotate,
+        guard=_unannotates,
+    ),
+)

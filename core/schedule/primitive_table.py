@@ -1,0 +1,299 @@
+"""The table of primitives, and the conversion and validation of their arguments."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tvm import tirx
+from tvm.s_tir.schedule import LoopRV, SBlockRV
+
+from lowerscope.core.model.problems import LowerscopeError, listed
+from lowerscope.core.model.schedule import (
+    Argument,
+    At,
+    Made,
+    Primitive,
+    Reference,
+    Schedule,
+    fits,
+    references_of,
+)
+from lowerscope.core.model.schedule_records import Field
+from lowerscope.core.schedule.block_primitives import BLOCK_PRIMITIVES, REDUCTION_PRIMITIVES
+from lowerscope.core.schedule.loop_primitives import (
+    ANNOTATION_PRIMITIVES,
+    LOOP_PRIMITIVES,
+    SAMPLING_PRIMITIVES,
+)
+from lowerscope.core.schedule.memory_primitives import MEMORY_PRIMITIVES
+from lowerscope.core.schedule.primitive import PrimitiveSpec
+from lowerscope.core.schedule.references import Output
+from lowerscope.core.schedule.step_errors import StepFailed
+
+PRIMITIVES: dict[str, PrimitiveSpec] = {
+    entry.name: entry
+    for entry in (
+        *LOOP_PRIMITIVES,
+        *BLOCK_PRIMITIVES,
+        *MEMORY_PRIMITIVES,
+        *REDUCTION_PRIMITIVES,
+        *ANNOTATION_PRIMITIVES,
+        *SAMPLING_PRIMITIVES,
+    )
+}
+"""In the order of the menu."""
+
+
+def entry_of(name: str) -> PrimitiveSpec:
+    """Return the entry of a primitive.
+
+    Raises `StepFailed` if there is no primitive of this name.
+    """
+    entry = PRIMITIVES.get(name)
+    if entry is None:
+        near = difflib.get_close_matches(name, PRIMITIVES, n=1)
+        raise StepFailed(
+            f"there is no primitive {name!r}" + (f"; did you mean {near[0]}?" if near else "")
+        )
+    return entry
+
+
+Resolve = Callable[[Reference], Output]
+Convert = Callable[[Field, Argument, Resolve], Any]
+
+_WIDEST = 2**31 - 1
+"""Limit of numbers: TVM uses 32 bits in many places, and cuts off the rest."""
+
+
+def given(entry: PrimitiveSpec, primitive: Primitive) -> dict[str, Argument]:
+    """Return all arguments of a primitive, with defaults for those that are missing.
+
+    Raises `StepFailed` if there are arguments that it does not take.
+    """
+    for name in primitive.arguments:
+        if name not in entry.by_name:
+            known = ", ".join(entry.by_name)
+            raise StepFailed(f"{entry.name} does not take {name!r}; it takes {known}")
+    return {
+        field.name: primitive.arguments.get(field.name, field.default) for field in entry.parameters
+    }
+
+
+def value(field: Field, argument: Argument, resolve: Resolve) -> Any:
+    """Return an argument as TVM takes it.
+
+    Raises `StepFailed` if it is not what the field takes.
+    """
+    if argument is None:
+        if field.optional:
+            return None
+        raise StepFailed(f"{field.label} is missing")
+    return _KINDS[field.kind](field, argument, resolve)
+
+
+_RVS = {"loop": LoopRV, "block": SBlockRV, "loop or block": LoopRV | SBlockRV}
+
+
+def _rv(field: Field, argument: Argument, resolve: Resolve) -> Output:
+    kind = "loop" if field.kind == "loops" else field.kind
+    if not isinstance(argument, Made | At):
+        raise StepFailed(f"{field.label} takes a loop or a block, and not {argument!r}")
+    output = resolve(argument)
+    if not isinstance(output, _RVS[kind]):
+        raise StepFailed(f"{field.label} takes a {kind.replace('or ', 'or a ')}")
+    return output
+
+
+def _several(field: Field, argument: Argument) -> tuple[Any, ...]:
+    if not isinstance(argument, tuple):
+        raise StepFailed(f"{field.label} takes several values, and not {argument!r}")
+    return argument
+
+
+def _integer(field: Field, argument: Argument, resolve: Resolve) -> int:
+    if not isinstance(argument, int) or isinstance(argument, bool):
+        raise StepFailed(f"{field.label} takes a whole number, and not {argument!r}")
+    low = -_WIDEST if field.low is None else field.low
+    high = _WIDEST if field.high is None else field.high
+    if argument < low:
+        raise StepFailed(f"{field.label} is at least {low}, and not {argument}")
+    if argument > high:
+        raise StepFailed(f"{field.label} is at most {high}, and not {argument}")
+    return argument
+
+
+def _number_or_made(field: Field, argument: Argument, resolve: Resolve) -> Any:
+    """Return a number, or a result that a step has drawn."""
+    if isinstance(argument, Made | At):
+        output = resolve(argument)
+        if isinstance(output, LoopRV | SBlockRV):
+            raise StepFailed(f"{field.label} takes numbers, and not a loop or a block")
+        return output
+    return _integer(field, argument, resolve)
+
+
+def _factors(field: Field, argument: Argument, resolve: Resolve) -> list[Any]:
+    factors = _several(field, argument)
+    if not factors:
+        raise StepFailed(f"{field.label} needs at least one value")
+    if sum(factor is None for factor in factors) > 1:
+        raise StepFailed("at most one factor can be left open")
+    return [
+        None if factor is None else _number_or_made(field, factor, resolve) for factor in factors
+    ]
+
+
+def _each(convert: Convert) -> Convert:
+    """Return the conversion of several values by that of one."""
+    return lambda field, argument, resolve: [
+        convert(field, each, resolve) for each in _several(field, argument)
+    ]
+
+
+def _order(field: Field, argument: Argument, resolve: Resolve) -> list[int]:
+    order: list[int] = _each(_integer)(field, argument, resolve)
+    if sorted(order) != list(range(len(order))):
+        raise StepFailed(f"{field.label} takes each place from 0 once, and not {order}")
+    return order
+
+
+def _flag(field: Field, argument: Argument, resolve: Resolve) -> bool:
+    if not isinstance(argument, bool):
+        raise StepFailed(f"{field.label} is on or off, and not {argument!r}")
+    return argument
+
+
+def _text(field: Field, argument: Argument, resolve: Resolve) -> str:
+    if not isinstance(argument, str):
+        raise StepFailed(f"{field.label} takes a text")
+    return argument
+
+
+def _choice(field: Field, argument: Argument, resolve: Resolve) -> str:
+    text = _text(field, argument, resolve)
+    if field.choices and text not in field.choices:
+        raise StepFailed(f"{field.label} is one of {', '.join(field.choices)}, and not {text!r}")
+    return text
+
+
+def _number(field: Field, argument: Argument, resolve: Resolve) -> float:
+    if (
+        isinstance(argument, bool)
+        or not isinstance(argument, int | float)
+        or not math.isfinite(argument)
+    ):
+        raise StepFailed(f"{field.label} takes a number, and not {argument!r}")
+    return argument
+
+
+def _annotation(field: Field, argument: Argument, resolve: Resolve) -> Any:
+    members = argument if isinstance(argument, tuple) else (argument,)
+    if not members:
+        raise StepFailed(f"{field.label} needs at least one value")
+    for each in members:
+        if isinstance(each, Made | At):
+            output = resolve(each)
+            if isinstance(output, LoopRV | SBlockRV):
+                raise StepFailed(f"{field.label} takes numbers and texts")
+        elif isinstance(each, int) and abs(each) > _WIDEST:
+            raise StepFailed(f"{field.label} takes numbers up to {_WIDEST}")
+        elif each is None or (isinstance(each, float) and not math.isfinite(each)):
+            raise StepFailed(f"{field.label} takes numbers and texts")
+    values = [_annotated(each, resolve) for each in members]
+    return values if isinstance(argument, tuple) else values[0]
+
+
+def _annotated(each: Any, resolve: Resolve) -> Any:
+    if isinstance(each, Made | At):
+        return resolve(each)
+    return tirx.IntImm("int32", int(each)) if isinstance(each, bool) else each
+
+
+_KINDS: Mapping[str, Convert] = {
+    "loop": _rv,
+    "loops": _each(_rv),
+    "block": _rv,
+    "loop or block": _rv,
+    "buffer": _integer,
+    "factors": _factors,
+    "order": _order,
+    "integer": _integer,
+    "number": _number,
+    "flag": _flag,
+    "choice": _choice,
+    "text": _text,
+    "value": _annotation,
+    # The axes are known when the rest is: the entry makes the map.
+    "index map": _text,
+    "integers": _each(_integer),
+    "numbers": _each(lambda *each: float(_number(*each))),
+}
+
+
+def check_schedules(
+    schedules: Sequence[Schedule], structures: Mapping[str, str], where: str
+) -> None:
+    """Reject schedules that do not fit a module.
+
+    `structures`: the structural hashes of its functions, by name. Raises `LowerscopeError` if one
+    fits no function, or has an unknown primitive, or an argument that is unknown or of another
+    type.
+    """
+    for schedule in schedules:
+        if not any(fits(schedule, *each) for each in structures.items()):
+            raise _unfitting(schedule, structures, where)
+        for problem in _problems(schedule):
+            raise LowerscopeError(
+                problem, where=where, todo="Correct the file, or save the schedule anew"
+            )
+
+
+def _unfitting(schedule: Schedule, structures: Mapping[str, str], where: str) -> LowerscopeError:
+    if schedule.function in structures:
+        return LowerscopeError(
+            f"the schedule was made for another structure of {schedule.function}",
+            where=where,
+            todo="Open the model with the sizes, the lowering and the passes that it was made with",
+        )
+    names = tuple(sorted(structures))
+    return LowerscopeError(
+        f"the schedule is for {schedule.function}, and there is no such function",
+        where=where,
+        todo=f"Choose one of {listed(names)}" if names else "Legalise the module's operators",
+        choices=names,
+    )
+
+
+def _problems(schedule: Schedule) -> Iterator[str]:
+    before: set[str] = set()
+    for primitive in schedule.primitives:
+        step = f"step {primitive.id!r} of the schedule of {schedule.function}"
+        try:
+            _check(primitive)
+        except StepFailed as failed:
+            yield f"{step}: {failed.error.message}"
+        for reference in references_of(primitive):
+            if isinstance(reference, Made) and reference.step not in before:
+                yield f"{step}: there is no step {reference.step!r} before it"
+        before.add(primitive.id)
+
+
+def _check(primitive: Primitive) -> None:
+    entry = entry_of(primitive.name)
+    arguments = given(entry, primitive)
+    for field in entry.parameters:
+        value(field, arguments[field.name], _standing_for(field))
+
+
+def _standing_for(field: Field) -> Resolve:
+    """Return a resolver that gives a dummy loop, block or number, as the field takes one."""
+
+    def resolve(reference: Reference) -> Output:
+        if field.kind in ("loop", "loops", "loop or block"):
+            return LoopRV()
+        return SBlockRV() if field.kind == "block" else tirx.IntImm("int32", 1)
+
+    return resolve

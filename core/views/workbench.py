@@ -1,0 +1,360 @@
+"""Schedules of functions: their steps, their legal primitives with forms and help, and fitting rules."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import tvm
+from tvm import tirx
+from tvm.s_tir import Schedule
+
+from lowerscope.core.ir.tensorir import known
+from lowerscope.core.model.measuring import Progress
+from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.queries import (
+    ByRuleQuery,
+    MovesQuery,
+    RulesQuery,
+    ScheduleProgramQuery,
+    ScheduleQuery,
+    answers,
+)
+from lowerscope.core.model.recipe import applies_schedules
+from lowerscope.core.model.schedule import (
+    Argument,
+    At,
+    Made,
+    Primitive,
+    Reference,
+    schedule_for,
+)
+from lowerscope.core.model.schedule_records import (
+    ByRule,
+    Field,
+    Move,
+    RuledFunction,
+    ScheduleRecord,
+    ScheduleStep,
+    StepError,
+)
+from lowerscope.core.run.function_metrics import calls_from_main
+from lowerscope.core.schedule.applying import apply, buffer_names
+from lowerscope.core.schedule.code import program, program_by_name
+from lowerscope.core.schedule.index_maps import axes_of, block_axes
+from lowerscope.core.schedule.primitive import FunctionSelection, PrimitiveSpec
+from lowerscope.core.schedule.primitive_table import PRIMITIVES
+from lowerscope.core.schedule.references import (
+    Outputs,
+    function_of,
+    places,
+    references,
+    resolve,
+    stmt_of,
+)
+from lowerscope.core.schedule.replay import Replayed, state_at
+from lowerscope.core.schedule.step_errors import StepFailed
+from lowerscope.core.stages import Pipeline, Stages
+from lowerscope.core.views.module_difference import changed_lines
+
+MAX_TRIES = 8
+"""Attempts for a primitive before it is greyed out."""
+
+
+def moves(
+    sch: Schedule,
+    chosen: tuple[Reference, ...],
+    outputs: Outputs,
+    target: tvm.target.Target,
+    *,
+    step: str = "",
+) -> tuple[Move, ...]:
+    """Return the primitives for the selection, legal or not, with the reason.
+
+    `sch`: the function alone in its module; it is not changed. `step`: id of the primitives that it
+    returns. In the order of `PRIMITIVES`; those for another kind of selection are left out.
+    """
+    site = _site(sch, chosen, outputs, target)
+    found = (_move(site, entry, step) for entry in PRIMITIVES.values())
+    return tuple(move for move in found if move is not None)
+
+
+def _site(
+    sch: Schedule, chosen: tuple[Reference, ...], outputs: Outputs, target: tvm.target.Target
+) -> FunctionSelection:
+    found = tuple(places(function_of(sch)))
+    by_stmt = references(sch, outputs)
+    indices = {place.stmt: index for index, place in enumerate(found)}
+    looking = sch.copy()
+    selected: list[int] = []
+    for reference in chosen:
+        try:
+            stmt = stmt_of(looking, resolve(looking, reference, outputs))
+        except StepFailed:
+            continue
+        if stmt in indices:
+            selected.append(indices[stmt])
+    return FunctionSelection(
+        sch=sch,
+        target=target,
+        found=found,
+        # A loop without a block cannot be named, nor changed.
+        named=tuple(by_stmt.get(place.stmt) for place in found),  # type: ignore[misc]
+        outputs=outputs,
+        chosen=tuple(selected),
+    )
+
+
+def _move(site: FunctionSelection, entry: PrimitiveSpec, step: str) -> Move | None:
+    first: Primitive | None = None
+    unsafe: tuple[Primitive, StepError] | None = None
+    error = StepError(message="")
+    for primitive in _tried(site, entry, step):
+        refused = _error(site, primitive)
+        if refused is None:
+            return _made(site, entry, primitive, StepError(message=""))
+        if refused.unsafe:
+            anyway = _error(site, msgspec.structs.replace(primitive, forced=True))
+            if anyway is None:
+                unsafe = unsafe or (primitive, refused)
+            else:
+                refused = anyway
+        if first is None:
+            first, error = primitive, refused
+    if unsafe is not None:
+        return _made(site, entry, *unsafe)
+    return None if first is None else _made(site, entry, first, error)
+
+
+def _error(site: FunctionSelection, primitive: Primitive) -> StepError | None:
+    try:
+        apply(site.sch, primitive, site.outputs, site.target)
+    except StepFailed as failed:
+        return failed.error
+    return None
+
+
+def _tried(site: FunctionSelection, entry: PrimitiveSpec, step: str) -> Iterator[Primitive]:
+    for arguments in itertools.islice(entry.candidates(site), MAX_TRIES):
+        whole = {field.name: field.default for field in entry.parameters} | arguments
+        yield Primitive(id=step, name=entry.name, arguments=whole)
+
+
+def _made(
+    site: FunctionSelection, entry: PrimitiveSpec, primitive: Primitive, error: StepError
+) -> Move:
+    text = help_texts()[entry.name]
+    return Move(
+        name=entry.name,
+        title=entry.offer,
+        group=entry.group,
+        help=text.help,
+        before=text.before,
+        after=text.after,
+        legal=not error.message,
+        primitive=primitive,
+        reason=error.message,
+        unsafe=error.unsafe,
+        fields=form(site, entry, primitive.arguments),
+    )
+
+
+def form(
+    site: FunctionSelection, entry: PrimitiveSpec, arguments: Mapping[str, Argument]
+) -> tuple[Field, ...]:
+    """Return the fields of a primitive, with `arguments` as their initial values."""
+    stmts = {
+        name: _stmt(site, argument)
+        for name, argument in arguments.items()
+        if isinstance(argument, Made | At)
+    }
+    return tuple(_filled(site, field, entry, arguments, stmts) for field in entry.parameters)
+
+
+def _stmt(site: FunctionSelection, argument: Made | At) -> Any:
+    sch = site.sch.copy()
+    try:
+        return stmt_of(sch, resolve(sch, argument, site.outputs))
+    except StepFailed:
+        return None
+
+
+def _filled(
+    site: FunctionSelection,
+    field: Field,
+    entry: PrimitiveSpec,
+    arguments: Mapping[str, Argument],
+    stmts: Mapping[str, Any],
+) -> Field:
+    changes: dict[str, Any] = {"default": arguments.get(field.name, field.default)}
+    block, target = stmts.get("block"), next(iter(stmts.values()), None)
+    if field.kind == "factors" and isinstance(target, tirx.For) and entry.name == "split":
+        changes["product"] = known(target.extent)
+    elif field.name in entry.choices and target is not None:
+        changes["choices"] = entry.choices[field.name](site, target)
+    elif field.kind == "buffer" and block is not None:
+        changes["choices"] = tuple(buffer_names(block, field.name))
+    elif field.kind == "order" and block is not None:
+        changes["choices"] = block_axes(block)
+    elif field.kind == "index map" and block is not None:
+        changes["choices"] = axes_of(block, arguments.get("buffer"))
+    return msgspec.structs.replace(field, **changes)
+
+
+PAGE = "primitives.md"
+
+_SECTION = re.compile(
+    r"^### (?P<name>\w+)\n\n(?P<help>.*?)\n\n"
+    r"(?:Before:\n\n```tvmscript\n(?P<before>.*?)\n```\n\n"
+    r"After `(?P<call>[^\n]*)`:\n\n```tvmscript\n(?P<after>.*?)\n```\n)?",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class HelpText:
+    """Help on a primitive.
+
+    `before` and `after`: the loops of an example, in TVMScript; empty without one.
+    """
+
+    help: str
+    before: str = ""
+    after: str = ""
+    call: str = ""
+
+
+def page() -> str:
+    """Return the page of all primitives."""
+    folder = resources.files("lowerscope.resources") / "help"
+    return (folder / PAGE).read_text(encoding="utf-8")
+
+
+@cache
+def help_texts() -> dict[str, HelpText]:
+    """Return the help texts of the page, by names of primitives."""
+    return {
+        found["name"]: HelpText(
+            help=" ".join(found["help"].split()),
+            before=found["before"] or "",
+            after=found["after"] or "",
+            call=found["call"] or "",
+        )
+        for found in _SECTION.finditer(page() + "\n")
+    }
+
+
+def _has_functions(query: ScheduleQuery | MovesQuery, pipeline: Pipeline, job: Progress) -> bool:
+    return pipeline.stages(query.recipe, job).has_functions()
+
+
+@answers(ScheduleQuery, _has_functions)
+def schedule(query: ScheduleQuery, pipeline: Pipeline, job: Progress) -> ScheduleRecord:
+    """Return a function after the first primitives of its schedule.
+
+    Raises `LowerscopeError` if there is no such function.
+    """
+    return _record(pipeline.stages(query.recipe, job), query.function, query.index, job)
+
+
+@answers(MovesQuery, _has_functions)
+def legal_primitives(query: MovesQuery, pipeline: Pipeline, job: Progress) -> tuple[Move, ...]:
+    """Return the primitives that are legal next for the selection: see `moves`.
+
+    They have no id yet: the caller assigns one on adding it to the schedule.
+
+    Raises `LowerscopeError` if there is no such function.
+    """
+    stages = pipeline.stages(query.recipe, job)
+    state = state_at(stages.states(query.function), query.index)
+    return moves(state.sch, query.chosen, state.outputs, stages.target)
+
+
+@answers(ByRuleQuery)
+def by_rule(query: ByRuleQuery, pipeline: Pipeline, job: Progress) -> ByRule:
+    """Return the primitives of the first rule that fits a function.
+
+    Raises `LowerscopeError` if there is no such function.
+    """
+    stages = pipeline.stages(query.recipe, job)
+    state = stages.states(query.function)[0]
+    return pipeline.replays.by_rule(state.function, stages.target)
+
+
+@answers(RulesQuery)
+def rules(query: RulesQuery, pipeline: Pipeline, job: Progress) -> tuple[RuledFunction, ...]:
+    """Return the outcome of the rules for the functions before the first step that schedules them.
+
+    Functions of one structure are one of them.
+    """
+    recipe = query.recipe
+    stages = pipeline.stages(recipe, job)
+    functions = stages.functions
+    calls = calls_from_main(stages.unscheduled.module)
+    schedules = recipe.schedules if applies_schedules(recipe) else ()
+    found: list[RuledFunction] = []
+    told: set[str] = set()
+    for name, function in functions.by_name.items():
+        structure = functions.structures[name]
+        if structure in told:
+            continue
+        told.add(structure)
+        job.report(f"Scheduling {name} by rule", len(found) / len(functions.by_name))
+        ruled = pipeline.replays.by_rule(function, stages.target)
+        twins = functions.twins(name)
+        by_hand = schedule_for(schedules, name, structure) is not None
+        found.append(
+            RuledFunction(
+                function=name,
+                twins=twins,
+                calls=sum(calls.get(each, 0) for each in (name, *twins)),
+                by_hand=by_hand,
+                rule=ruled.rule,
+                steps=len(ruled.primitives),
+                reason=ruled.reason,
+            )
+        )
+    return tuple(found)
+
+
+def _record(stages: Stages, function: str, index: int | None, progress: Progress) -> ScheduleRecord:
+    states = stages.states(function)
+    state = state_at(states, index)
+    at = len(state.steps)
+    moment = Moment(section="schedule", index=at, function=function)
+    progress.check()
+    return ScheduleRecord(
+        function=function,
+        structure=stages.functions.structures[function],
+        index=at,
+        script=state.script,
+        changed=changed_lines(stages, moment, state.script),
+        tree=state.tree,
+        buffers=state.buffers,
+        steps=_steps(states),
+        code=program(function, states[-1].code),
+        twins=stages.functions.twins(function),
+    )
+
+
+def _steps(states: Sequence[Replayed]) -> tuple[ScheduleStep, ...]:
+    """Return the records of the primitives, with those that changed nothing marked."""
+    return tuple(
+        step
+        if step.status != "done" or before.text != after.text
+        else msgspec.structs.replace(step, changes=False)
+        for step, (before, after) in zip(states[-1].steps, pairwise(states), strict=True)
+    )
+
+
+@answers(ScheduleProgramQuery)
+def schedule_program(query: ScheduleProgramQuery, _pipeline: Pipeline, _job: Progress) -> str:
+    """Return a schedule as a Python program."""
+    return program_by_name(query.schedule)
