@@ -1,4 +1,4 @@
-"""Catalogue of passes that a step of a recipe can name, from the installed TVM, with their options."""
+"""Passes of the installed TVM that a step of a recipe can name, with their options."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import json
 import re
 import types
 import typing
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
@@ -20,9 +20,7 @@ from types import ModuleType
 from typing import Any, get_args, get_origin
 
 import tvm
-import tvm_ffi
 from tvm import ir, relax, tirx
-from tvm.ir import GenericConst
 from tvm.target import Target
 
 from lowerscope.core.files.databases import APPLY_DATABASE, check_database
@@ -37,6 +35,8 @@ from lowerscope.core.passes.legalising import LEGALISE, legalise_operators
 from lowerscope.core.passes.own_passes import ATTACH, attach_layout_free_buffers
 from lowerscope.core.passes.transposed import SPLIT_TRANSPOSED, split_transposed
 from lowerscope.core.passes.vector_math import with_vector_math
+
+Convert = Callable[[Any], Any]
 
 _PARAMETER = re.compile(r"^(\w+)\s*(?::\s*(\S.*)?)?$")
 _MODULE = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])")
