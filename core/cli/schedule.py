@@ -44,19 +44,13 @@ _SECONDS = 300.0
 
 
 class RuledFunction(msgspec.Struct, frozen=True, kw_only=True):
-    """Outcome of scheduling a function by rule or by tuning, in the list of a model's functions.
-
-    Attributes
-    ----------
-    rule, steps
-        Empty and 0 if no rule fits, with the ``reason``; ``"tuned"`` for a tuning result.
-    milliseconds
-        Time to find the rule and write the steps, or to look up the tuning result.
-    """
+    """Outcome of scheduling a function by rule or by tuning, in the list of a model's functions."""
 
     function: str
+    # rule, steps: empty and 0 if no rule fits, with the ``reason``; ``"tuned"`` for a tuning result
     rule: str
     steps: int
+    # Time to find the rule and write the steps, or to look up the tuning result.
     milliseconds: float
     reason: str = ""
     check: Checked | None = None

@@ -141,21 +141,11 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 @dataclass(frozen=True)
 class Archive:
-    """An archive that was checked: nothing in it lies outside of its folder.
+    """An archive that was checked: nothing in it lies outside of its folder."""
 
-    Attributes
-    ----------
-    path
-        Where it is.
-    session
-        The name of the session's file.
-    sizes
-        Bytes of each file by its name.
-    """
-
-    path: Path
-    session: str
-    sizes: Mapping[str, int]
+    path: Path  # where it is
+    session: str  # the name of the session's file
+    sizes: Mapping[str, int]  # bytes of each file by its name
 
 
 def is_archive(source: str) -> bool:

@@ -17,27 +17,15 @@ Saved = Literal["tvm", "torch", "difference"]
 
 
 class TensorPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """Place of a tensor in the last run of a recipe.
+    """Place of a tensor in the last run of a recipe."""
 
-    Attributes
-    ----------
-    entity
-        ``"fx:relu"`` for that node's value, ``"relax:main/lv1"`` for that binding's; or empty,
-    call
-        and the index of a call in `RunRecord.calls`.
-    item
-        Index among the tensors of the value, or among those that the call has read or written.
-    side
-        Of a call.
-    own
-        Of a node: its value alone, on torch's values at its inputs.
-    """
-
+    # ``"fx:relu"`` for that node's value, ``"relax:main/lv1"`` for that binding's; or empty,
     entity: str = ""
-    call: int | None = None
+    call: int | None = None  # and the index of a call in `RunRecord.calls`
+    # Index among the tensors of the value, or among those that the call has read or written.
     item: int = 0
-    side: CallSide = "written"
-    own: bool = False
+    side: CallSide = "written"  # of a call
+    own: bool = False  # of a node: its value alone, on torch's values at its inputs
 
 
 class TensorStatistics(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,71 +46,51 @@ class TensorStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Comparison of one tensor of a run with torch's.
-
-    Attributes
-    ----------
-    items
-        Number of tensors at this place; ``place.item`` is one of them.
-    shape, dtype
-        Of ours; empty where it is not known.
-    torch_shape, torch_dtype
-        Of torch's; empty where there is none.
-    kept
-        Whether our values are kept, so that `Window` and ``.npy`` can be had. Beyond the budget,
-        the figures of `ours` alone are.
-    verdict
-        ``"match"``, ``"differ"``, ``"inconclusive"`` where no element is finite on both sides, or
-        ``"not-comparable"`` where there are none; ``None`` where a side is missing.
-    matches
-        Whether it matches; ``None`` for other verdicts.
-    reason
-        Description of the difference, values that are not finite first; or the reason why there is
-        nothing to compare, or why the values are not kept.
-    not_finite
-        ``"3 NaN, 1 infinity"``: the number of our elements that are not finite where torch's are,
-        or are so in another way, in the reference alone, and on both sides. Empty for none.
-    not_finite_at
-        Index of the first that is not the same on both sides; empty for none.
-    max_abs_error, max_abs_at, max_rel_error, max_rel_at
-        The largest ``|a - b|``, and the largest ``|a - b| / |b|`` where ``|b|`` is more than
-        ``atol``, with their indices, one number a dimension. Infinite where one side alone is not
-        finite.
-    outside, outside_share
-        How many elements are out of tolerance, and their share, 0 to 1.
-    cosine
-        Of the angle between both as vectors, of the elements that are finite on both sides;
-        ``None`` where one of them is zero.
-    edges, counts
-        Histogram of ours - torch, of finite values: one edge more than counts. Of complex values,
-        of the magnitudes of the differences.
-    rtol, atol
-        The tolerances that were used: 0 for integers and booleans, which have to be equal.
-    """
+    """Comparison of one tensor of a run with torch's."""
 
     place: TensorPlace
-    items: int = 1
+    items: int = 1  # number of tensors at this place; ``place.item`` is one of them
+    # shape, dtype: of ours; empty where it is not known
     shape: tuple[int, ...] = ()
     dtype: str = ""
+    # torch_shape, torch_dtype: of torch's; empty where there is none
     torch_shape: tuple[int, ...] = ()
     torch_dtype: str = ""
+    # Whether our values are kept, so that `Window` and ``.npy`` can be had. Beyond the budget, the
+    # figures of `ours` alone are.
     kept: bool = False
     ours: TensorStatistics | None = None
     torch: TensorStatistics | None = None
+    # ``"match"``, ``"differ"``, ``"inconclusive"`` where no element is finite on both sides, or
+    # ``"not-comparable"`` where there are none; ``None`` where a side is missing.
     verdict: OutputVerdict | None = None
-    matches: bool | None = None
+    matches: bool | None = None  # whether it matches; ``None`` for other verdicts
+    # Description of the difference, values that are not finite first; or the reason why there is
+    # nothing to compare, or why the values are not kept.
     reason: str = ""
+    # ``"3 NaN, 1 infinity"``: the number of our elements that are not finite where torch's are, or
+    # are so in another way, in the reference alone, and on both sides. Empty for none.
     not_finite: str = ""
+    # Index of the first that is not the same on both sides; empty for none.
     not_finite_at: tuple[int, ...] = ()
+    # max_abs_error, max_abs_at, max_rel_error, max_rel_at: the largest ``|a - b|``, and the largest
+    # ``|a - b| / |b|`` where ``|b|`` is more than ``atol``, with their indices, one number a
+    # dimension. Infinite where one side alone is not finite.
     max_abs_error: float | None = None
     max_abs_at: tuple[int, ...] = ()
     max_rel_error: float | None = None
     max_rel_at: tuple[int, ...] = ()
+    # outside, outside_share: how many elements are out of tolerance, and their share, 0 to 1
     outside: int = 0
     outside_share: float = 0.0
+    # Of the angle between both as vectors, of the elements that are finite on both sides; ``None``
+    # where one of them is zero.
     cosine: float | None = None
+    # edges, counts: histogram of ours - torch, of finite values: one edge more than counts. Of
+    # complex values, of the magnitudes of the differences.
     edges: tuple[float, ...] = ()
     counts: tuple[int, ...] = ()
+    # rtol, atol: the tolerances that were used: 0 for integers and booleans, which have to be equal
     rtol: float = 0.0
     atol: float = 0.0
 
@@ -134,43 +102,30 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     of rank 0 one element. A piece that is larger than the requested cells is reduced: each cell has
     the values of that of its elements at which |ours - torch| is largest (without torch's, |ours|),
     where a difference that is not finite counts as the largest.
-
-    Attributes
-    ----------
-    shape, dtype
-        Of the whole tensor.
-    leading
-        The index in each dimension before the last two.
-    row_edges, column_edges
-        The first row of each row of cells, and the end of the last; likewise of columns. A cell is
-        one element where neighbouring edges differ by 1.
-    format
-        Of the values below: ``"<f8"``, or ``"<i8"`` for integers and booleans; a number for each
-        cell, row by row. Of complex values, magnitudes.
-    ours, torch, difference
-        ``torch`` and ``difference`` (ours - torch) are empty where there is no value of torch's.
-    outside
-        A byte for each cell: 1 where any of its elements is out of tolerance.
-    rtol, atol
-        The tolerances that were used.
-    reason
-        Why there is nothing to compare; empty where there is.
     """
 
     place: TensorPlace
+    # shape, dtype: of the whole tensor
     shape: tuple[int, ...]
     dtype: str
-    leading: tuple[int, ...]
+    leading: tuple[int, ...]  # the index in each dimension before the last two
+    # row_edges, column_edges: the first row of each row of cells, and the end of the last; likewise
+    # of columns. A cell is one element where neighbouring edges differ by 1.
     row_edges: tuple[int, ...]
     column_edges: tuple[int, ...]
+    # Of the values below: ``"<f8"``, or ``"<i8"`` for integers and booleans; a number for each
+    # cell, row by row. Of complex values, magnitudes.
     format: Literal["<f8", "<i8"]
+    # ours, torch, difference: ``torch`` and ``difference`` (ours - torch) are empty where there is
+    # no value of torch's
     ours: bytes
     torch: bytes = b""
     difference: bytes = b""
-    outside: bytes = b""
+    outside: bytes = b""  # a byte for each cell: 1 where any of its elements is out of tolerance
+    # rtol, atol: the tolerances that were used
     rtol: float = 0.0
     atol: float = 0.0
-    reason: str = ""
+    reason: str = ""  # why there is nothing to compare; empty where there is
 
 
 # --- Records of one call of a run: the tensors that it read and wrote, and its bytecode ---
@@ -181,52 +136,32 @@ TensorKind = Literal["input", "constant", "value"]
 
 
 class StepTensor(msgspec.Struct, frozen=True, kw_only=True):
-    """A tensor that a call has read or written.
+    """A tensor that a call has read or written."""
 
-    Attributes
-    ----------
-    place
-        Place of its values.
-    name
-        ``x``, ``linear0.weight``, ``lv1``; empty where that is not known.
-    kind
-        An input of ``main``, a constant, or what another call has computed; of what is written, the
-        last.
-    entity
-        Its id, for the selection: ``relax:main/lv1``, ``param:linear0.weight``; empty for none.
-    statistics, first
-        In figures, and the first few of its elements; without the latter where the values are
-        beyond the budget.
-    """
-
-    place: TensorPlace
-    name: str
+    place: TensorPlace  # place of its values
+    name: str  # ``x``, ``linear0.weight``, ``lv1``; empty where that is not known
+    # An input of ``main``, a constant, or what another call has computed; of what is written, the
+    # last.
     kind: TensorKind
     shape: tuple[int, ...]
     dtype: str
+    # Its id, for the selection: ``relax:main/lv1``, ``param:linear0.weight``; empty for none.
     entity: str = ""
+    # statistics, first: in figures, and the first few of its elements; without the latter where the
+    # values are beyond the budget
     statistics: TensorStatistics | None = None
     first: tuple[str, ...] = ()
 
 
 class RunStep(msgspec.Struct, frozen=True, kw_only=True):
-    """One call of a run in full.
+    """One call of a run in full."""
 
-    Attributes
-    ----------
-    call
-        Its place in `RunRecord.calls`.
-    tensors
-        The tensors that it has read, then those that it has written, in the order of its arguments.
-    instructions
-        The lines of the bytecode from after the call before up to its own, which is the last.
-    first_line
-        The number of the first of them in the bytecode of ``main``; 0 where that is not known.
-    """
-
-    call: int
+    call: int  # its place in `RunRecord.calls`
+    # The tensors that it has read, then those that it has written, in the order of its arguments.
     tensors: tuple[StepTensor, ...]
+    # The lines of the bytecode from after the call before up to its own, which is the last.
     instructions: tuple[str, ...] = ()
+    # The number of the first of them in the bytecode of ``main``; 0 where that is not known.
     first_line: int = 0
 
 
@@ -236,83 +171,55 @@ class RunStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SampleRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The run on one sample of a set.
+    """The run on one sample of a set."""
 
-    Attributes
-    ----------
-    title
-        ``"shoe.png"``, or ``"sample 3"``.
-    inputs
-        The settings by which it is the model's input.
-    verdict, reason, max_abs_error, max_rel_error, not_finite_count
-        As in `core.records.run.RunRecord`.
-    tvm, torch
-        The class with the highest score on each side, by name or else by number; empty where the
-        output is not a score for each of some classes.
-    label
-        The class that the set gives it; empty for none.
-    """
-
-    title: str
-    inputs: tuple[InputSpec, ...]
+    title: str  # ``"shoe.png"``, or ``"sample 3"``
+    inputs: tuple[InputSpec, ...]  # the settings by which it is the model's input
+    # verdict, reason, max_abs_error, max_rel_error, not_finite_count: as in
+    # `core.records.run.RunRecord`
     verdict: OutputVerdict
     reason: str = ""
     max_abs_error: float | None = None
     max_rel_error: float | None = None
+    # tvm, torch: the class with the highest score on each side, by name or else by number; empty
+    # where the output is not a score for each of some classes
     tvm: str = ""
     torch: str = ""
-    label: str = ""
+    label: str = ""  # the class that the set gives it; empty for none
     not_finite_count: int = 0
 
 
 class AgreementRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs on all samples of a set, by one executable.
+    """The runs on all samples of a set, by one executable."""
 
-    Attributes
-    ----------
-    path
-        The file or the folder.
-    count, ran
-        Number of samples, and of those that could be read and were run.
-    matching, compared
-        Number of outputs within the tolerance, and of those that could be compared.
-    inconclusive
-        Number of samples with an output without a finite value on both sides.
-    not_finite
-        Number of those within the tolerance with elements that are NaN or infinite.
-    same_class, classed
-        Number of samples with the same class on both sides, and of those with a class on both
-        sides.
-    labelled, tvm_correct, torch_correct
-        Number of samples with a label, and of those to which each side gives that class.
-    max_abs_error, max_rel_error
-        The largest of all; ``None`` where nothing was compared.
-    worst
-        Those with the largest errors, the worst first: another class, then out of the tolerance,
-        then inconclusive.
-    unread
-        Samples that could not be run, with the reason; the first few.
-    reference
-        The reference of the comparison: ``torch`` or ``NumPy``.
-    """
-
-    path: str
+    path: str  # the file or the folder
+    # count, ran: number of samples, and of those that could be read and were run
     count: int
     ran: int
+    # matching, compared: number of outputs within the tolerance, and of those that could be
+    # compared
     matching: int
     compared: int
+    # same_class, classed: number of samples with the same class on both sides, and of those with a
+    # class on both sides
     same_class: int
     classed: int
+    # labelled, tvm_correct, torch_correct: number of samples with a label, and of those to which
+    # each side gives that class
     labelled: int
     tvm_correct: int
     torch_correct: int
+    # max_abs_error, max_rel_error: the largest of all; ``None`` where nothing was compared
     max_abs_error: float | None
     max_rel_error: float | None
+    # Those with the largest errors, the worst first: another class, then out of the tolerance, then
+    # inconclusive.
     worst: tuple[SampleRun, ...]
-    unread: tuple[str, ...] = ()
-    inconclusive: int = 0
+    unread: tuple[str, ...] = ()  # samples that could not be run, with the reason; the first few
+    inconclusive: int = 0  # number of samples with an output without a finite value on both sides
+    # Number of those within the tolerance with elements that are NaN or infinite.
     not_finite: int = 0
-    reference: str = "torch"
+    reference: str = "torch"  # the reference of the comparison: ``torch`` or ``NumPy``
 
     @property
     def differing(self) -> int:

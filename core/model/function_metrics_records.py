@@ -14,22 +14,17 @@ class Peaks(msgspec.Struct, frozen=True, kw_only=True):
     """Measured peaks of this machine: multiply-adds, and memory bandwidth.
 
     One multiply-add counts as two operations; 1 GB is 10⁹ bytes.
-
-    Attributes
-    ----------
-    gflops, gbytes_per_second
-        Of multiply-adds on ``float32``, and of memory.
-    threads, target
-        With which that was measured.
-    cache_bytes, cache_gbytes_per_second
-        The size of the last-level cache, and the bandwidth of what stays in the caches: a function
-        that is called again and again with fewer bytes than that does not wait for memory.
     """
 
+    # gflops, gbytes_per_second: of multiply-adds on ``float32``, and of memory
     gflops: float
     gbytes_per_second: float
+    # threads, target: with which that was measured
     threads: int
     target: str
+    # cache_bytes, cache_gbytes_per_second: the size of the last-level cache, and the bandwidth of
+    # what stays in the caches: a function that is called again and again with fewer bytes than that
+    # does not wait for memory
     cache_bytes: int = 0
     cache_gbytes_per_second: float = 0.0
 
@@ -45,98 +40,61 @@ class Peaks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """Work of one call of a function.
+    """Work of one call of a function."""
 
-    Attributes
-    ----------
-    calls
-        Of it, in one run of the model.
-    flops
-        Arithmetic operations on floating-point numbers of the unscheduled function; ``None`` where
-        it calls others, or its size is not known.
-    read, written
-        Bytes of its inputs and outputs, as far as they are touched: each element once.
-    intensity
-        Operations per byte.
-    at
-        The size that this is for, such as ``"batch = 5"``: the one that the model is traced at.
-        Empty for a function that has but one.
-    """
-
-    calls: int
+    calls: int  # of it, in one run of the model
+    # Arithmetic operations on floating-point numbers of the unscheduled function; ``None`` where it
+    # calls others, or its size is not known.
     flops: float | None
+    # read, written: bytes of its inputs and outputs, as far as they are touched: each element once
     read: int | None
     written: int | None
-    intensity: float | None
+    intensity: float | None  # operations per byte
+    # The size that this is for, such as ``"batch = 5"``: the one that the model is traced at. Empty
+    # for a function that has but one.
     at: str = ""
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """Time of a function, and its rates.
+    """Time of a function, and its rates."""
 
-    Attributes
-    ----------
-    milliseconds, low, high
-        Median, and the quarters below and above it, of ``repeats`` measurements.
-    gflops, gbytes_per_second
-        `Work` by that time.
-    share
-        Share of the rate that the machine's peaks allow at its intensity, from 0 to 1; ``None``
-        where it is far beyond them, since the compiler has left out some of `Work`.
-    torch_ms
-        Time of torch for the same nodes; ``None`` where it has none of its own for them.
-    torch_nodes
-        The names of these nodes.
-    torch_does_more
-        Whether the function is only a part of what these nodes compute.
-    build_ms
-        Time of its compilation.
-    at
-        See `Work`.
-    disturbed
-        Whether other programs used the processors that it, or torch, was to run on: then ratios of
-        the times are unreliable.
-    """
-
+    # milliseconds, low, high: median, and the quarters below and above it, of ``repeats``
+    # measurements
     milliseconds: float
     low: float
     high: float
     repeats: int
-    build_ms: float
+    build_ms: float  # time of its compilation
+    # gflops, gbytes_per_second: `Work` by that time
     gflops: float | None = None
     gbytes_per_second: float | None = None
+    # Share of the rate that the machine's peaks allow at its intensity, from 0 to 1; ``None`` where
+    # it is far beyond them, since the compiler has left out some of `Work`.
     share: float | None = None
+    # Time of torch for the same nodes; ``None`` where it has none of its own for them.
     torch_ms: float | None = None
-    torch_nodes: tuple[str, ...] = ()
-    torch_does_more: bool = False
-    at: str = ""
+    torch_nodes: tuple[str, ...] = ()  # the names of these nodes
+    torch_does_more: bool = False  # whether the function is only a part of what these nodes compute
+    at: str = ""  # see `Work`
+    # Whether other programs used the processors that it, or torch, was to run on: then ratios of
+    # the times are unreliable.
     disturbed: bool = False
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """Comparison of a scheduled function with the unscheduled one.
+    """Comparison of a scheduled function with the unscheduled one."""
 
-    Attributes
-    ----------
-    verdict
-        ``"same"``, ``"differs"``, ``"inconclusive"`` where none differs, but an output has no
-        finite value in either function, or ``"unknown"`` where there was no time for it.
-    reason
-        Description of the difference, number of elements that are not finite in both functions, or
-        reason why it is not known.
-    max_abs_error, tolerance
-        The largest absolute difference of a floating-point output, and the limit: the longer the
-        reduction, the higher. ``None`` for outputs that are compared exactly.
-    running
-        Whether a call that took too long is still running: nothing but the end of the process stops
-        it.
-    at
-        See `Work`.
-    """
-
+    # ``"same"``, ``"differs"``, ``"inconclusive"`` where none differs, but an output has no finite
+    # value in either function, or ``"unknown"`` where there was no time for it.
     verdict: Verdict
+    # Description of the difference, number of elements that are not finite in both functions, or
+    # reason why it is not known.
     reason: str = ""
+    # max_abs_error, tolerance: the largest absolute difference of a floating-point output, and the
+    # limit: the longer the reduction, the higher. ``None`` for outputs that are compared exactly.
     max_abs_error: float | None = None
     tolerance: float | None = None
+    # Whether a call that took too long is still running: nothing but the end of the process stops
+    # it.
     running: bool = False
-    at: str = ""
+    at: str = ""  # see `Work`

@@ -31,49 +31,36 @@ _BADGES = STRATEGY_LETTERS | STATUS_MARKS
 
 
 class Box(msgspec.Struct, frozen=True):
-    """A node: a rectangle with its top left corner at ``x``, ``y``.
+    """A node: a rectangle with its top left corner at ``x``, ``y``."""
 
-    Attributes
-    ----------
-    id
-        Unique in the graph. Passes reuse names, so after a pass it may be that of another binding
-        elsewhere; see `origins`.
-    title, subtitle
-        The two lines of text; a painter shortens them to fit.
-    kind
-        ``input``, ``constant``, ``call`` or ``output``; ``group`` for a collapsed module, whose id
-        is ``module:layer1``; ``fused`` for the call of a fused function that can be expanded.
-    strategy
-        As in `FxNode`, or empty; for a group, the one that all members have. In a difference,
-        ``added``, ``removed`` or ``changed``.
-    members
-        Entities without a box of their own: weights and scalars, and all that is in a group, a
-        fused function or a branch. Ids of the lowered module where there are `origins`.
-    origins
-        The bindings of the lowered module that became the box, none for those that a pass made.
-        ``None`` for a box whose id is valid everywhere.
-    operator
-        Name of the operator, function or module that is called; empty for inputs and outputs.
-    shape, dtype
-        Of a tensor; ``None`` and empty for other values.
-    group
-        The innermost `Region` around it: its id, or its title where it has none; empty for none.
-    """
-
+    # Unique in the graph. Passes reuse names, so after a pass it may be that of another binding
+    # elsewhere; see `origins`.
     id: str
+    # title, subtitle: the two lines of text; a painter shortens them to fit
     title: str
     subtitle: str
+    # ``input``, ``constant``, ``call`` or ``output``; ``group`` for a collapsed module, whose id is
+    # ``module:layer1``; ``fused`` for the call of a fused function that can be expanded.
     kind: str
+    # As in `FxNode`, or empty; for a group, the one that all members have. In a difference,
+    # ``added``, ``removed`` or ``changed``.
     strategy: str
     x: float
     y: float
     width: float
     height: float
+    # Entities without a box of their own: weights and scalars, and all that is in a group, a fused
+    # function or a branch. Ids of the lowered module where there are `origins`.
     members: tuple[str, ...] = ()
+    # The bindings of the lowered module that became the box, none for those that a pass made.
+    # ``None`` for a box whose id is valid everywhere.
     origins: tuple[str, ...] | None = None
+    # Name of the operator, function or module that is called; empty for inputs and outputs.
     operator: str = ""
+    # shape, dtype: of a tensor; ``None`` and empty for other values
     shape: tuple[int | str, ...] | None = None
     dtype: str = ""
+    # The innermost `Region` around it: its id, or its title where it has none; empty for none.
     group: str = ""
 
     @property
@@ -93,42 +80,26 @@ class Box(msgspec.Struct, frozen=True):
 
 
 class Edge(msgspec.Struct, frozen=True):
-    """A value that flows from one box to another.
-
-    Attributes
-    ----------
-    points
-        From the bottom edge of the source to the top edge of the target, two or more. A slanted
-        segment may be drawn as a curve with vertical ends.
-    label_at
-        The left end of the label, at half its height; ``None`` where another edge has the label of
-        the same value.
-    """
+    """A value that flows from one box to another."""
 
     source: str
     target: str
     label: str
+    # From the bottom edge of the source to the top edge of the target, two or more. A slanted
+    # segment may be drawn as a curve with vertical ends.
     points: tuple[tuple[float, float], ...]
+    # The left end of the label, at half its height; ``None`` where another edge has the label of
+    # the same value.
     label_at: tuple[float, float] | None = None
 
 
 class Port(msgspec.Struct, frozen=True):
-    """A stub in the place of one or more long edges: its label names the other end.
+    """A stub in the place of one or more long edges: its label names the other end."""
 
-    Attributes
-    ----------
-    box
-        Id of the box that it is attached to.
-    others
-        Ids of the boxes at the other ends: one source, or all targets.
-    side
-        ``"in"``: above the box; ``"out"``: below it.
-    """
-
-    box: str
-    others: tuple[str, ...]
+    box: str  # id of the box that it is attached to
+    others: tuple[str, ...]  # ids of the boxes at the other ends: one source, or all targets
     label: str
-    side: Literal["in", "out"]
+    side: Literal["in", "out"]  # ``"in"``: above the box; ``"out"``: below it
     x: float
     y: float
     width: float
@@ -136,44 +107,27 @@ class Port(msgspec.Struct, frozen=True):
 
 
 class Region(msgspec.Struct, frozen=True):
-    """A frame around boxes that belong together.
-
-    Attributes
-    ----------
-    id
-        That of an expanded module, ``module:layer1``, or of the box of a fused function: both can
-        be collapsed. Empty for a data-flow block.
-    origins
-        Those of the box of a fused function.
-    """
+    """A frame around boxes that belong together."""
 
     title: str
     x: float
     y: float
     width: float
     height: float
+    # That of an expanded module, ``module:layer1``, or of the box of a fused function: both can be
+    # collapsed. Empty for a data-flow block.
     id: str = ""
-    origins: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()  # those of the box of a fused function
 
 
 class GraphRecord(msgspec.Struct, frozen=True):
-    """A graph with its layout.
-
-    Attributes
-    ----------
-    regions
-        The frames, outer ones first.
-    expanded
-        Ids of the expanded modules and calls, outer ones first.
-    collapsible
-        Whether there are modules or calls to collapse or expand.
-    """
+    """A graph with its layout."""
 
     boxes: tuple[Box, ...] = ()
     edges: tuple[Edge, ...] = ()
     width: float = 0.0
     height: float = 0.0
-    regions: tuple[Region, ...] = ()
+    regions: tuple[Region, ...] = ()  # the frames, outer ones first
     ports: tuple[Port, ...] = ()
-    expanded: tuple[str, ...] = ()
-    collapsible: bool = False
+    expanded: tuple[str, ...] = ()  # ids of the expanded modules and calls, outer ones first
+    collapsible: bool = False  # whether there are modules or calls to collapse or expand

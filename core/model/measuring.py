@@ -29,21 +29,13 @@ MEASURING = "Measuring"
 
 
 class Measuring(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of the timing of both sides, by turns.
+    """Settings of the timing of both sides, by turns."""
 
-    Attributes
-    ----------
-    warm_up
-        Unmeasured calls of each side at the start.
-    repeats
-        Calls of each side that count; 0 for as many as a second allows, from `LEAST` to `REPEATS`.
-    torch_compile
-        Whether ``torch.compile`` of the model is a side as well. It takes seconds to minutes to
-        compile, and a C++ compiler.
-    """
-
-    warm_up: int = 2
+    warm_up: int = 2  # unmeasured calls of each side at the start
+    # Calls of each side that count; 0 for as many as a second allows, from `LEAST` to `REPEATS`.
     repeats: int = 0
+    # Whether ``torch.compile`` of the model is a side as well. It takes seconds to minutes to
+    # compile, and a C++ compiler.
     torch_compile: bool = False
 
 

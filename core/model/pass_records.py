@@ -18,76 +18,36 @@ OptionKind = Literal["bool", "int", "float", "text", "names", "pairs"]
 
 
 class PassOption(msgspec.Struct, frozen=True, kw_only=True):
-    """One option of a pass.
-
-    Attributes
-    ----------
-    kind
-        Of its value.
-    default
-        The pass's own; ``None`` where there is none.
-    required
-        It has no default and must be given.
-    nullable
-        It can be ``None``.
-    choices
-        The values that it can have, where these are few.
-    doc
-        As the pass's docstring has it.
-    """
+    """One option of a pass."""
 
     name: str
-    kind: OptionKind
-    default: OptionValue = None
-    required: bool = False
-    nullable: bool = False
-    choices: tuple[str, ...] = ()
-    doc: str = ""
+    kind: OptionKind  # of its value
+    default: OptionValue = None  # the pass's own; ``None`` where there is none
+    required: bool = False  # it has no default and must be given
+    nullable: bool = False  # it can be ``None``
+    choices: tuple[str, ...] = ()  # the values that it can have, where these are few
+    doc: str = ""  # as the pass's docstring has it
 
 
 class PassType(msgspec.Struct, frozen=True, kw_only=True):
-    """One pass that a step can name.
+    """One pass that a step can name."""
 
-    Attributes
-    ----------
-    name
-        As `Step.name` has it: TVM's own for a pass of Relax (``FuseOps``), with the dialect before
-        it for others (``tirx.Simplify``, ``s_tir.LowerInitBlock``), and with the name of the file
-        for the user's own (``my_passes.drop_relu``).
-    dialect
-        ``"relax"``, ``"tirx"``, ``"s_tir"``, or the name of the user's file.
-    summary, doc
-        The first line of its docstring, and all of it.
-    options
-        In the order of its signature.
-    hindrance
-        Reason why a step cannot name it; empty where one can.
-    line
-        Location of a pass of the user's own.
-    """
-
+    # As `Step.name` has it: TVM's own for a pass of Relax (``FuseOps``), with the dialect before it
+    # for others (``tirx.Simplify``, ``s_tir.LowerInitBlock``), and with the name of the file for
+    # the user's own (``my_passes.drop_relu``).
     name: str
-    dialect: str
+    dialect: str  # ``"relax"``, ``"tirx"``, ``"s_tir"``, or the name of the user's file
+    # summary, doc: the first line of its docstring, and all of it
     summary: str = ""
     doc: str = ""
-    options: tuple[PassOption, ...] = ()
-    hindrance: str = ""
-    line: SourceLine | None = None
+    options: tuple[PassOption, ...] = ()  # in the order of its signature
+    hindrance: str = ""  # reason why a step cannot name it; empty where one can
+    line: SourceLine | None = None  # location of a pass of the user's own
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):
-    """A named list of steps.
+    """A named list of steps."""
 
-    Attributes
-    ----------
-    name
-        As ``--pipeline`` takes it.
-    title
-        In words.
-    steps
-        In order.
-    """
-
-    name: str
-    title: str
-    steps: tuple[Step, ...]
+    name: str  # as ``--pipeline`` takes it
+    title: str  # in words
+    steps: tuple[Step, ...]  # in order

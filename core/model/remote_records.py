@@ -21,21 +21,11 @@ SERVER_HELP = "python -m tvm.exec.rpc_server --tracker {tracker} --key {key}"
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
-    """Machines of a kind: the servers that a tracker knows by a key.
+    """Machines of a kind: the servers that a tracker knows by a key."""
 
-    Attributes
-    ----------
-    tracker
-        ``host:port``.
-    key
-        As the servers were given it.
-    timeout
-        Seconds that one answer may take.
-    """
-
-    tracker: str
-    key: str
-    timeout: float = TIMEOUT
+    tracker: str  # ``host:port``
+    key: str  # as the servers were given it
+    timeout: float = TIMEOUT  # seconds that one answer may take
 
     @property
     def where(self) -> str:
@@ -58,41 +48,23 @@ class ServerKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RemoteMachine(msgspec.Struct, frozen=True, kw_only=True):
-    """Properties of a server's machine.
+    """Properties of a server's machine."""
 
-    Attributes
-    ----------
-    address
-        ``host:port`` of the server.
-    threads
-        Number of threads that TVM uses there; ``None`` where it does not say.
-    triple, cpu
-        As LLVM calls them; empty where the server is a runtime without a compiler.
-    target
-        A target for it, as JSON; empty where it does not say what it is.
-    """
-
-    address: str
+    address: str  # ``host:port`` of the server
+    # Number of threads that TVM uses there; ``None`` where it does not say.
     threads: int | None = None
+    # triple, cpu: as LLVM calls them; empty where the server is a runtime without a compiler
     triple: str = ""
     cpu: str = ""
-    target: str = ""
+    target: str = ""  # a target for it, as JSON; empty where it does not say what it is
 
 
 class RemoteState(msgspec.Struct, frozen=True, kw_only=True):
-    """The servers of a tracker, and the machine of the requested key.
-
-    Attributes
-    ----------
-    keys
-        All of the tracker's.
-    machine
-        ``None`` where all servers of the key are busy.
-    """
+    """The servers of a tracker, and the machine of the requested key."""
 
     tracker: str
-    keys: tuple[ServerKey, ...]
-    machine: RemoteMachine | None = None
+    keys: tuple[ServerKey, ...]  # all of the tracker's
+    machine: RemoteMachine | None = None  # ``None`` where all servers of the key are busy
 
 
 def remote_of(tracker: str, key: str, timeout: float = TIMEOUT) -> Remote | None:

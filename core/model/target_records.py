@@ -14,36 +14,22 @@ _LONGEST = 24
 
 
 class TargetRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A target and its effect.
+    """A target and its effect."""
 
-    Attributes
-    ----------
-    text
-        As a recipe names it.
-    title
-        In words; empty for one that was typed.
-    architecture, cpu
-        As LLVM calls them.
-    vector_bits, lanes, registers
-        Width of a vector register, how many float32 that is, and how many registers there are.
-    threads
-        Number of cores that rules distribute work to.
-    features
-        Features of the processor beyond the baseline of its architecture, by their usual names.
-    hindrance
-        Reason why code for it cannot run on this machine; empty where it can.
-    """
-
-    text: str
-    title: str = ""
+    text: str  # as a recipe names it
+    title: str = ""  # in words; empty for one that was typed
+    # architecture, cpu: as LLVM calls them
     architecture: str
     cpu: str
+    # vector_bits, lanes, registers: width of a vector register, how many float32 that is, and how
+    # many registers there are
     vector_bits: int
     lanes: int
     registers: int
-    threads: int
+    threads: int  # number of cores that rules distribute work to
+    # Features of the processor beyond the baseline of its architecture, by their usual names.
     features: tuple[str, ...] = ()
-    hindrance: str = ""
+    hindrance: str = ""  # reason why code for it cannot run on this machine; empty where it can
 
 
 def vector_text(record: TargetRecord) -> str:

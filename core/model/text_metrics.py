@@ -15,18 +15,10 @@ _AS_WIDE_AS = {"×": "+", "·": "."}
 
 
 class TextMetrics(msgspec.Struct, frozen=True, kw_only=True):
-    """Advance widths in pixels of the characters 32 to 126 in the fonts of a graph box.
+    """Advance widths in pixels of the characters 32 to 126 in the fonts of a graph box."""
 
-    Attributes
-    ----------
-    title
-        Of the first line of a box: Inter, semibold, 13 px.
-    quiet
-        Of the second line and of the labels of edges: Inter, regular, 11 px.
-    """
-
-    title: tuple[float, ...]
-    quiet: tuple[float, ...]
+    title: tuple[float, ...]  # of the first line of a box: Inter, semibold, 13 px
+    quiet: tuple[float, ...]  # of the second line and of the labels of edges: Inter, regular, 11 px
 
     def title_width(self, text: str) -> float:
         """Return the width of `text` in a title, in pixels."""

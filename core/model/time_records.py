@@ -25,64 +25,33 @@ OTHERS = 0.2
 
 
 class SideTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """The time of one call of ``main``, or of the model, on one side; all in milliseconds.
+    """The time of one call of ``main``, or of the model, on one side; all in milliseconds."""
 
-    Attributes
-    ----------
-    side
-        ``"TVM"``, ``"torch"``, ``"torch.compile"`` or ``"NumPy"``.
-    milliseconds
-        The median.
-    low, high
-        The spread: a quarter of the calls was faster than ``low``, and one slower than ``high``;
-        with fewer than `FEW` calls, the fastest and the slowest.
-    fastest, slowest
-        Of all calls.
-    repeats
-        Number of calls.
-    threads
-        How many it may use; ``None`` where that is not known.
-    machine
-        The key of the other machine that it ran on; empty for this one.
-    """
-
-    side: str
-    milliseconds: float
+    side: str  # ``"TVM"``, ``"torch"``, ``"torch.compile"`` or ``"NumPy"``
+    milliseconds: float  # the median
+    # low, high: the spread: a quarter of the calls was faster than ``low``, and one slower than
+    # ``high``; with fewer than `FEW` calls, the fastest and the slowest
     low: float
     high: float
+    # fastest, slowest: of all calls
     fastest: float
     slowest: float
-    repeats: int
-    threads: int | None
-    machine: str = ""
+    repeats: int  # number of calls
+    threads: int | None  # how many it may use; ``None`` where that is not known
+    machine: str = ""  # the key of the other machine that it ran on; empty for this one
 
 
 class RunTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """The sides that were timed by turns, ours first.
-
-    Attributes
-    ----------
-    warm_up
-        Calls of each side before.
-    compile_ms
-        Time of ``torch.compile``; ``None`` where it was not requested, or failed.
-    compile_problem
-        Reason why it failed, in one line.
-    disturbed
-        Share of the time in which the engine was busy, from 0 to 1.
-    processors
-        Number of processors of this process; 0 where that is not known.
-    others
-        Mean number of them that other programs used meanwhile.
-    """
+    """The sides that were timed by turns, ours first."""
 
     sides: tuple[SideTimes, ...]
-    warm_up: int
+    warm_up: int  # calls of each side before
+    # Time of ``torch.compile``; ``None`` where it was not requested, or failed.
     compile_ms: float | None = None
-    compile_problem: str = ""
-    disturbed: float = 0.0
-    processors: int = 0
-    others: float = 0.0
+    compile_problem: str = ""  # reason why it failed, in one line
+    disturbed: float = 0.0  # share of the time in which the engine was busy, from 0 to 1
+    processors: int = 0  # number of processors of this process; 0 where that is not known
+    others: float = 0.0  # mean number of them that other programs used meanwhile
 
 
 def side_times(side: str, seconds: Sequence[float], threads: int | None) -> SideTimes:

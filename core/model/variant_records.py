@@ -28,26 +28,16 @@ class Variant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FunctionTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """A function that runs call, in two of them.
+    """A function that runs call, in two of them."""
 
-    Attributes
-    ----------
-    name
-        As the virtual machine calls it.
-    old_calls, new_calls
-        Number of calls in a run on either side; 0 where it is not called.
-    old_ms, new_ms
-        The time of all these calls, in runs that were watched.
-    nodes
-        Ids of the FX nodes that it computes on either side.
-    """
-
-    name: str
+    name: str  # as the virtual machine calls it
+    # old_calls, new_calls: number of calls in a run on either side; 0 where it is not called
     old_calls: int
     new_calls: int
+    # old_ms, new_ms: the time of all these calls, in runs that were watched
     old_ms: float
     new_ms: float
-    nodes: tuple[str, ...]
+    nodes: tuple[str, ...]  # ids of the FX nodes that it computes on either side
 
     @property
     def difference(self) -> float:

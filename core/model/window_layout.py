@@ -6,22 +6,11 @@ import msgspec
 
 
 class WindowLayout(msgspec.Struct, frozen=True, kw_only=True):
-    """Layout of the window: Qt's own values, in base 64, and the selection.
+    """Layout of the window: Qt's own values, in base 64, and the selection."""
 
-    Attributes
-    ----------
-    geometry, panes
-        Place and size of the window; the arrangement of its panes.
-    panes_version
-        Of the set of panes; an arrangement of another set is not restored.
-    timeline
-        Whether the timeline was shown.
-    selection
-        Ids of the selection.
-    """
-
+    # geometry, panes: place and size of the window; the arrangement of its panes
     geometry: str = ""
     panes: str = ""
-    panes_version: int = 0
-    timeline: bool = True
-    selection: tuple[str, ...] = ()
+    panes_version: int = 0  # of the set of panes; an arrangement of another set is not restored
+    timeline: bool = True  # whether the timeline was shown
+    selection: tuple[str, ...] = ()  # ids of the selection

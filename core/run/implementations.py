@@ -313,20 +313,12 @@ torch took twice as long for a small model.
 
 @dataclass(frozen=True)
 class Implementation:
-    """An implementation to be timed.
-
-    Attributes
-    ----------
-    threads
-        How many it may use; ``None`` if unknown.
-    before
-        Called before each call, and not timed.
-    """
+    """An implementation to be timed."""
 
     name: str
     call: Callable[[], Any]
-    threads: int | None
-    before: Callable[[], None] = lambda: None
+    threads: int | None  # how many it may use; ``None`` if unknown
+    before: Callable[[], None] = lambda: None  # called before each call, and not timed
     within: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
 
 

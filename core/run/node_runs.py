@@ -395,18 +395,11 @@ def watch(
 
 @dataclass(frozen=True)
 class Watched:
-    """Results of an instrumented run.
+    """Results of an instrumented run."""
 
-    Attributes
-    ----------
-    seconds
-        The time of each call, with some microseconds of overhead.
-    places
-        Index of each among all calls of the virtual machine, in run order and from 0: it makes
-        others in between, for memory and shapes.
-    """
-
-    seconds: list[float]
+    seconds: list[float]  # the time of each call, with some microseconds of overhead
+    # Index of each among all calls of the virtual machine, in run order and from 0: it makes others
+    # in between, for memory and shapes.
     places: list[int]
     functions: dict[str, Any]
 

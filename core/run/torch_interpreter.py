@@ -164,15 +164,10 @@ def _cloned(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The FX nodes that a function computes, completely or in part.
-
-    Attributes
-    ----------
-    does_more
-        Whether torch does more for them than the function: other functions compute a part.
-    """
+    """The FX nodes that a function computes, completely or in part."""
 
     names: tuple[str, ...] = ()
+    # Whether torch does more for them than the function: other functions compute a part.
     does_more: bool = False
 
 
