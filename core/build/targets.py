@@ -11,9 +11,9 @@ from typing import Any
 
 import tvm
 
+from lowerscope.core.model.machines import TargetRecord
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
 from lowerscope.core.model.processors import MACHINE
-from lowerscope.core.model.target_records import TargetRecord
 from lowerscope.core.schedule.rules.parallel import machine_of
 
 _FLAGS = {"mcpu", "mtriple", "mattr", "num-cores", "mabi", "mfloat-abi", "opt-level"}

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import psutil
 
 from lowerscope.core.files.memo import FileHashes, Memo
-from lowerscope.core.model.measuring import SILENT, Progress
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.progress import SILENT, Progress
 from lowerscope.core.model.queries import ANSWERING, Query
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.schedule.replay import Replays

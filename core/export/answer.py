@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.artifacts import ExportRecord
-from lowerscope.core.model.measuring import Progress
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import ExportQuery, answers
 
 

@@ -11,8 +11,8 @@ from lowerscope.core.files.atomic_write import atomic_write
 from lowerscope.core.files.paths import not_done, read_plain, user_path
 from lowerscope.core.lowering.rule_stubs import Stub, make_stub
 from lowerscope.core.model.encoding import NO_PYTHON
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import LowerscopeError, last_line
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import WriteRuleQuery, answers
 from lowerscope.core.model.recipe import STRATEGIES, Strategy
 from lowerscope.core.model.snapshot import SourceLine

@@ -26,8 +26,7 @@ from lowerscope.core.files.sessions import SUFFIX, Hashes, files_of, load_sessio
 from lowerscope.core.files.sources import PREFIX, with_paths
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.window_layout import WindowLayout
+from lowerscope.core.model.recipe import Recipe, WindowLayout
 
 ARCHIVE = ".zip"
 

@@ -22,8 +22,7 @@ from lowerscope.core.files.sources import source_path, with_paths
 from lowerscope.core.model import recipe as recipes
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.window_layout import WindowLayout
+from lowerscope.core.model.recipe import Recipe, WindowLayout
 
 SUFFIX = ".lowerscope"
 

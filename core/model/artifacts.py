@@ -1,7 +1,4 @@
-"""Catalogue of exports by name: for the command line, the dialog and the menus.
-
-This module imports neither torch nor TVM, so that the window can offer the list at once.
-"""
+"""Catalogue of exports by name: for the command line, the dialog and the menus."""
 
 from __future__ import annotations
 

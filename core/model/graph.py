@@ -1,12 +1,29 @@
-"""Graphs with their layout, in pixels at 100 %, from the top left corner."""
+"""Graphs with their layout, in pixels at 100 %, from the top left corner, and ids of entities."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from lowerscope.core.model.entities import STATUS_MARKS, STRATEGY_LETTERS, name_of
+
+def name_of(entity: str) -> str:
+    """Return an id without its kind: ``linear0`` of ``fx:linear0``, ``lv1`` of a binding."""
+    kind, _, name = entity.partition(":")
+    if kind == "torch":
+        return Path(name).name
+    return name.partition("/")[2] or name if kind == "relax" else name
+
+
+# --- Names and marks of strategies, and marks of statuses in a difference ---
+
+STRATEGY_NAMES = {"high-level": "High-level", "te": "TE", "library": "Library"}
+STRATEGY_LETTERS = {"high-level": "HL", "te": "TE", "library": "LIB"}
+STATUS_MARKS = {"same": "=", "changed": "~", "added": "+", "removed": "−"}
+
 
 GraphName = Literal["fx", "relax"]
 """A graph of FX nodes, or of the bindings of a Relax function."""
@@ -131,3 +148,74 @@ class GraphRecord(msgspec.Struct, frozen=True):
     ports: tuple[Port, ...] = ()
     expanded: tuple[str, ...] = ()  # ids of the expanded modules and calls, outer ones first
     collapsible: bool = False  # whether there are modules or calls to collapse or expand
+
+
+FIRST = 32
+"""Code of the first measured character; the last is 126."""
+
+# Characters of equal width in every weight of Inter.
+_AS_WIDE_AS = {"×": "+", "·": "."}
+
+
+class TextMetrics(msgspec.Struct, frozen=True, kw_only=True):
+    """Advance widths in pixels of the characters 32 to 126 in the fonts of a graph box."""
+
+    title: tuple[float, ...]  # of the first line of a box: Inter, semibold, 13 px
+    quiet: tuple[float, ...]  # of the second line and of the labels of edges: Inter, regular, 11 px
+
+    def title_width(self, text: str) -> float:
+        """Return the width of `text` in a title, in pixels."""
+        return _width(text, self.title)
+
+    def quiet_width(self, text: str) -> float:
+        """Return the width of `text` in a subtitle or a label, in pixels."""
+        return _width(text, self.quiet)
+
+
+def cut_to(text: str, room: float, width_of: Callable[[str], float]) -> str:
+    """Return `text` if it is no wider than `room` pixels, else a prefix with ``…`` at its end."""
+    if width_of(text) <= room:
+        return text
+    # No character is narrower than two pixels.
+    text = text[: int(room / 2)]
+    while text and width_of(text + "…") > room:
+        text = text[:-1]
+    return text + "…"
+
+
+def _width(text: str, advances: tuple[float, ...]) -> float:
+    """Sum up `advances`; characters that were not measured count as the widest."""
+    known, widest = _by_character(advances)
+    return sum([known.get(character, widest) for character in text])
+
+
+@lru_cache(maxsize=8)
+def _by_character(advances: tuple[float, ...]) -> tuple[dict[str, float], float]:
+    known = {chr(FIRST + index): advance for index, advance in enumerate(advances)}
+    known |= {character: known[like] for character, like in _AS_WIDE_AS.items() if like in known}
+    return known, max(advances)
+
+
+# fmt: off
+DEFAULT = TextMetrics(
+    title=(
+        3.22, 4.02, 5.14, 8.36, 8.44, 10.97, 8.61, 2.77, 5.11, 5.11, 7.06, 8.73, 3.83, 6.05,
+        3.77, 4.91, 8.66, 6.25, 8.08, 8.47, 8.64, 8.22, 8.42, 7.62, 8.39, 8.42, 3.77, 3.83,
+        8.73, 8.73, 8.73, 7.06, 12.98, 9.41, 8.53, 9.66, 9.41, 7.89, 7.61, 9.81, 9.66, 3.56,
+        7.28, 8.8, 7.34, 11.78, 9.62, 10.06, 8.36, 10.08, 8.45, 8.44, 8.56, 9.53, 9.41, 13.08,
+        8.97, 9.16, 8.48, 5.11, 4.91, 5.11, 6.25, 6.08, 6.45, 7.47, 8.19, 7.5, 8.19, 7.7, 4.89,
+        8.12, 7.95, 3.38, 3.38, 7.39, 3.38, 11.66, 7.92, 7.89, 8.11, 8.11, 5.16, 7.12, 4.94,
+        7.91, 7.48, 10.88, 7.31, 7.48, 7.3, 5.11, 4.64, 5.11, 8.73,
+    ),
+    quiet=(
+        3.09, 3.06, 4.44, 6.94, 7.02, 8.94, 7.03, 2.44, 3.98, 3.98, 5.5, 7.25, 3.08, 5.06, 3.03,
+        3.92, 6.88, 5.11, 6.66, 7.0, 7.06, 6.69, 6.86, 6.28, 6.78, 6.86, 3.03, 3.08, 7.25, 7.25,
+        7.25, 5.58, 10.3, 7.44, 7.16, 8.0, 7.91, 6.58, 6.45, 8.17, 8.14, 2.91, 5.97, 7.17, 6.19,
+        9.78, 8.28, 8.38, 6.98, 8.38, 7.03, 7.02, 7.06, 8.16, 7.44, 10.44, 7.06, 7.31, 6.88,
+        3.98, 3.92, 3.98, 5.16, 4.97, 5.47, 6.2, 6.83, 6.14, 6.83, 6.41, 3.97, 6.7, 6.5, 2.61,
+        2.61, 5.98, 2.61, 9.56, 6.44, 6.56, 6.7, 6.7, 4.09, 5.75, 4.0, 6.39, 6.12, 8.94, 5.94,
+        6.12, 5.95, 3.98, 3.59, 3.98, 7.25,
+    ),
+)
+# fmt: on
+"""Measured from the fonts in ``resources/fonts``, in Qt."""

@@ -1,7 +1,7 @@
 """Steps of timelines: of the translation, of the recipe's passes, and of the build.
 
 The lists are light; texts and differences are computed when a step is selected. Everything here is
-plain, frozen and serialisable. This module imports neither torch nor TVM.
+plain, frozen and serialisable.
 """
 
 from __future__ import annotations
@@ -78,8 +78,6 @@ class TranslationRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # Differences as the window and the command line show them: plain, frozen, serialisable values.
-#
-# This module imports neither torch nor TVM.
 
 Status = Literal["same", "changed", "added", "removed"]
 """Status of a function, a binding or a line, from the old side to the new one."""

@@ -2,7 +2,7 @@
 
 A query is a frozen value that says everything about itself: which child answers it, in which lane,
 and the text for the work while it runs. The function that answers stands beside the code that
-computes the answer, marked with `answers`. This module imports neither torch nor TVM.
+computes the answer, marked with `answers`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from lowerscope.core.model.comparison_records import (
     TensorPlace,
     Window,
 )
-from lowerscope.core.model.function_metrics_records import Checked, Measured, Peaks, Work
-from lowerscope.core.model.graph import FITS, GraphName, GraphRecord
+from lowerscope.core.model.graph import FITS, GraphName, GraphRecord, TextMetrics
+from lowerscope.core.model.machines import Remote, RemoteState, TargetRecord
 from lowerscope.core.model.module_steps import (
     ComparedModule,
     DifferenceRecord,
@@ -31,26 +31,31 @@ from lowerscope.core.model.module_steps import (
     Moment,
     PassRecord,
 )
-from lowerscope.core.model.pass_records import PassType
-from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.remote_records import Remote, RemoteState
+from lowerscope.core.model.recipe import Recipe, WindowLayout
 from lowerscope.core.model.run_records import KEEP, GuardedRun, RunPart, RunRecord
 from lowerscope.core.model.schedule import Reference, Schedule
-from lowerscope.core.model.schedule_records import ByRule, Move, RuledFunction, ScheduleRecord
+from lowerscope.core.model.schedule_records import (
+    ByRule,
+    Checked,
+    Measured,
+    Move,
+    Peaks,
+    RuledFunction,
+    ScheduleRecord,
+    Work,
+)
 from lowerscope.core.model.snapshot import (
     FunctionRecord,
     NodeTranslation,
+    PassType,
     Snapshot,
     SourceLine,
     TextRecord,
     ValuesRecord,
     View,
 )
-from lowerscope.core.model.target_records import TargetRecord
-from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.model.time_records import RunTimes
 from lowerscope.core.model.tuning_records import Tuned, TuneOptions, TuneState
-from lowerscope.core.model.window_layout import WindowLayout
 
 Role = Literal["engine", "worker"]
 LaneName = Literal["heavy", "light"]

@@ -1,7 +1,6 @@
 """The recipe: one frozen value that holds everything that the user decided, and nothing else.
 
 Everything that is shown is derived from it; undo is a list of recipes; recovery replays one.
-This module imports neither torch nor TVM, so that the window can hold a recipe.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from lowerscope.core.model.measuring import Measuring
-from lowerscope.core.model.remote_records import Remote
+from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.schedule import (
     APPLY_RULES,
     APPLY_SCHEDULES,
@@ -23,6 +21,7 @@ from lowerscope.core.model.schedule import (
     Primitive,
     Schedule,
 )
+from lowerscope.core.model.time_records import Measuring
 from lowerscope.core.model.tolerances import Tolerances, tolerances_of_one
 
 VERSION = 3
@@ -317,7 +316,7 @@ class _Written(msgspec.Struct):
 #
 # They are passes, steps of schedules, and strategies of nodes. A child writes which of them it
 # applies into memory that outlives it (`sandbox.running_call`), so that the one that crashed it is
-# known. This module imports neither torch nor TVM.
+# known.
 
 _T = TypeVar("_T")
 
@@ -413,3 +412,57 @@ def _at(values: Sequence[_T], place: int) -> _T | None:
 
 VERSIONS = tuple(version(name) for name in ("torch", "apache-tvm", "lowerscope"))
 """Versions of torch, TVM and Lowerscope."""
+
+
+Item = TypeVar("Item", bound=msgspec.Struct)
+
+
+def inserted(steps: tuple[Item, ...], place: int, step: Item) -> tuple[Item, ...]:
+    """Insert a step at a place."""
+    return (*steps[:place], step, *steps[place:])
+
+
+def removed(steps: tuple[Item, ...], place: int) -> tuple[Item, ...]:
+    """Remove the step at a place."""
+    return tuple(each for at, each in enumerate(steps) if at != place)
+
+
+def moved(steps: tuple[Item, ...], place: int, to: int) -> tuple[Item, ...]:
+    """Move a step to a place of the new list, or to its nearest end."""
+    to = max(0, min(to, len(steps) - 1))
+    return inserted(removed(steps, place), to, steps[place])
+
+
+def replaced(steps: tuple[Item, ...], place: int, step: Item) -> tuple[Item, ...]:
+    """Replace the step at a place."""
+    return tuple(step if at == place else each for at, each in enumerate(steps))
+
+
+def changed(steps: tuple[Item, ...], place: int, **fields: Any) -> tuple[Item, ...]:
+    """Change fields of the step at a place."""
+    return tuple(
+        msgspec.structs.replace(each, **fields) if at == place else each
+        for at, each in enumerate(steps)
+    )
+
+
+class WindowLayout(msgspec.Struct, frozen=True, kw_only=True):
+    """Layout of the window: Qt's own values, in base 64, and the selection."""
+
+    # geometry, panes: place and size of the window; the arrangement of its panes
+    geometry: str = ""
+    panes: str = ""
+    panes_version: int = 0  # of the set of panes; an arrangement of another set is not restored
+    timeline: bool = True  # whether the timeline was shown
+    selection: tuple[str, ...] = ()  # ids of the selection
+
+
+def document_of(recipe: Recipe | None) -> tuple[str, str] | None:
+    """Return the source and the entry that a recipe opens, which identify its document."""
+    return None if recipe is None else (recipe.source.spec, recipe.source.entry)
+
+
+def with_trust(recipe: Recipe, *, trust: bool) -> Recipe:
+    """Return a recipe whose source may run code when it is opened, or may not."""
+    source = msgspec.structs.replace(recipe.source, trust=trust)
+    return msgspec.structs.replace(recipe, source=source)

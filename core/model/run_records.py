@@ -1,7 +1,4 @@
-"""Results of a run: verdict, errors and times, over all, by output, and by node.
-
-This module imports neither torch nor TVM.
-"""
+"""Results of a run: verdict, errors and times, over all, by output, and by node."""
 
 from __future__ import annotations
 
@@ -13,8 +10,6 @@ import msgspec
 from lowerscope.core.model.time_records import RunTimes
 
 # The memory plan of a run of ``main``: tensors that share a storage, and the times of its use.
-#
-# This module imports neither torch nor TVM.
 
 
 class StoredTensor(msgspec.Struct, frozen=True, kw_only=True):
@@ -361,7 +356,7 @@ def time_fields(times: RunTimes, reference: str) -> dict[str, Any]:
     return {"times": times, "tvm_ms": medians["TVM"], "torch_ms": medians.get(reference)}
 
 
-# --- Results of a guarded run. This module imports neither torch nor TVM ---
+# --- Results of a guarded run ---
 
 
 class OutOfBoundsWrite(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 A primitive names what it works on by where it comes from, so that a step can be edited, moved or
 taken out in the middle and the rest applied again. Everything here is plain, frozen and
-serialisable. This module imports neither torch nor TVM.
+serialisable.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 Everything that can be selected has an id: ``fx:linear0`` (a node of the FX graph),
 ``part:lstm/linear_3`` (an operator that a node was broken up into), ``relax:main/lv1`` (a binding
 of a Relax function), ``tir:dense`` (a PrimFunc), ``param:linear0.weight``, ``module:linear0``,
-``torch:/models/mlp.py:12`` (a line of the user's own file). This module imports neither torch nor
-TVM.
+``torch:/models/mlp.py:12`` (a line of the user's own file).
 """
 
 from __future__ import annotations
@@ -16,10 +15,9 @@ import msgspec
 
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.module_steps import BindingEffect, PassRecord, TranslationRecord
+from lowerscope.core.model.recipe import OptionValue, Step
 
 # Records of the opened model: its modules, its inputs, its parameters and their values.
-#
-# This module imports neither torch nor TVM.
 
 Extent = int | str
 """An extent of a shape; a name or an expression where it is symbolic."""
@@ -355,8 +353,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 # --- Records of the translation of one FX node: plain, frozen, serialisable values ---
-#
-# This module imports neither torch nor TVM.
 
 SourceKind = Literal["user", "built-in", "tvm", "library", "torch", "python", "te"]
 """Kind of source: a rule of the user's, one of Lowerscope's, a converter of TVM's; a call of torch
@@ -417,3 +413,44 @@ class NodeTranslation(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[RuleSource, ...] = ()
     # Work of ``emit_te``, for each binding that calls a TensorIR function.
     calls: tuple[TeRecord, ...] = ()
+
+
+OptionKind = Literal["bool", "int", "float", "text", "names", "pairs"]
+"""Kind of the value of an option: ``"names"`` is a list of texts, ``"pairs"`` one of
+``name=value``."""
+
+
+class PassOption(msgspec.Struct, frozen=True, kw_only=True):
+    """One option of a pass."""
+
+    name: str
+    kind: OptionKind  # of its value
+    default: OptionValue = None  # the pass's own; ``None`` where there is none
+    required: bool = False  # it has no default and must be given
+    nullable: bool = False  # it can be ``None``
+    choices: tuple[str, ...] = ()  # the values that it can have, where these are few
+    doc: str = ""  # as the pass's docstring has it
+
+
+class PassType(msgspec.Struct, frozen=True, kw_only=True):
+    """One pass that a step can name."""
+
+    # As `Step.name` has it: TVM's own for a pass of Relax (``FuseOps``), with the dialect before it
+    # for others (``tirx.Simplify``, ``s_tir.LowerInitBlock``), and with the name of the file for
+    # the user's own (``my_passes.drop_relu``).
+    name: str
+    dialect: str  # ``"relax"``, ``"tirx"``, ``"s_tir"``, or the name of the user's file
+    # summary, doc: the first line of its docstring, and all of it
+    summary: str = ""
+    doc: str = ""
+    options: tuple[PassOption, ...] = ()  # in the order of its signature
+    hindrance: str = ""  # reason why a step cannot name it; empty where one can
+    line: SourceLine | None = None  # location of a pass of the user's own
+
+
+class Preset(msgspec.Struct, frozen=True, kw_only=True):
+    """A named list of steps."""
+
+    name: str  # as ``--pipeline`` takes it
+    title: str  # in words
+    steps: tuple[Step, ...]  # in order

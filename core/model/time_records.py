@@ -1,7 +1,4 @@
-"""Times of a whole run, by side: median and spread, and the claims that they support.
-
-This module imports neither torch nor TVM.
-"""
+"""Times of a whole run, by side: median and spread, the claims that they support, and settings."""
 
 from __future__ import annotations
 
@@ -9,6 +6,8 @@ import statistics
 from collections.abc import Sequence
 
 import msgspec
+
+from lowerscope.core.model.problems import LowerscopeError
 
 FEW = 8
 """Number of measurements below which quartiles mean little: the spread is the full range."""
@@ -133,3 +132,51 @@ def is_reliable(times: RunTimes | None) -> bool:
     if times is None:
         return False
     return not (is_short_of_processors(times) or is_disturbed(times) or held_up(times))
+
+
+BUDGET = 1.0
+"""Seconds that all measurements of one run should take together, unless their number is given."""
+
+REPEATS = 200
+"""Maximum number of measurements of each side, unless their number is given."""
+
+LEAST = 3
+"""Minimum number of measurements of each side, unless their number is given."""
+
+MOST = 100_000
+"""Upper bound on the number of calls."""
+
+MEASURING = "Measuring"
+"""Prefix of the progress text of a run while it is measured."""
+
+
+class Measuring(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the timing of both sides, by turns."""
+
+    warm_up: int = 2  # unmeasured calls of each side at the start
+    # Calls of each side that count; 0 for as many as a second allows, from `LEAST` to `REPEATS`.
+    repeats: int = 0
+    # Whether ``torch.compile`` of the model is a side as well. It takes seconds to minutes to
+    # compile, and a C++ compiler.
+    torch_compile: bool = False
+
+
+def check_measuring(measuring: Measuring) -> Measuring:
+    """Return `measuring`.
+
+    Raises
+    ------
+    LowerscopeError
+        If a number in it makes no sense.
+    """
+    for option, number, least in (
+        ("--warm-up", measuring.warm_up, 1),
+        ("--repeats", measuring.repeats, 0),
+    ):
+        if not least <= number <= MOST:
+            raise LowerscopeError(
+                f"{number} is not a number of calls",
+                where=option,
+                todo=f"Write a number from {least} to {MOST}",
+            )
+    return measuring

@@ -1,7 +1,4 @@
-"""Options, progress and results of tuning.
-
-Everything here is plain, frozen and serialisable. This module imports neither torch nor TVM.
-"""
+"""Options, progress and results of tuning."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ from typing import Any, get_args, get_origin
 from tvm import ir, tirx
 from tvm.target import Target
 
-from lowerscope.core.model.pass_records import OptionKind, PassOption
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import OptionValue
+from lowerscope.core.model.snapshot import OptionKind, PassOption
 
 Convert = Callable[[Any], Any]
 

@@ -20,8 +20,8 @@ import tvm
 
 from lowerscope.core.build.threads import use_threads
 from lowerscope.core.engine.pipeline import Pipeline
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import GuardQuery, answers
 from lowerscope.core.model.run_records import GuardedRun, OutOfBoundsWrite
 from lowerscope.core.run.calls import BoundCall

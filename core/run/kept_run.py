@@ -35,8 +35,8 @@ from lowerscope.core.model.comparison_records import (
     Window,
 )
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import LowerscopeError, last_line
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import (
     ComparisonQuery,
     RunStepQuery,

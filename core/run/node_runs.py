@@ -14,8 +14,8 @@ import tvm
 from tvm import ir, relax
 
 from lowerscope.core.ir.relax import relax_functions
-from lowerscope.core.model.measuring import SILENT, Progress
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.progress import SILENT, Progress
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import KEEP, CallRun, NodeRun
 from lowerscope.core.passes.following import inverse

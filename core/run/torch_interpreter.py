@@ -14,7 +14,7 @@ import torch
 from torch import fx
 
 from lowerscope.core.ir.relax import calls_of
-from lowerscope.core.model.measuring import Progress
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.run.execution import copied, in_eval_mode
 from lowerscope.core.schedule.measuring import quarters, repeated
 from lowerscope.core.stages import Stages

@@ -16,10 +16,9 @@ from tvm import s_tir, tirx
 
 from lowerscope.core.build.threads import use_threads
 from lowerscope.core.model.formatting import error_text
-from lowerscope.core.model.function_metrics_records import Checked, Verdict
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.schedule_records import CHECK_THREAD
+from lowerscope.core.model.progress import Progress
+from lowerscope.core.model.schedule_records import CHECK_THREAD, Checked, Verdict
 from lowerscope.core.schedule.at_sizes import AtSizes
 from lowerscope.core.schedule.measuring import (
     Guarded,

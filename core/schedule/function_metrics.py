@@ -8,11 +8,11 @@ from lowerscope.core.build.targets import check_runs_here
 from lowerscope.core.build.threads import ProcessorUse, use_threads
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.memo import key_of
-from lowerscope.core.model.function_metrics_records import Checked, Measured, Peaks, Work
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, WorkQuery, answers
 from lowerscope.core.model.recipe import VERSIONS
+from lowerscope.core.model.schedule_records import Checked, Measured, Peaks, Work
 from lowerscope.core.run.torch_interpreter import nodes_of, torch_ms
 from lowerscope.core.schedule.at_sizes import Given, at_sizes, is_symbolic, sizes_at_calls
 from lowerscope.core.schedule.checking import Limit, Reference, reference_of

@@ -14,9 +14,9 @@ import tvm
 from tvm import tirx
 
 from lowerscope.core.build.build import compile_function
-from lowerscope.core.model.function_metrics_records import Measured
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.model.progress import Progress
+from lowerscope.core.model.schedule_records import Measured
 from lowerscope.core.run.execution import to_tvm
 from lowerscope.core.schedule.at_sizes import AtSizes
 from lowerscope.core.schedule.index_bounds import divides_by_inputs, largest_index

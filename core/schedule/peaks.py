@@ -34,9 +34,9 @@ from lowerscope.core.files.cache import read_kept, write_kept
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.files.user_cache import cache_folder, processor_name
 from lowerscope.core.model.encoding import UNREADABLE
-from lowerscope.core.model.function_metrics_records import Peaks
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.processors import MACHINE
+from lowerscope.core.model.progress import Progress
+from lowerscope.core.model.schedule_records import Peaks
 
 _SECONDS = 0.1
 """Seconds of each kind of attempt in a round."""

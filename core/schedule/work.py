@@ -10,7 +10,7 @@ import tvm
 from tvm import ir, relax, s_tir, tirx
 
 from lowerscope.core.ir.relax import bound_in, callee_of, entity_of, relax_functions
-from lowerscope.core.model.function_metrics_records import Work
+from lowerscope.core.model.schedule_records import Work
 from lowerscope.core.schedule.parameters import parameters_of
 from lowerscope.core.views.programs.expression_text import dtype_of, operator_name
 

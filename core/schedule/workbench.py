@@ -8,8 +8,8 @@ from itertools import pairwise
 import msgspec
 
 from lowerscope.core.engine.pipeline import Pipeline
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import (
     ByRuleQuery,
     MovesQuery,

@@ -9,11 +9,10 @@ import msgspec
 from lowerscope.core.build.build import FIRST_FOR_TENSORIR
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.ir.relax import calls_of
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.module_steps import Moment, PassRecord
-from lowerscope.core.model.pass_records import PassType
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import BuildStepsQuery, CatalogueQuery, FunctionsQuery, answers
-from lowerscope.core.model.snapshot import FunctionRecord
+from lowerscope.core.model.snapshot import FunctionRecord, PassType
 from lowerscope.core.passes.bindings import Matches, match_bindings
 from lowerscope.core.passes.blocks import Composed, blocks_after
 from lowerscope.core.passes.following import inverse

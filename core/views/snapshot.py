@@ -12,9 +12,10 @@ from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import calls_of
 from lowerscope.core.lowering.types import LoweredModel
-from lowerscope.core.model.measuring import Progress
+from lowerscope.core.model.graph import DEFAULT, TextMetrics
 from lowerscope.core.model.module_steps import BindingEffect, TranslationRecord
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import SnapshotQuery, answers
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.snapshot import (
@@ -27,7 +28,6 @@ from lowerscope.core.model.snapshot import (
     ParameterRecord,
     Snapshot,
 )
-from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
 from lowerscope.core.passes.recording import pass_records
 from lowerscope.core.passes.transforming import TransformedModel
 from lowerscope.core.run.compare.tensor_values import constant_records

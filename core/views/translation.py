@@ -20,8 +20,8 @@ from lowerscope.core.lowering.builder import te_name
 from lowerscope.core.lowering.library import Argument, LibraryFunction, Size
 from lowerscope.core.lowering.library_nodes import MethodCall, ModuleCall
 from lowerscope.core.lowering.types import LoweredModel, NodeLowering, UsedRule
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import LowerscopeError, listed
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import TranslationQuery, answers
 from lowerscope.core.model.snapshot import (
     NodeTranslation,

@@ -14,9 +14,9 @@ from tvm import relax
 from tvm.relax.frontend.torch import from_fx
 
 from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.sources.opened_model import LoadedModel
 from tests.benchmarks.figures import Figure, alternately, milliseconds
 

@@ -8,8 +8,8 @@ import pytest
 
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.presets import PRESETS
-from lowerscope.core.model.pass_records import Preset
 from lowerscope.core.model.recipe import Strategy
+from lowerscope.core.model.snapshot import Preset
 from tests.core.cli.test_cli import LOWERINGS, check_run
 from tests.core.large_samples import LARGE
 from tests.core.passes.test_presets import check_preset

@@ -12,10 +12,10 @@ import msgspec
 from lowerscope.core.build.targets import check_runs_here
 from lowerscope.core.build.threads import ProcessorUse, use_threads
 from lowerscope.core.engine.pipeline import Pipeline
-from lowerscope.core.model.measuring import Progress
+from lowerscope.core.model.machines import remote_of
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import PauseTuningQuery, TuneQuery, TuneStateQuery, answers
-from lowerscope.core.model.remote_records import remote_of
 from lowerscope.core.model.tuning_records import Tuned, TunedFunction, TuneOptions, TuneState
 from lowerscope.core.remote.bench import measurer_of
 from lowerscope.core.run.torch_interpreter import nodes_of, torch_ms

@@ -8,9 +8,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lowerscope.core.model.formatting import shape_text
-from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.graph import GraphRecord, TextMetrics
 from lowerscope.core.model.snapshot import FxNode
-from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.views.graph.boxes import graph_record
 from lowerscope.core.views.graph.hierarchy import (
     FITTING,

@@ -8,6 +8,7 @@ from lowerscope.core.engine.jobs import CANCELLED, Context, Job, Jobs, NotCached
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.engine.protocol import Failure
 from lowerscope.core.model.encoding import to_bytes
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.queries import (
     ANSWERING,
@@ -25,7 +26,6 @@ from lowerscope.core.model.queries import (
     WorkQuery,
 )
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.text_metrics import DEFAULT
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
 OTHER = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")

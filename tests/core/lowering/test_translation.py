@@ -16,6 +16,7 @@ from tvm import relax
 from lowerscope.core.build.build import register_library
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.lowering.partial_module import leaves_of, module_prefix
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import Moment, TranslationRecord
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import SnapshotQuery, TextQuery, TranslationQuery
@@ -27,7 +28,6 @@ from lowerscope.core.model.recipe import (
     Strategy,
     with_params_as_inputs,
 )
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.stages import Stages
 
 SAMPLES = ("matmul_relu", "fashion_mlp", "conv_net", "transformer_block", "resnet18")

@@ -8,9 +8,9 @@ import torch
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.presets import PRESETS, find_pipeline, with_pipeline
 from lowerscope.core.files.sources import samples
-from lowerscope.core.model.pass_records import Preset
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import InputSpec, Recipe, Source, Strategy, with_bound_params
+from lowerscope.core.model.snapshot import Preset
 from lowerscope.core.run.execution import Execution
 from tests.core.large_samples import LARGE
 

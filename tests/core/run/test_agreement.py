@@ -12,8 +12,8 @@ from PIL import Image
 
 from lowerscope.core.cli.main import main
 from lowerscope.core.engine.pipeline import Pipeline
-from lowerscope.core.model.measuring import Silent
 from lowerscope.core.model.problems import Cancelled, LowerscopeError
+from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import AgreementQuery, RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.resources import SAMPLES

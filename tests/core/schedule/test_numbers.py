@@ -8,8 +8,8 @@ import pytest
 from tvm import relax, tirx, topi
 
 from lowerscope.core.engine.pipeline import Pipeline
-from lowerscope.core.model.measuring import Silent
 from lowerscope.core.model.problems import Cancelled, LowerscopeError
+from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, WorkQuery
 from lowerscope.core.model.recipe import Dimension, InputSpec, Recipe, Source
 from lowerscope.core.run.torch_interpreter import nodes_of, torch_ms

@@ -9,6 +9,7 @@ import pytest
 
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.queries import (
     FunctionsQuery,
@@ -19,7 +20,6 @@ from lowerscope.core.model.queries import (
 )
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import APPLY_SCHEDULES, Argument, At, Made, Primitive, Schedule
-from lowerscope.core.model.text_metrics import DEFAULT
 
 APPLY = Step(name=APPLY_SCHEDULES)
 LEGALISE = find_pipeline("legalise").steps

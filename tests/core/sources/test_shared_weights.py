@@ -11,8 +11,8 @@ from torch import nn
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.presets import find_pipeline
 from lowerscope.core.lowering.parameter_binding import constants_of
-from lowerscope.core.model.measuring import Silent
 from lowerscope.core.model.problems import Cancelled
+from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.recipe import Recipe, Source, Strategy
 from lowerscope.core.run.execution import copied
 from lowerscope.core.stages import SMALL, Stages, copied_bytes

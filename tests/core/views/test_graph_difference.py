@@ -9,10 +9,10 @@ import pytest
 
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import ComparedModule, GraphDifference, Moment
 from lowerscope.core.model.queries import GraphDifferenceQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.text_metrics import DEFAULT
 
 FUSE = next(preset.steps for preset in PRESETS if preset.name == "fuse")
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"), steps=FUSE)
