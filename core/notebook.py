@@ -21,13 +21,11 @@ from lowerscope.core.cli.recipe_options import OneLineParser, add_recipe_options
 from lowerscope.core.export.report import template
 from lowerscope.core.files.in_memory import Order, Parcel, pack, private_file
 from lowerscope.core.files.sources import source_label
-from lowerscope.core.model.entities import STRATEGY_LETTERS
 from lowerscope.core.model.formatting import shape_text
-from lowerscope.core.model.graph import TITLE_BAR, Edge
+from lowerscope.core.model.graph import DEFAULT, STRATEGY_LETTERS, TITLE_BAR, Edge, cut_to
 from lowerscope.core.model.problems import LowerscopeError, last_line
 from lowerscope.core.model.queries import GraphQuery, RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.text_metrics import DEFAULT, cut_to
 from lowerscope.resources import NOTEBOOK
 
 if TYPE_CHECKING:
@@ -147,7 +145,7 @@ class Exploration:
 
     def snapshot(self) -> Snapshot:
         """Return all records that the window shows: model, nodes, functions, passes, links."""
-        from lowerscope.core.model.text_metrics import DEFAULT
+        from lowerscope.core.model.graph import DEFAULT
 
         return _pipeline().answer(SnapshotQuery(self.recipe, DEFAULT))
 
@@ -157,7 +155,7 @@ class Exploration:
 
     def graph(self, name: GraphName = "fx") -> GraphRecord:
         """Return the graph ``"fx"`` or ``"relax"``, laid out."""
-        from lowerscope.core.model.text_metrics import DEFAULT
+        from lowerscope.core.model.graph import DEFAULT
 
         return _pipeline().answer(GraphQuery(self.recipe, DEFAULT, name))
 

@@ -14,8 +14,8 @@ from PySide6.QtCore import QSettings
 
 from lowerscope.app.shell.start import make_window
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.model.function_metrics_records import Measured
 from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.schedule_records import Measured
 from tests.end_to_end.scheduling import Bench
 
 TARGETS = {"llvm": "`llvm`", "native": "this machine"}

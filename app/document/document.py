@@ -19,12 +19,12 @@ from PySide6.QtCore import QObject, Signal, SignalInstance
 from lowerscope.app.document.history import History, Version, history_after
 from lowerscope.app.document.overrides import calls_among, with_strategy
 from lowerscope.app.document.selection import Links, Selection
+from lowerscope.core.model.graph import DEFAULT, TextMetrics
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Recipe, Strategy, applies_schedules, without_schedules
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.snapshot import FunctionRecord, Note, Snapshot
-from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
 
 Of = Literal["change", "replay", "run", "set", "fault", "schedule", "values", "export", "asked"]
 """Owner of a job. Each owner has one at most, and ends its own only."""

@@ -13,9 +13,9 @@ from PySide6.QtCore import QObject, Signal
 from lowerscope.app.document.settings import Settings
 from lowerscope.core.files.atomic_write import make_twin, twin_of
 from lowerscope.core.files.in_memory import handed_descriptors
+from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Role
-from lowerscope.core.model.remote_records import Remote
 from lowerscope.core.sandbox import bubblewrap
 from lowerscope.core.sandbox.bubblewrap import NoSandbox
 from lowerscope.core.sandbox.folder import NotShared, SharedFolder, own_folder, shared_folder

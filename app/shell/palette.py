@@ -20,9 +20,9 @@ from lowerscope.app.kit.finder import Finder
 from lowerscope.app.kit.plain_text import markup
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.core.model.module_steps import Moment
-from lowerscope.core.model.pass_records import PassType
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import CatalogueQuery
+from lowerscope.core.model.snapshot import PassType
 
 if TYPE_CHECKING:
     from lowerscope.app.kit.code.view import CodeView

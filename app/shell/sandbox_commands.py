@@ -13,8 +13,8 @@ from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.question import Question
 from lowerscope.app.panes.common.help_key import offer_help
+from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.remote_records import Remote
 
 if TYPE_CHECKING:
     from lowerscope.app.panes.sessions.sessions import Sessions

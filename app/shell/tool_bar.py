@@ -20,7 +20,6 @@ from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.time_text import claims_of, how_of, short_claim
 from lowerscope.core.files.presets import pipeline_title
 from lowerscope.core.files.sources import source_label
-from lowerscope.core.model.entities import STRATEGY_NAMES
 from lowerscope.core.model.formatting import (
     duration_text,
     error_text,
@@ -28,11 +27,12 @@ from lowerscope.core.model.formatting import (
     shape_text,
     tolerance_text,
 )
+from lowerscope.core.model.graph import STRATEGY_NAMES
+from lowerscope.core.model.machines import short_target
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import STRATEGIES, Recipe
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.snapshot import ModelRecord
-from lowerscope.core.model.target_records import short_target
 
 STRATEGY_HINTS = {
     "high-level": "Relax operators",

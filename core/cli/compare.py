@@ -26,6 +26,7 @@ from lowerscope.core.cli.run import (
 )
 from lowerscope.core.files.console import DIFFER, ERROR, MATCH, on_terminal_line, say, table_lines
 from lowerscope.core.files.paths import user_path
+from lowerscope.core.model.comparison_records import Variant, fastest, our_times, ratio_of
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import (
     NONE,
@@ -40,7 +41,6 @@ from lowerscope.core.model.formatting import (
 )
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.variant_records import Variant, fastest, our_times, ratio_of
 
 if TYPE_CHECKING:
     from lowerscope.core.stages import Pipeline

@@ -50,13 +50,12 @@ from lowerscope.core.files.sources import samples, source_kind, source_path
 from lowerscope.core.files.user_cache import cache_folder
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.model.measuring import Silent
+from lowerscope.core.model.machines import TargetRecord, key_text, machine_text, remote_of
 from lowerscope.core.model.problems import LowerscopeError, Problem, last_line, problem_of_system
+from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import WriteRuleQuery
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.remote_records import key_text, machine_text, remote_of
 from lowerscope.core.model.schedule_records import CHECK_THREAD
-from lowerscope.core.model.target_records import TargetRecord
 from lowerscope.core.sandbox import bubblewrap
 from lowerscope.core.sandbox.memory_limit import parse_bytes
 

@@ -14,10 +14,10 @@ from lowerscope.core.files.presets import parse_step
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.module_steps import ComparedModule, Moment, PassRecord
-from lowerscope.core.model.pass_records import PassType
 from lowerscope.core.model.problems import LowerscopeError, listed
 from lowerscope.core.model.queries import BuildStepsQuery, CatalogueQuery, DifferenceQuery
 from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.snapshot import PassType
 
 if TYPE_CHECKING:
     from lowerscope.core.stages import Pipeline

@@ -19,8 +19,7 @@ from lowerscope.core.files.sessions import SUFFIX, Hashes, files_of, load_sessio
 from lowerscope.core.files.source_files import source_files
 from lowerscope.core.files.sources import parse_input, parse_spec
 from lowerscope.core.model.dimensions import dimensions_of, parse_dimension, parse_sizes, with_sizes
-from lowerscope.core.model.encoding import with_trust
-from lowerscope.core.model.measuring import LEAST, REPEATS, Measuring, check_measuring
+from lowerscope.core.model.machines import TIMEOUT, remote_of
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import (
     SEEDS,
@@ -37,10 +36,11 @@ from lowerscope.core.model.recipe import (
     ruled_in_model,
     with_bound_params,
     with_params_as_inputs,
+    with_trust,
     with_tuned,
 )
-from lowerscope.core.model.remote_records import TIMEOUT, remote_of
 from lowerscope.core.model.schedule import with_unique_names
+from lowerscope.core.model.time_records import LEAST, REPEATS, Measuring, check_measuring
 from lowerscope.core.model.tolerances import Tolerances, parse_tolerances, tolerance_texts
 
 SOURCE_HELP = "sample:NAME, FILE.py[:ENTRY], FILE.pt2, SESSION.lowerscope or SESSION.zip"

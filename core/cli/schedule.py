@@ -21,7 +21,6 @@ from lowerscope.core.files.console import DIFFER, ERROR, MATCH, say, table_lines
 from lowerscope.core.files.pipelines_and_schedules import load_schedules
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import bytes_text, duration_text, error_text
-from lowerscope.core.model.function_metrics_records import Checked
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import ByRuleQuery, CheckQuery, ScheduleQuery
 from lowerscope.core.model.recipe import Recipe
@@ -29,6 +28,7 @@ from lowerscope.core.model.schedule import Primitive, Schedule, fits
 from lowerscope.core.model.schedule_records import (
     BufferNode,
     ByRule,
+    Checked,
     LoopNode,
     ScheduleRecord,
     ScheduleStep,
@@ -44,19 +44,13 @@ _SECONDS = 300.0
 
 
 class RuledFunction(msgspec.Struct, frozen=True, kw_only=True):
-    """Outcome of scheduling a function by rule or by tuning, in the list of a model's functions.
-
-    Attributes
-    ----------
-    rule, steps
-        Empty and 0 if no rule fits, with the ``reason``; ``"tuned"`` for a tuning result.
-    milliseconds
-        Time to find the rule and write the steps, or to look up the tuning result.
-    """
+    """Outcome of scheduling a function by rule or by tuning, in the list of a model's functions."""
 
     function: str
+    # rule, steps: empty and 0 if no rule fits, with the ``reason``; ``"tuned"`` for a tuning result
     rule: str
     steps: int
+    # Time to find the rule and write the steps, or to look up the tuning result.
     milliseconds: float
     reason: str = ""
     check: Checked | None = None

@@ -20,12 +20,12 @@ from lowerscope.core.model.formatting import (
     times_text,
     tolerance_text,
 )
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import SnapshotQuery, TextQuery, TranslationQuery, ValuesQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import NOT_THERE, Prediction, RunRecord, SizeRecord, best_of
 from lowerscope.core.model.snapshot import View
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.schedule.whole_model import SCHEDULE_NOTE
 from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.snapshot_records import fx_nodes_of, notes_of

@@ -15,8 +15,8 @@ from lowerscope.core.files import console
 from lowerscope.core.files.console import say
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import UNRELIABLE, seconds_text
-from lowerscope.core.model.measuring import Silent
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import TuneQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.tuning_records import Tuned, TunedFunction, TuneOptions, TuneState

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lowerscope.core.model.artifacts import ExportRecord
-from lowerscope.core.model.measuring import Progress
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import ExportQuery, answers
 from lowerscope.core.stages import Pipeline
 

@@ -48,11 +48,12 @@ from lowerscope.core.model.artifacts import (
     Wanted,
     parse_wanted,
 )
-from lowerscope.core.model.graph import WHOLE, GraphName, GraphRecord
-from lowerscope.core.model.measuring import Progress, Silent
+from lowerscope.core.model.comparison_records import Variant
+from lowerscope.core.model.graph import DEFAULT, WHOLE, GraphName, GraphRecord, TextMetrics
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.progress import Progress, Silent
 from lowerscope.core.model.queries import ExportQuery, RunQuery
-from lowerscope.core.model.recipe import Recipe, applies_tuned
+from lowerscope.core.model.recipe import Recipe, WindowLayout, applies_tuned
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.schedule import (
     APPLY_SCHEDULES,
@@ -60,9 +61,6 @@ from lowerscope.core.model.schedule import (
     SCHEDULING,
     with_unique_names,
 )
-from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
-from lowerscope.core.model.variant_records import Variant
-from lowerscope.core.model.window_layout import WindowLayout
 from lowerscope.core.passes.extension_files import extension_files
 from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.graph.hierarchy import FITTING, Opening, openings_to, part_of

@@ -21,8 +21,14 @@ from lowerscope.core.files.atomic_write import atomic_write, destination
 from lowerscope.core.files.paths import user_path
 from lowerscope.core.files.sources import source_label
 from lowerscope.core.files.user_cache import processor_name
+from lowerscope.core.model.comparison_records import (
+    Variant,
+    fastest,
+    other_sides,
+    our_times,
+    ratio_of,
+)
 from lowerscope.core.model.dimensions import sizes_text
-from lowerscope.core.model.entities import STRATEGY_NAMES
 from lowerscope.core.model.formatting import (
     NONE,
     claims_text,
@@ -38,6 +44,7 @@ from lowerscope.core.model.formatting import (
     unreliable_text,
     verdict_words,
 )
+from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.recipe import Recipe, to_json
@@ -50,7 +57,6 @@ from lowerscope.core.model.run_records import (
     SizeRecord,
 )
 from lowerscope.core.model.time_records import SideTimes
-from lowerscope.core.model.variant_records import Variant, fastest, other_sides, our_times, ratio_of
 from lowerscope.resources import REPORT
 
 

@@ -85,18 +85,11 @@ Array = np.ndarray[Any, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Reproduction:
-    """The program, with the files beside it.
-
-    Attributes
-    ----------
-    arrays
-        For `ARRAYS`; empty if no such file is needed.
-    module
-        For `MODULE`: the module before the passes if no program can make it; empty for none.
-    """
+    """The program, with the files beside it."""
 
     program: str
-    arrays: Mapping[str, Array]
+    arrays: Mapping[str, Array]  # for `ARRAYS`; empty if no such file is needed
+    # For `MODULE`: the module before the passes if no program can make it; empty for none.
     module: str
     files: tuple[Path, ...]
 

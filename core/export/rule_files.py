@@ -30,8 +30,8 @@ from lowerscope.core.lowering.torch_operators import bare_name, operator_name
 from lowerscope.core.lowering.types import Info, Traced
 from lowerscope.core.lowering.values import is_dtype
 from lowerscope.core.model.encoding import NO_PYTHON
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import LowerscopeError, last_line
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import WriteRuleQuery, answers
 from lowerscope.core.model.recipe import STRATEGIES, Strategy
 from lowerscope.core.model.snapshot import SourceLine

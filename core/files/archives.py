@@ -26,8 +26,7 @@ from lowerscope.core.files.sessions import SUFFIX, Hashes, files_of, load_sessio
 from lowerscope.core.files.sources import PREFIX, with_paths
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.window_layout import WindowLayout
+from lowerscope.core.model.recipe import Recipe, WindowLayout
 
 ARCHIVE = ".zip"
 
@@ -141,21 +140,11 @@ def _entry(name: str) -> zipfile.ZipInfo:
 
 @dataclass(frozen=True)
 class Archive:
-    """An archive that was checked: nothing in it lies outside of its folder.
+    """An archive that was checked: nothing in it lies outside of its folder."""
 
-    Attributes
-    ----------
-    path
-        Where it is.
-    session
-        The name of the session's file.
-    sizes
-        Bytes of each file by its name.
-    """
-
-    path: Path
-    session: str
-    sizes: Mapping[str, int]
+    path: Path  # where it is
+    session: str  # the name of the session's file
+    sizes: Mapping[str, int]  # bytes of each file by its name
 
 
 def is_archive(source: str) -> bool:

@@ -48,20 +48,12 @@ class Cleared:
 
 @dataclass(frozen=True)
 class _Entry:
-    """Files that are evicted together.
-
-    Attributes
-    ----------
-    used
-        Time of the last use, in seconds since 1970.
-    shared
-        Whether a tuning may be adding to it.
-    """
+    """Files that are evicted together."""
 
     files: tuple[Path, ...]
     size: int
-    used: float
-    shared: bool = False
+    used: float  # time of the last use, in seconds since 1970
+    shared: bool = False  # whether a tuning may be adding to it
 
 
 def cache_size() -> int:

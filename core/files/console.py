@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
-from lowerscope.core.model.measuring import Progress, Silent
+from lowerscope.core.model.progress import Progress, Silent
 
 MATCH, DIFFER, ERROR = 0, 1, 2
 """Exit codes; see `core.cli`."""

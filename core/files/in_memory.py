@@ -46,18 +46,11 @@ _HEADER_MOST = 64 << 20
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """Metadata that is needed before the model is read.
-
-    Attributes
-    ----------
-    path
-        Search path of the modules that it names.
-    lines
-        Source text that is in no file, such as cells of a notebook, by file name.
-    """
+    """Metadata that is needed before the model is read."""
 
     title: str
-    path: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()  # search path of the modules that it names
+    # Source text that is in no file, such as cells of a notebook, by file name.
     lines: dict[str, str] = {}
 
 
@@ -71,18 +64,10 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, eq=False)
 class Parcel:
-    """A pickled model with its inputs.
+    """A pickled model with its inputs."""
 
-    Attributes
-    ----------
-    spec
-        The recipe's name of it, derived from the content.
-    content
-        The header, a line of JSON, and the pickle of model and inputs.
-    """
-
-    spec: str
-    content: bytes
+    spec: str  # the recipe's name of it, derived from the content
+    content: bytes  # the header, a line of JSON, and the pickle of model and inputs
 
 
 _here: WeakValueDictionary[str, Parcel] = WeakValueDictionary()

@@ -13,10 +13,10 @@ import msgspec
 from lowerscope.core.files.paths import user_path
 from lowerscope.core.files.pipelines_and_schedules import reading, save
 from lowerscope.core.model.encoding import UNREADABLE
-from lowerscope.core.model.pass_records import Preset
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import BIND_PARAMS, OptionValue, Recipe, Step
 from lowerscope.core.model.schedule import APPLY_RULES, VECTOR_MATH
+from lowerscope.core.model.snapshot import Preset
 
 _DISPATCH = ("DispatchSampling", "DispatchSortScan")
 _FUSE = ("LegalizeOps", "AnnotateTIROpPattern", "FoldConstant", "FuseOps", "FuseTIR")

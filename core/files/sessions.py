@@ -22,8 +22,7 @@ from lowerscope.core.files.sources import source_path, with_paths
 from lowerscope.core.model import recipe as recipes
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.window_layout import WindowLayout
+from lowerscope.core.model.recipe import Recipe, WindowLayout
 
 SUFFIX = ".lowerscope"
 
@@ -48,30 +47,17 @@ class _Versioned(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Session:
-    """Content of a session file.
+    """Content of a session file."""
 
-    Attributes
-    ----------
-    recipe
-        With absolute paths.
-    layout
-        Of the window.
-    hashes
-        Of the files that the recipe names, by their absolute paths, when it was saved.
-    changed
-        Those of them that have changed since then, or are missing.
-    wanted
-        The recipe that was pending when the session was saved, and had not been derived yet;
-        ``None`` for none.
-    written
-        The file's own value, for what this version does not know of it; see `save_session`.
-    """
-
-    recipe: Recipe
-    layout: WindowLayout
+    recipe: Recipe  # with absolute paths
+    layout: WindowLayout  # of the window
+    # Of the files that the recipe names, by their absolute paths, when it was saved.
     hashes: dict[str, str] = field(default_factory=dict)
-    changed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()  # those of them that have changed since then, or are missing
+    # The recipe that was pending when the session was saved, and had not been derived yet; ``None``
+    # for none.
     wanted: Recipe | None = None
+    # The file's own value, for what this version does not know of it; see `save_session`.
     written: dict[str, Any] = field(default_factory=dict)
 
 

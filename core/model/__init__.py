@@ -1,1 +1,1 @@
-"""Plain values that the window and its children share."""
+"""Plain values that the window and its children share: no torch, TVM or Qt."""

@@ -1,7 +1,4 @@
-"""Catalogue of exports by name: for the command line, the dialog and the menus.
-
-This module imports neither torch nor TVM, so that the window can offer the list at once.
-"""
+"""Catalogue of exports by name: for the command line, the dialog and the menus."""
 
 from __future__ import annotations
 
@@ -17,19 +14,14 @@ from lowerscope.resources import SAMPLES
 
 
 class ExportType(msgspec.Struct, frozen=True):
-    """A kind of export.
-
-    Attributes
-    ----------
-    of
-        The kind of item that may follow a colon to select one of several, ``function:dense``; empty
-        for none.
-    """
+    """A kind of export."""
 
     name: str
     group: str
     title: str
     files: str
+    # The kind of item that may follow a colon to select one of several, ``function:dense``; empty
+    # for none.
     of: str = ""
     hint: str = ""
 
@@ -127,19 +119,11 @@ EXISTS = "export-exists"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A requested export.
-
-    Attributes
-    ----------
-    which
-        The one of several: see `ExportType.of`; empty for all.
-    asked
-        Whether it was named, so that an error is reported if it is not available.
-    """
+    """A requested export."""
 
     name: str
-    which: str = ""
-    asked: bool = True
+    which: str = ""  # the one of several: see `ExportType.of`; empty for all
+    asked: bool = True  # whether it was named, so that an error is reported if it is not available
 
 
 _STEM = r"(?!\.|__|conftest\b|setup\b)[\w.-]{1,200}"

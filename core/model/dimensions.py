@@ -5,8 +5,6 @@
 ``--dim batch=2..``, ``batch=..64``    one end of the range; the other is that of `Dimension`
 ``--sizes batch=1,7,64``               the sizes of the first, second and third run
 =====================================  ========================================================
-
-Imports neither torch nor TVM.
 """
 
 from __future__ import annotations

@@ -11,8 +11,6 @@ from typing import Any
 
 import msgspec
 
-from lowerscope.core.model.recipe import Recipe
-
 UNREADABLE = (msgspec.MsgspecError, UnicodeError, RecursionError)
 """Exceptions of decoding: invalid messages, text that is not UTF-8, and endlessly nested lists. The
 last two are not errors of msgspec's own."""
@@ -51,17 +49,3 @@ def to_json(value: Any) -> str:
         If it holds anything but plain values.
     """
     return msgspec.json.format(_JSON.encode(value), indent=2).decode()
-
-
-# --- Identity of the open document. This module imports neither torch nor TVM ---
-
-
-def document_of(recipe: Recipe | None) -> tuple[str, str] | None:
-    """Return the source and the entry that a recipe opens, which identify its document."""
-    return None if recipe is None else (recipe.source.spec, recipe.source.entry)
-
-
-def with_trust(recipe: Recipe, *, trust: bool) -> Recipe:
-    """Return a recipe whose source may run code when it is opened, or may not."""
-    source = msgspec.structs.replace(recipe.source, trust=trust)
-    return msgspec.structs.replace(recipe, source=source)

@@ -222,8 +222,6 @@ def _threads_text(times: RunTimes) -> str:
 
 
 # --- Verdicts in words, each with the role of its colour, for the window and reports ---
-#
-# This module imports neither torch nor TVM.
 
 _WORDS: Mapping[OutputVerdict, tuple[str, str, str]] = {
     "match": ("✓ matches", "", "right"),

@@ -1,12 +1,29 @@
-"""Graphs with their layout, in pixels at 100 %, from the top left corner."""
+"""Graphs with their layout, in pixels at 100 %, from the top left corner, and ids of entities."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from lowerscope.core.model.entities import STATUS_MARKS, STRATEGY_LETTERS, name_of
+
+def name_of(entity: str) -> str:
+    """Return an id without its kind: ``linear0`` of ``fx:linear0``, ``lv1`` of a binding."""
+    kind, _, name = entity.partition(":")
+    if kind == "torch":
+        return Path(name).name
+    return name.partition("/")[2] or name if kind == "relax" else name
+
+
+# --- Names and marks of strategies, and marks of statuses in a difference ---
+
+STRATEGY_NAMES = {"high-level": "High-level", "te": "TE", "library": "Library"}
+STRATEGY_LETTERS = {"high-level": "HL", "te": "TE", "library": "LIB"}
+STATUS_MARKS = {"same": "=", "changed": "~", "added": "+", "removed": "−"}
+
 
 GraphName = Literal["fx", "relax"]
 """A graph of FX nodes, or of the bindings of a Relax function."""
@@ -31,49 +48,36 @@ _BADGES = STRATEGY_LETTERS | STATUS_MARKS
 
 
 class Box(msgspec.Struct, frozen=True):
-    """A node: a rectangle with its top left corner at ``x``, ``y``.
+    """A node: a rectangle with its top left corner at ``x``, ``y``."""
 
-    Attributes
-    ----------
-    id
-        Unique in the graph. Passes reuse names, so after a pass it may be that of another binding
-        elsewhere; see `origins`.
-    title, subtitle
-        The two lines of text; a painter shortens them to fit.
-    kind
-        ``input``, ``constant``, ``call`` or ``output``; ``group`` for a collapsed module, whose id
-        is ``module:layer1``; ``fused`` for the call of a fused function that can be expanded.
-    strategy
-        As in `FxNode`, or empty; for a group, the one that all members have. In a difference,
-        ``added``, ``removed`` or ``changed``.
-    members
-        Entities without a box of their own: weights and scalars, and all that is in a group, a
-        fused function or a branch. Ids of the lowered module where there are `origins`.
-    origins
-        The bindings of the lowered module that became the box, none for those that a pass made.
-        ``None`` for a box whose id is valid everywhere.
-    operator
-        Name of the operator, function or module that is called; empty for inputs and outputs.
-    shape, dtype
-        Of a tensor; ``None`` and empty for other values.
-    group
-        The innermost `Region` around it: its id, or its title where it has none; empty for none.
-    """
-
+    # Unique in the graph. Passes reuse names, so after a pass it may be that of another binding
+    # elsewhere; see `origins`.
     id: str
+    # title, subtitle: the two lines of text; a painter shortens them to fit
     title: str
     subtitle: str
+    # ``input``, ``constant``, ``call`` or ``output``; ``group`` for a collapsed module, whose id is
+    # ``module:layer1``; ``fused`` for the call of a fused function that can be expanded.
     kind: str
+    # As in `FxNode`, or empty; for a group, the one that all members have. In a difference,
+    # ``added``, ``removed`` or ``changed``.
     strategy: str
     x: float
     y: float
     width: float
     height: float
+    # Entities without a box of their own: weights and scalars, and all that is in a group, a fused
+    # function or a branch. Ids of the lowered module where there are `origins`.
     members: tuple[str, ...] = ()
+    # The bindings of the lowered module that became the box, none for those that a pass made.
+    # ``None`` for a box whose id is valid everywhere.
     origins: tuple[str, ...] | None = None
+    # Name of the operator, function or module that is called; empty for inputs and outputs.
     operator: str = ""
+    # shape, dtype: of a tensor; ``None`` and empty for other values
     shape: tuple[int | str, ...] | None = None
     dtype: str = ""
+    # The innermost `Region` around it: its id, or its title where it has none; empty for none.
     group: str = ""
 
     @property
@@ -93,42 +97,26 @@ class Box(msgspec.Struct, frozen=True):
 
 
 class Edge(msgspec.Struct, frozen=True):
-    """A value that flows from one box to another.
-
-    Attributes
-    ----------
-    points
-        From the bottom edge of the source to the top edge of the target, two or more. A slanted
-        segment may be drawn as a curve with vertical ends.
-    label_at
-        The left end of the label, at half its height; ``None`` where another edge has the label of
-        the same value.
-    """
+    """A value that flows from one box to another."""
 
     source: str
     target: str
     label: str
+    # From the bottom edge of the source to the top edge of the target, two or more. A slanted
+    # segment may be drawn as a curve with vertical ends.
     points: tuple[tuple[float, float], ...]
+    # The left end of the label, at half its height; ``None`` where another edge has the label of
+    # the same value.
     label_at: tuple[float, float] | None = None
 
 
 class Port(msgspec.Struct, frozen=True):
-    """A stub in the place of one or more long edges: its label names the other end.
+    """A stub in the place of one or more long edges: its label names the other end."""
 
-    Attributes
-    ----------
-    box
-        Id of the box that it is attached to.
-    others
-        Ids of the boxes at the other ends: one source, or all targets.
-    side
-        ``"in"``: above the box; ``"out"``: below it.
-    """
-
-    box: str
-    others: tuple[str, ...]
+    box: str  # id of the box that it is attached to
+    others: tuple[str, ...]  # ids of the boxes at the other ends: one source, or all targets
     label: str
-    side: Literal["in", "out"]
+    side: Literal["in", "out"]  # ``"in"``: above the box; ``"out"``: below it
     x: float
     y: float
     width: float
@@ -136,44 +124,98 @@ class Port(msgspec.Struct, frozen=True):
 
 
 class Region(msgspec.Struct, frozen=True):
-    """A frame around boxes that belong together.
-
-    Attributes
-    ----------
-    id
-        That of an expanded module, ``module:layer1``, or of the box of a fused function: both can
-        be collapsed. Empty for a data-flow block.
-    origins
-        Those of the box of a fused function.
-    """
+    """A frame around boxes that belong together."""
 
     title: str
     x: float
     y: float
     width: float
     height: float
+    # That of an expanded module, ``module:layer1``, or of the box of a fused function: both can be
+    # collapsed. Empty for a data-flow block.
     id: str = ""
-    origins: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()  # those of the box of a fused function
 
 
 class GraphRecord(msgspec.Struct, frozen=True):
-    """A graph with its layout.
-
-    Attributes
-    ----------
-    regions
-        The frames, outer ones first.
-    expanded
-        Ids of the expanded modules and calls, outer ones first.
-    collapsible
-        Whether there are modules or calls to collapse or expand.
-    """
+    """A graph with its layout."""
 
     boxes: tuple[Box, ...] = ()
     edges: tuple[Edge, ...] = ()
     width: float = 0.0
     height: float = 0.0
-    regions: tuple[Region, ...] = ()
+    regions: tuple[Region, ...] = ()  # the frames, outer ones first
     ports: tuple[Port, ...] = ()
-    expanded: tuple[str, ...] = ()
-    collapsible: bool = False
+    expanded: tuple[str, ...] = ()  # ids of the expanded modules and calls, outer ones first
+    collapsible: bool = False  # whether there are modules or calls to collapse or expand
+
+
+FIRST = 32
+"""Code of the first measured character; the last is 126."""
+
+# Characters of equal width in every weight of Inter.
+_AS_WIDE_AS = {"×": "+", "·": "."}
+
+
+class TextMetrics(msgspec.Struct, frozen=True, kw_only=True):
+    """Advance widths in pixels of the characters 32 to 126 in the fonts of a graph box."""
+
+    title: tuple[float, ...]  # of the first line of a box: Inter, semibold, 13 px
+    quiet: tuple[float, ...]  # of the second line and of the labels of edges: Inter, regular, 11 px
+
+    def title_width(self, text: str) -> float:
+        """Return the width of `text` in a title, in pixels."""
+        return _width(text, self.title)
+
+    def quiet_width(self, text: str) -> float:
+        """Return the width of `text` in a subtitle or a label, in pixels."""
+        return _width(text, self.quiet)
+
+
+def cut_to(text: str, room: float, width_of: Callable[[str], float]) -> str:
+    """Return `text` if it is no wider than `room` pixels, else a prefix with ``…`` at its end."""
+    if width_of(text) <= room:
+        return text
+    # No character is narrower than two pixels.
+    text = text[: int(room / 2)]
+    while text and width_of(text + "…") > room:
+        text = text[:-1]
+    return text + "…"
+
+
+def _width(text: str, advances: tuple[float, ...]) -> float:
+    """Sum up `advances`; characters that were not measured count as the widest."""
+    known, widest = _by_character(advances)
+    return sum([known.get(character, widest) for character in text])
+
+
+@lru_cache(maxsize=8)
+def _by_character(advances: tuple[float, ...]) -> tuple[dict[str, float], float]:
+    known = {chr(FIRST + index): advance for index, advance in enumerate(advances)}
+    known |= {character: known[like] for character, like in _AS_WIDE_AS.items() if like in known}
+    return known, max(advances)
+
+
+# fmt: off
+DEFAULT = TextMetrics(
+    title=(
+        3.22, 4.02, 5.14, 8.36, 8.44, 10.97, 8.61, 2.77, 5.11, 5.11, 7.06, 8.73, 3.83, 6.05,
+        3.77, 4.91, 8.66, 6.25, 8.08, 8.47, 8.64, 8.22, 8.42, 7.62, 8.39, 8.42, 3.77, 3.83,
+        8.73, 8.73, 8.73, 7.06, 12.98, 9.41, 8.53, 9.66, 9.41, 7.89, 7.61, 9.81, 9.66, 3.56,
+        7.28, 8.8, 7.34, 11.78, 9.62, 10.06, 8.36, 10.08, 8.45, 8.44, 8.56, 9.53, 9.41, 13.08,
+        8.97, 9.16, 8.48, 5.11, 4.91, 5.11, 6.25, 6.08, 6.45, 7.47, 8.19, 7.5, 8.19, 7.7, 4.89,
+        8.12, 7.95, 3.38, 3.38, 7.39, 3.38, 11.66, 7.92, 7.89, 8.11, 8.11, 5.16, 7.12, 4.94,
+        7.91, 7.48, 10.88, 7.31, 7.48, 7.3, 5.11, 4.64, 5.11, 8.73,
+    ),
+    quiet=(
+        3.09, 3.06, 4.44, 6.94, 7.02, 8.94, 7.03, 2.44, 3.98, 3.98, 5.5, 7.25, 3.08, 5.06, 3.03,
+        3.92, 6.88, 5.11, 6.66, 7.0, 7.06, 6.69, 6.86, 6.28, 6.78, 6.86, 3.03, 3.08, 7.25, 7.25,
+        7.25, 5.58, 10.3, 7.44, 7.16, 8.0, 7.91, 6.58, 6.45, 8.17, 8.14, 2.91, 5.97, 7.17, 6.19,
+        9.78, 8.28, 8.38, 6.98, 8.38, 7.03, 7.02, 7.06, 8.16, 7.44, 10.44, 7.06, 7.31, 6.88,
+        3.98, 3.92, 3.98, 5.16, 4.97, 5.47, 6.2, 6.83, 6.14, 6.83, 6.41, 3.97, 6.7, 6.5, 2.61,
+        2.61, 5.98, 2.61, 9.56, 6.44, 6.56, 6.7, 6.7, 4.09, 5.75, 4.0, 6.39, 6.12, 8.94, 5.94,
+        6.12, 5.95, 3.98, 3.59, 3.98, 7.25,
+    ),
+)
+# fmt: on
+"""Measured from the fonts in ``resources/fonts``, in Qt."""

@@ -1,7 +1,7 @@
 """Steps of timelines: of the translation, of the recipe's passes, and of the build.
 
 The lists are light; texts and differences are computed when a step is selected. Everything here is
-plain, frozen and serialisable. This module imports neither torch nor TVM.
+plain, frozen and serialisable.
 """
 
 from __future__ import annotations
@@ -31,98 +31,53 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PassRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One pass that was applied, or is to be.
+    """One pass that was applied, or is to be."""
 
-    Attributes
-    ----------
-    number
-        Its place in the list, from 1: `Moment.index` for the module after it.
-    label
-        Its number as it is shown: ``"4"`` for the fourth that no other one has called, ``"4.17"``
-        for the seventeenth of the passes inside of that.
-    name
-        TVM's own.
-    depth
-        0 for a pass that no other one has called.
-    parent
-        Number of the pass that called it; 0 where none did.
-    step
-        Place of the recipe's step that it belongs to, from 1; 0 for one of the build's own.
-    milliseconds
-        With the passes inside of it.
-    changed
-        Names of the functions that it changed, added or removed.
-    left_out
-        The functions that it has left as they were, each with the reason: ``f: why``.
-    status
-        ``"done"``; ``"failed"``, with the ``error``; ``"skipped"`` for what comes after a pass that
-        failed; ``"off"`` for a step that is switched off.
-    """
-
-    number: int
-    name: str
+    number: int  # its place in the list, from 1: `Moment.index` for the module after it
+    name: str  # TVM's own
+    # Its number as it is shown: ``"4"`` for the fourth that no other one has called, ``"4.17"`` for
+    # the seventeenth of the passes inside of that.
     label: str = ""
-    depth: int = 0
-    parent: int = 0
+    depth: int = 0  # 0 for a pass that no other one has called
+    parent: int = 0  # number of the pass that called it; 0 where none did
+    # Place of the recipe's step that it belongs to, from 1; 0 for one of the build's own.
     step: int = 0
-    milliseconds: float = 0.0
-    changed: tuple[str, ...] = ()
+    milliseconds: float = 0.0  # with the passes inside of it
+    changed: tuple[str, ...] = ()  # names of the functions that it changed, added or removed
+    # The functions that it has left as they were, each with the reason: ``f: why``.
     left_out: tuple[str, ...] = ()
+    # ``"done"``; ``"failed"``, with the ``error``; ``"skipped"`` for what comes after a pass that
+    # failed; ``"off"`` for a step that is switched off.
     status: Literal["done", "failed", "skipped", "off"] = "done"
     error: str = ""
 
 
 class BindingEffect(msgspec.Struct, frozen=True, kw_only=True):
-    """Effect of a pass that removed a binding (folded, fused, eliminated).
+    """Effect of a pass that removed a binding (folded, fused, eliminated)."""
 
-    Attributes
-    ----------
-    text
-        ``"folded by FoldConstant"``, ``"fused into fused_matmul_add by FuseOps"``.
-    step
-        `PassRecord.step` of the pass.
-    gone
-        Whether it was eliminated: it is not a part of something else either.
-    """
-
-    text: str
-    step: int
-    gone: bool = True
+    text: str  # ``"folded by FoldConstant"``, ``"fused into fused_matmul_add by FuseOps"``
+    step: int  # `PassRecord.step` of the pass
+    gone: bool = True  # whether it was eliminated: it is not a part of something else either
 
 
 class TranslationRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The translation of one FX node.
+    """The translation of one FX node."""
 
-    Attributes
-    ----------
-    number
-        Its place in the list, from 1: `Moment.index` for the module after it.
-    node
-        Id of the FX node.
-    bindings, functions
-        Ids of the bindings that it added to ``main``, and names of the functions that it added to
-        the module.
-    changed
-        Names of the functions that differ between the module before it and after it, which returns
-        the value of the latest node: an output that returns no more than that changes nothing.
-    value
-        Its value from then on: the name of a variable, or a description.
-    rebound
-        Ids of the nodes that it writes in place: these have its value as well from then on.
-    """
-
-    number: int
-    node: str
+    number: int  # its place in the list, from 1: `Moment.index` for the module after it
+    node: str  # id of the FX node
+    # bindings, functions: ids of the bindings that it added to ``main``, and names of the functions
+    # that it added to the module
     bindings: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
+    # Names of the functions that differ between the module before it and after it, which returns
+    # the value of the latest node: an output that returns no more than that changes nothing.
     changed: tuple[str, ...] = ()
-    value: str = ""
+    value: str = ""  # its value from then on: the name of a variable, or a description
+    # Ids of the nodes that it writes in place: these have its value as well from then on.
     rebound: tuple[str, ...] = ()
 
 
 # Differences as the window and the command line show them: plain, frozen, serialisable values.
-#
-# This module imports neither torch nor TVM.
 
 Status = Literal["same", "changed", "added", "removed"]
 """Status of a function, a binding or a line, from the old side to the new one."""
@@ -143,23 +98,14 @@ class ComparedModule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Run(msgspec.Struct, frozen=True, array_like=True):
-    """Consecutive lines with the same status.
+    """Consecutive lines with the same status."""
 
-    Attributes
-    ----------
-    status
-        ``"changed"`` lines are on both sides, each one beside its counterpart.
-    old, new
-        The first line on either side, from 1; of lines that a side does not have, the one before
-        which they would stand.
-    length
-        Number of lines.
-    """
-
-    status: Status
+    status: Status  # ``"changed"`` lines are on both sides, each one beside its counterpart
+    # old, new: the first line on either side, from 1; of lines that a side does not have, the one
+    # before which they would stand
     old: int
     new: int
-    length: int
+    length: int  # number of lines
 
 
 class ConstantDifference(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,37 +128,22 @@ class ConstantDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FunctionDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """The difference of one function.
+    """The difference of one function."""
 
-    Attributes
-    ----------
-    name
-        Its name in the module.
-    kind
-        ``"relax"``, ``"tensorir"``, or empty for other text.
-    status
-        Whether it stands on both sides, and is the same.
-    old, new
-        The texts; one that stands on one side alone is empty on the other, and where nothing
-        changed, ``new`` is empty as well.
-    runs
-        All lines of both texts, in order.
-    added, removed, changed
-        Numbers of lines.
-    constants
-        The constants that have other values: the lines do not show these. A function in which
-        nothing else differs is ``"changed"`` all the same, and all of its lines are the same.
-    """
-
-    name: str
-    kind: Literal["relax", "tensorir", ""]
-    status: Status
+    name: str  # its name in the module
+    kind: Literal["relax", "tensorir", ""]  # ``"relax"``, ``"tensorir"``, or empty for other text
+    status: Status  # whether it stands on both sides, and is the same
+    # old, new: the texts; one that stands on one side alone is empty on the other, and where
+    # nothing changed, ``new`` is empty as well
     old: str
     new: str
-    runs: tuple[Run, ...]
+    runs: tuple[Run, ...]  # all lines of both texts, in order
+    # added, removed, changed: numbers of lines
     added: int = 0
     removed: int = 0
     changed: int = 0
+    # The constants that have other values: the lines do not show these. A function in which nothing
+    # else differs is ``"changed"`` all the same, and all of its lines are the same.
     constants: tuple[ConstantDifference, ...] = ()
 
 
@@ -229,25 +160,15 @@ class DifferenceRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """One binding or parameter of a Relax function in the difference of two graphs.
+    """One binding or parameter of a Relax function in the difference of two graphs."""
 
-    Attributes
-    ----------
-    id
-        Of its box in `GraphDifference.graph`.
-    old, new
-        Its ids on either side; empty where it is not there.
-    name
-        The variable, or ``old → new`` where it has another one.
-    before, after
-        What its value is on either side: ``R.add``, ``call_tir dense``.
-    """
-
-    id: str
+    id: str  # of its box in `GraphDifference.graph`
     status: Status
+    # old, new: its ids on either side; empty where it is not there
     old: str
     new: str
-    name: str
+    name: str  # the variable, or ``old → new`` where it has another one
+    # before, after: what its value is on either side: ``R.add``, ``call_tir dense``
     before: str
     after: str
 

@@ -11,47 +11,31 @@ import msgspec
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """One problem as it is shown on the command line and in the Problems pane.
+    """One problem as it is shown on the command line and in the Problems pane."""
 
-    Attributes
-    ----------
-    what
-        What happened, one line.
-    where
-        A file, ``file:line``, a node or an option; empty for none.
-    todo
-        What to do next, one line.
-    code
-        Machine-readable kind, which the window reacts to with more than text: ``"choose-entry"``
-        (``choices`` are the entries to offer), ``"give-inputs"`` (``choices`` are the names of the
-        inputs), ``"give-args"`` (``choices`` is an example of the entry's arguments, as JSON),
-        ``"try-export"`` and ``"try-fx"`` (the other tracer may work), ``"own-translator"`` (TVM's
-        importer does not do it, Lowerscope's translator may), ``"trust"`` (the file runs code when
-        it is opened), ``"unseen"`` (``choices`` are files that have to be shown before they run),
-        ``"missing-function"`` (``choices`` are the names of functions that no file registers),
-        ``"not-kept"`` (it would have to be derived first), ``"cancelled"`` (``where`` is the call
-        of a run that had to be killed), ``"crashed"`` (``choices`` are the ids of the FX nodes that
-        did it, where they are known), ``"memory"`` (it does not suffice), ``"processes"`` (there
-        were too many), ``"sandbox"`` (it does not allow that, or there is none), ``"stopped"`` (a
-        run that was killed in a call), ``"internal"`` (a mistake of our own); otherwise empty.
-    choices
-        See ``code``.
-    calls
-        Of a run that failed: its calls, in order, up to the one that was under way.
-    details
-        Further text, such as a traceback that has been cut down to the user's own frames.
-    whole
-        Names the whole problem where this one was shortened for a window, which alone sets it; see
-        `app.children.messages`.
-    """
-
-    what: str
-    where: str = ""
-    todo: str = ""
+    what: str  # what happened, one line
+    where: str = ""  # a file, ``file:line``, a node or an option; empty for none
+    todo: str = ""  # what to do next, one line
+    # Machine-readable kind, which the window reacts to with more than text: ``"choose-entry"``
+    # (``choices`` are the entries to offer), ``"give-inputs"`` (``choices`` are the names of the
+    # inputs), ``"give-args"`` (``choices`` is an example of the entry's arguments, as JSON),
+    # ``"try-export"`` and ``"try-fx"`` (the other tracer may work), ``"own-translator"`` (TVM's
+    # importer does not do it, Lowerscope's translator may), ``"trust"`` (the file runs code when it
+    # is opened), ``"unseen"`` (``choices`` are files that have to be shown before they run),
+    # ``"missing-function"`` (``choices`` are the names of functions that no file registers),
+    # ``"not-kept"`` (it would have to be derived first), ``"cancelled"`` (``where`` is the call of
+    # a run that had to be killed), ``"crashed"`` (``choices`` are the ids of the FX nodes that did
+    # it, where they are known), ``"memory"`` (it does not suffice), ``"processes"`` (there were too
+    # many), ``"sandbox"`` (it does not allow that, or there is none), ``"stopped"`` (a run that was
+    # killed in a call), ``"internal"`` (a mistake of our own); otherwise empty.
     code: str = ""
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()  # see ``code``
+    # Further text, such as a traceback that has been cut down to the user's own frames.
     details: str = ""
+    # Of a run that failed: its calls, in order, up to the one that was under way.
     calls: tuple[str, ...] = ()
+    # Names the whole problem where this one was shortened for a window, which alone sets it; see
+    # `app.children.messages`.
     whole: str = ""
 
     @property

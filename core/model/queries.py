@@ -2,7 +2,7 @@
 
 A query is a frozen value that says everything about itself: which child answers it, in which lane,
 and the text for the work while it runs. The function that answers stands beside the code that
-computes the answer, marked with `answers`. This module imports neither torch nor TVM.
+computes the answer, marked with `answers`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from lowerscope.core.model.comparison_records import (
     TensorPlace,
     Window,
 )
-from lowerscope.core.model.function_metrics_records import Checked, Measured, Peaks, Work
-from lowerscope.core.model.graph import FITS, GraphName, GraphRecord
+from lowerscope.core.model.graph import FITS, GraphName, GraphRecord, TextMetrics
+from lowerscope.core.model.machines import Remote, RemoteState, TargetRecord
 from lowerscope.core.model.module_steps import (
     ComparedModule,
     DifferenceRecord,
@@ -31,26 +31,31 @@ from lowerscope.core.model.module_steps import (
     Moment,
     PassRecord,
 )
-from lowerscope.core.model.pass_records import PassType
-from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.remote_records import Remote, RemoteState
+from lowerscope.core.model.recipe import Recipe, WindowLayout
 from lowerscope.core.model.run_records import KEEP, GuardedRun, RunPart, RunRecord
 from lowerscope.core.model.schedule import Reference, Schedule
-from lowerscope.core.model.schedule_records import ByRule, Move, RuledFunction, ScheduleRecord
+from lowerscope.core.model.schedule_records import (
+    ByRule,
+    Checked,
+    Measured,
+    Move,
+    Peaks,
+    RuledFunction,
+    ScheduleRecord,
+    Work,
+)
 from lowerscope.core.model.snapshot import (
     FunctionRecord,
     NodeTranslation,
+    PassType,
     Snapshot,
     SourceLine,
     TextRecord,
     ValuesRecord,
     View,
 )
-from lowerscope.core.model.target_records import TargetRecord
-from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.model.time_records import RunTimes
 from lowerscope.core.model.tuning_records import Tuned, TuneOptions, TuneState
-from lowerscope.core.model.window_layout import WindowLayout
 
 Role = Literal["engine", "worker"]
 LaneName = Literal["heavy", "light"]
@@ -60,28 +65,17 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Query(msgspec.Struct, Generic[A], frozen=True):
-    """A query whose answer is an `A`; it is its own key in a cache.
+    """A query whose answer is an `A`; it is its own key in a cache."""
 
-    Attributes
-    ----------
-    runs_on
-        The child that answers, unless `child` says otherwise.
-    lane
-        Queries in the ``"light"`` lane are answered while one in the ``"heavy"`` lane runs. Within
-        a lane, one runs after the other.
-    cached_first
-        Answered in the light lane from results that are cached, and computed in the heavy lane
-        where they are not. Such an answer depends on nothing but the query and the files behind it.
-    doing
-        The work in words that follow "while".
-    has_own_job
-        Its feature shows it and cancels it, or measures by it: the window does not.
-    """
-
-    runs_on: ClassVar[Role] = "engine"
+    runs_on: ClassVar[Role] = "engine"  # the child that answers, unless `child` says otherwise
+    # Queries in the ``"light"`` lane are answered while one in the ``"heavy"`` lane runs. Within a
+    # lane, one runs after the other.
     lane: ClassVar[LaneName] = "heavy"
+    # Answered in the light lane from results that are cached, and computed in the heavy lane where
+    # they are not. Such an answer depends on nothing but the query and the files behind it.
     cached_first: ClassVar[bool] = False
-    doing: ClassVar[str] = "answering"
+    doing: ClassVar[str] = "answering"  # the work in words that follow "while"
+    # Its feature shows it and cancels it, or measures by it: the window does not.
     has_own_job: ClassVar[bool] = False
 
     def __init_subclass__(cls, **_options: Any) -> None:
@@ -108,18 +102,11 @@ def answer_type(query: type[Query[A]]) -> Any:
 
 @dataclass(frozen=True)
 class Answering:
-    """The code behind queries of one class.
+    """The code behind queries of one class."""
 
-    Attributes
-    ----------
-    answer
-        Takes the query, the pipeline and the job; returns the answer.
-    is_cached
-        Takes the same; returns whether answering derives no module. For queries that are answered
-        from cached results first.
-    """
-
-    answer: Callable[..., Any]
+    answer: Callable[..., Any]  # takes the query, the pipeline and the job; returns the answer
+    # Takes the same; returns whether answering derives no module. For queries that are answered
+    # from cached results first.
     is_cached: Callable[..., bool] | None = None
 
 
@@ -160,17 +147,13 @@ class SnapshotQuery(Query[Snapshot], frozen=True):
 class TextQuery(Query[TextRecord], frozen=True):
     """A text of a function after the passes, or of the whole module before them; or of either at a
     step between.
-
-    Attributes
-    ----------
-    view
-        ``"script"``, ``"numpy"`` or ``"te"``; or, without a name, ``"builder"`` for the program
-        that builds the module, or ``"metadata"`` for its script with metadata; or, for compiled
-        code, ``"bytecode"``, ``"llvm"`` or ``"asm"``.
     """
 
     recipe: Recipe
     name: str = ""
+    # ``"script"``, ``"numpy"`` or ``"te"``; or, without a name, ``"builder"`` for the program that
+    # builds the module, or ``"metadata"`` for its script with metadata; or, for compiled code,
+    # ``"bytecode"``, ``"llvm"`` or ``"asm"``.
     view: View = "script"
     moment: Moment | None = None
     cached_first = True
@@ -207,21 +190,15 @@ class FunctionsQuery(Query[tuple[FunctionRecord, ...]], frozen=True):
 
 
 class GraphQuery(Query[GraphRecord], frozen=True):
-    """A graph of a recipe, laid out for fonts of these metrics.
-
-    Attributes
-    ----------
-    graph
-        ``"fx"``, or ``"relax"`` for the module before the passes, or at a ``moment``.
-    expanded
-        Ids of the modules that are expanded; ``None`` for the level that fits a picture of
-        ``fits``, width and height in pixels.
-    """
+    """A graph of a recipe, laid out for fonts of these metrics."""
 
     recipe: Recipe
     metrics: TextMetrics
+    # ``"fx"``, or ``"relax"`` for the module before the passes, or at a ``moment``.
     graph: GraphName = "relax"
     moment: Moment | None = None
+    # Ids of the modules that are expanded; ``None`` for the level that fits a picture of ``fits``,
+    # width and height in pixels.
     expanded: tuple[str, ...] | None = None
     fits: tuple[float, float] = FITS
     cached_first = True
@@ -474,22 +451,13 @@ class RemoteQuery(Query[RemoteState], frozen=True):
 
 
 class RunQuery(Query[RunRecord], frozen=True):
-    """Build and run, compare with torch, and time both.
-
-    Attributes
-    ----------
-    quick
-        Answer soon: the times are of one call.
-    keep
-        Bytes of the run's values that may be kept, so that they can be shown.
-    part, before
-        Of an earlier run of the same module, ``before``, one part can be made anew: the verdict,
-        by other tolerances; or the times, in another way.
-    """
+    """Build and run, compare with torch, and time both."""
 
     recipe: Recipe
-    quick: bool = False
-    keep: int = KEEP
+    quick: bool = False  # answer soon: the times are of one call
+    keep: int = KEEP  # bytes of the run's values that may be kept, so that they can be shown
+    # part, before: of an earlier run of the same module, ``before``, one part can be made anew: the
+    # verdict, by other tolerances; or the times, in another way
     part: RunPart = "all"
     before: RunRecord | None = None
     runs_on = "worker"
@@ -526,29 +494,18 @@ class GuardQuery(Query[GuardedRun], frozen=True):
 
 
 class ExportQuery(Query[ExportRecord], frozen=True):
-    """Write files to ``folder``, in place of those of ``replacing``.
-
-    Attributes
-    ----------
-    record
-        Of a run, for the report; without one, the model is run.
-    painted
-        Names of the pictures that the window paints by itself.
-    kinds, level
-        Formats of graphs that are text, and the modules that are expanded in them.
-    layout
-        Of the window, for the session.
-    """
+    """Write files to ``folder``, in place of those of ``replacing``."""
 
     recipe: Recipe
     wanted: tuple[Wanted, ...]
     folder: str
     replacing: tuple[str, ...] = ()
-    painted: tuple[str, ...] = ()
+    painted: tuple[str, ...] = ()  # names of the pictures that the window paints by itself
+    # kinds, level: formats of graphs that are text, and the modules that are expanded in them
     kinds: tuple[str, ...] = ()
     level: str = "fit"
-    record: RunRecord | None = None
-    layout: WindowLayout = WindowLayout()
+    record: RunRecord | None = None  # of a run, for the report; without one, the model is run
+    layout: WindowLayout = WindowLayout()  # of the window, for the session
     runs_on = "worker"
     doing = "exporting"
     has_own_job = True
@@ -564,20 +521,14 @@ class ComparisonQuery(Query[Comparison], frozen=True):
 
 
 class WindowQuery(Query[Window], frozen=True):
-    """A piece of the tensor at ``place`` in the last run, in ``cells`` rows and columns at most.
-
-    Attributes
-    ----------
-    leading
-        An index in each dimension before the last two; those that are missing are 0.
-    top, left, rows, columns
-        First row and column, and how many elements from there; 0 for all. Elements outside of the
-        tensor are left out.
-    """
+    """A piece of the tensor at ``place`` in the last run, in ``cells`` rows and columns at most."""
 
     recipe: Recipe
     place: TensorPlace
+    # An index in each dimension before the last two; those that are missing are 0.
     leading: tuple[int, ...] = ()
+    # top, left, rows, columns: first row and column, and how many elements from there; 0 for all.
+    # Elements outside of the tensor are left out.
     top: int = 0
     left: int = 0
     rows: int = 0

@@ -1,7 +1,6 @@
 """The recipe: one frozen value that holds everything that the user decided, and nothing else.
 
 Everything that is shown is derived from it; undo is a list of recipes; recovery replays one.
-This module imports neither torch nor TVM, so that the window can hold a recipe.
 """
 
 from __future__ import annotations
@@ -13,8 +12,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from lowerscope.core.model.measuring import Measuring
-from lowerscope.core.model.remote_records import Remote
+from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.schedule import (
     APPLY_RULES,
     APPLY_SCHEDULES,
@@ -23,6 +21,7 @@ from lowerscope.core.model.schedule import (
     Primitive,
     Schedule,
 )
+from lowerscope.core.model.time_records import Measuring
 from lowerscope.core.model.tolerances import Tolerances, tolerances_of_one
 
 VERSION = 3
@@ -51,129 +50,76 @@ class Drawing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InputSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of one input of the model.
+    """Settings of one input of the model."""
 
-    Attributes
-    ----------
-    name
-        Name of the input; empty stands for the next one in order.
-    shape
-        Extents, or ``None`` to take them from the file. A name stands for any size of a
-        `Dimension`; the same name stands for the same size.
-    dtype
-        ``"float32"``, ``"int64"``, …; ``None`` to take it from the file, or float32.
-    file
-        A ``.npy``, ``.npz``, ``.pt`` or image file with the value; empty for random values.
-    low, high
-        Range of random integers, ``low`` included and ``high`` excluded.
-    fit
-        Bring the array of a file to the shape and dtype of the input, as a picture is; otherwise
-        these are what it must have.
-    item
-        Which sample of the array's first axis is the value, and is brought to fit.
-    drawing
-        The value as a picture, from 0 to 1; in place of a file.
-    seed
-        Of the random values of this input alone; ``None`` to draw them with the recipe's, after
-        the model. Another one leaves the model's weights as they are.
-    """
-
-    name: str = ""
+    name: str = ""  # name of the input; empty stands for the next one in order
+    # Extents, or ``None`` to take them from the file. A name stands for any size of a `Dimension`;
+    # the same name stands for the same size.
     shape: tuple[int | str, ...] | None = None
+    # ``"float32"``, ``"int64"``, …; ``None`` to take it from the file, or float32.
     dtype: str | None = None
+    # A ``.npy``, ``.npz``, ``.pt`` or image file with the value; empty for random values.
     file: str = ""
+    # low, high: range of random integers, ``low`` included and ``high`` excluded
     low: int | None = None
     high: int | None = None
+    # Bring the array of a file to the shape and dtype of the input, as a picture is; otherwise
+    # these are what it must have.
     fit: bool = False
+    # Which sample of the array's first axis is the value, and is brought to fit.
     item: int | None = None
-    drawing: Drawing | None = None
+    drawing: Drawing | None = None  # the value as a picture, from 0 to 1; in place of a file
+    # Of the random values of this input alone; ``None`` to draw them with the recipe's, after the
+    # model. Another one leaves the model's weights as they are.
     seed: int | None = None
 
 
 class Dimension(msgspec.Struct, frozen=True, kw_only=True):
-    """The sizes that a name in the shapes of inputs may stand for.
+    """The sizes that a name in the shapes of inputs may stand for."""
 
-    Attributes
-    ----------
-    name
-        As it stands in `InputSpec.shape`.
-    low, high
-        The smallest and the largest size, both included.
-    sizes
-        Sizes of a run, one after the other; a single one is that of every run. Empty for the size
-        that the model is traced at and the ends of the range.
-    """
-
-    name: str
+    name: str  # as it stands in `InputSpec.shape`
+    # low, high: the smallest and the largest size, both included
     low: int = 1
     high: int = 1024
+    # Sizes of a run, one after the other; a single one is that of every run. Empty for the size
+    # that the model is traced at and the ends of the range.
     sizes: tuple[int, ...] = ()
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """A model to open.
+    """A model to open."""
 
-    Attributes
-    ----------
-    spec
-        ``sample:NAME``, or the path of a ``.py`` or ``.pt2`` file.
-    entry
-        The class, instance or function in a Python file; empty for the only candidate.
-    args
-        Keyword arguments of the entry, as a JSON object.
-    params
-        An ``.npz``, a pickle of NumPy arrays or a ``.pt`` of tensors to load into the model's
-        parameters; empty for none.
-    trust
-        Whether a ``.pt2`` is opened even though it could run code.
-    """
-
-    spec: str
+    spec: str  # ``sample:NAME``, or the path of a ``.py`` or ``.pt2`` file
+    # The class, instance or function in a Python file; empty for the only candidate.
     entry: str = ""
-    args: str = "{}"
+    args: str = "{}"  # keyword arguments of the entry, as a JSON object
+    # An ``.npz``, a pickle of NumPy arrays or a ``.pt`` of tensors to load into the model's
+    # parameters; empty for none.
     params: str = ""
-    trust: bool = False
+    trust: bool = False  # whether a ``.pt2`` is opened even though it could run code
 
 
 class Override(msgspec.Struct, frozen=True, kw_only=True):
-    """A strategy for some nodes, instead of the recipe's default.
+    """A strategy for some nodes, instead of the recipe's default."""
 
-    Attributes
-    ----------
-    pattern
-        ``fx:relu_1`` for this node alone; otherwise a name, or a pattern with ``*``, ``?`` and
-        ``[…]``, of nodes (``relu_1``), of a module and all that is under it (``layer1``,
-        ``layer1.*``), or of operators (``conv2d``). An override with the exact name of a node wins
-        over the others for that node; apart from that, a later one wins over an earlier one.
-    strategy
-        How these nodes are lowered.
-    on
-        Whether it counts.
-    """
-
+    # ``fx:relu_1`` for this node alone; otherwise a name, or a pattern with ``*``, ``?`` and
+    # ``[…]``, of nodes (``relu_1``), of a module and all that is under it (``layer1``,
+    # ``layer1.*``), or of operators (``conv2d``). An override with the exact name of a node wins
+    # over the others for that node; apart from that, a later one wins over an earlier one.
     pattern: str
-    strategy: Strategy
-    on: bool = True
+    strategy: Strategy  # how these nodes are lowered
+    on: bool = True  # whether it counts
 
 
 class Extension(msgspec.Struct, frozen=True, kw_only=True):
-    """A Python file of the user's own that takes part in the lowering or in the run.
+    """A Python file of the user's own that takes part in the lowering or in the run."""
 
-    Attributes
-    ----------
-    path
-        The file.
-    kind
-        ``"rules"`` for lowering rules (see `core.rules`), ``"library"`` for functions that it
-        registers with TVM by ``tvm.register_global_func``, ``"passes"`` for passes of TVM that it
-        defines. A rule file may register functions too.
-    on
-        Whether it takes part.
-    """
-
-    path: str
+    path: str  # the file
+    # ``"rules"`` for lowering rules (see `core.rules`), ``"library"`` for functions that it
+    # registers with TVM by ``tvm.register_global_func``, ``"passes"`` for passes of TVM that it
+    # defines. A rule file may register functions too.
     kind: ExtensionKind
-    on: bool = True
+    on: bool = True  # whether it takes part
 
 
 OptionValue = bool | int | float | str | tuple[str, ...] | None
@@ -181,22 +127,12 @@ OptionValue = bool | int | float | str | tuple[str, ...] | None
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One step of the transformation: a pass.
+    """One step of the transformation: a pass."""
 
-    Attributes
-    ----------
-    name
-        In `core.passes.catalogue`, or in a file of the recipe's extensions of the kind
-        ``"passes"``.
-    on
-        Whether it is applied.
-    options
-        Those that differ from the pass's own defaults, by name.
-    """
-
+    # In `core.passes.catalogue`, or in a file of the recipe's extensions of the kind ``"passes"``.
     name: str
-    on: bool = True
-    options: dict[str, OptionValue] = {}
+    on: bool = True  # whether it is applied
+    options: dict[str, OptionValue] = {}  # those that differ from the pass's own defaults, by name
 
     def __hash__(self) -> int:
         # A recipe is looked up in tables, and a dict has no hash of its own.
@@ -204,70 +140,42 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
-    """All decisions of the user.
+    """All decisions of the user."""
 
-    Attributes
-    ----------
-    source
-        The model to open.
-    seed
-        Set before the entry is called, and before inputs are drawn.
-    inputs
-        Settings of the inputs; empty to take the file's example inputs.
-    dimensions
-        The ranges of names in the shapes of `inputs`; a name that is not among them has the range
-        that a `Dimension` has by itself.
-    tracer
-        ``"fx"`` (``torch.fx.symbolic_trace``), ``"export"`` (``torch.export``), or ``"auto"``: fx,
-        and export for what fx cannot trace.
-    translator
-        Translator from the graph to a Relax module: ``"lowerscope"``, our rules; ``"tvm-fx"`` and
-        ``"tvm-export"``, TVM's own ``from_fx`` and ``from_exported_program``, which are wrong in
-        places and shown as they are.
-    lowering
-        The strategy of nodes that have no choice of their own.
-    overrides
-        The strategies of nodes that have one.
-    extensions
-        Files with rules and with library functions, in order: of two rules for the same operator
-        and strategy, and of two functions of the same name, the later one counts.
-    params_as_inputs
-        Whether the model's parameters are arguments of ``main``, and not constants in it. The
-        step ``BindParams`` makes constants of them.
-    steps
-        The passes after lowering, in order; among them ``ApplySchedules``.
-    schedules
-        Schedules of functions; names are unique among those that can apply to one function. They
-        can be shown and edited without a step that applies them to the model.
-    tolerances
-        For the comparison with torch, by dtype.
-    measuring
-        How a run is timed; the number of threads is in `threads`.
-    target
-        ``"llvm"``, or ``"native"`` for this machine's own processor, or a TVM target as JSON.
-    threads
-        Of TVM and of torch; 0 for all that the machine has.
-    remote
-        The machine that runs the executable; ``None`` for this one. Torch runs here.
-    """
-
-    source: Source
+    source: Source  # the model to open
     version: int = VERSION
-    seed: int = 0
+    seed: int = 0  # set before the entry is called, and before inputs are drawn
+    # Settings of the inputs; empty to take the file's example inputs.
     inputs: tuple[InputSpec, ...] = ()
+    # The ranges of names in the shapes of `inputs`; a name that is not among them has the range
+    # that a `Dimension` has by itself.
     dimensions: tuple[Dimension, ...] = ()
+    # ``"fx"`` (``torch.fx.symbolic_trace``), ``"export"`` (``torch.export``), or ``"auto"``: fx,
+    # and export for what fx cannot trace.
     tracer: TracerName = "auto"
+    # Translator from the graph to a Relax module: ``"lowerscope"``, our rules; ``"tvm-fx"`` and
+    # ``"tvm-export"``, TVM's own ``from_fx`` and ``from_exported_program``, which are wrong in
+    # places and shown as they are.
     translator: Translator = "lowerscope"
-    lowering: Strategy = "high-level"
-    overrides: tuple[Override, ...] = ()
+    lowering: Strategy = "high-level"  # the strategy of nodes that have no choice of their own
+    overrides: tuple[Override, ...] = ()  # the strategies of nodes that have one
+    # Files with rules and with library functions, in order: of two rules for the same operator and
+    # strategy, and of two functions of the same name, the later one counts.
     extensions: tuple[Extension, ...] = ()
+    # Whether the model's parameters are arguments of ``main``, and not constants in it. The step
+    # ``BindParams`` makes constants of them.
     params_as_inputs: bool = False
+    # The passes after lowering, in order; among them ``ApplySchedules``.
     steps: tuple[Step, ...] = (Step(name="LegalizeOps"),)
+    # Schedules of functions; names are unique among those that can apply to one function. They can
+    # be shown and edited without a step that applies them to the model.
     schedules: tuple[Schedule, ...] = ()
-    tolerances: Tolerances = Tolerances()
-    measuring: Measuring = Measuring()
+    tolerances: Tolerances = Tolerances()  # for the comparison with torch, by dtype
+    measuring: Measuring = Measuring()  # how a run is timed; the number of threads is in `threads`
+    # ``"llvm"``, or ``"native"`` for this machine's own processor, or a TVM target as JSON.
     target: str = "llvm"
-    threads: int = 0
+    threads: int = 0  # of TVM and of torch; 0 for all that the machine has
+    # The machine that runs the executable; ``None`` for this one. Torch runs here.
     remote: Remote | None = None
 
 
@@ -408,34 +316,20 @@ class _Written(msgspec.Struct):
 #
 # They are passes, steps of schedules, and strategies of nodes. A child writes which of them it
 # applies into memory that outlives it (`sandbox.running_call`), so that the one that crashed it is
-# known. This module imports neither torch nor TVM.
+# known.
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a recipe.
+    """A part of a recipe."""
 
-    Attributes
-    ----------
-    kind
-        Kind of the part.
-    place
-        From 0, among the recipe's steps, schedules or overrides.
-    name
-        Of the pass, the primitive, or the pattern of the nodes.
-    primitive
-        `Primitive.id` of a step of a schedule; empty otherwise.
-    function
-        The function that such a schedule was made for.
-    """
-
-    kind: Literal["step", "primitive", "override"]
-    place: int
-    name: str
-    primitive: str = ""
-    function: str = ""
+    kind: Literal["step", "primitive", "override"]  # kind of the part
+    place: int  # from 0, among the recipe's steps, schedules or overrides
+    name: str  # of the pass, the primitive, or the pattern of the nodes
+    primitive: str = ""  # `Primitive.id` of a step of a schedule; empty otherwise
+    function: str = ""  # the function that such a schedule was made for
 
 
 def step_text(number: int, step: Step) -> str:
@@ -518,3 +412,57 @@ def _at(values: Sequence[_T], place: int) -> _T | None:
 
 VERSIONS = tuple(version(name) for name in ("torch", "apache-tvm", "lowerscope"))
 """Versions of torch, TVM and Lowerscope."""
+
+
+Item = TypeVar("Item", bound=msgspec.Struct)
+
+
+def inserted(steps: tuple[Item, ...], place: int, step: Item) -> tuple[Item, ...]:
+    """Insert a step at a place."""
+    return (*steps[:place], step, *steps[place:])
+
+
+def removed(steps: tuple[Item, ...], place: int) -> tuple[Item, ...]:
+    """Remove the step at a place."""
+    return tuple(each for at, each in enumerate(steps) if at != place)
+
+
+def moved(steps: tuple[Item, ...], place: int, to: int) -> tuple[Item, ...]:
+    """Move a step to a place of the new list, or to its nearest end."""
+    to = max(0, min(to, len(steps) - 1))
+    return inserted(removed(steps, place), to, steps[place])
+
+
+def replaced(steps: tuple[Item, ...], place: int, step: Item) -> tuple[Item, ...]:
+    """Replace the step at a place."""
+    return tuple(step if at == place else each for at, each in enumerate(steps))
+
+
+def changed(steps: tuple[Item, ...], place: int, **fields: Any) -> tuple[Item, ...]:
+    """Change fields of the step at a place."""
+    return tuple(
+        msgspec.structs.replace(each, **fields) if at == place else each
+        for at, each in enumerate(steps)
+    )
+
+
+class WindowLayout(msgspec.Struct, frozen=True, kw_only=True):
+    """Layout of the window: Qt's own values, in base 64, and the selection."""
+
+    # geometry, panes: place and size of the window; the arrangement of its panes
+    geometry: str = ""
+    panes: str = ""
+    panes_version: int = 0  # of the set of panes; an arrangement of another set is not restored
+    timeline: bool = True  # whether the timeline was shown
+    selection: tuple[str, ...] = ()  # ids of the selection
+
+
+def document_of(recipe: Recipe | None) -> tuple[str, str] | None:
+    """Return the source and the entry that a recipe opens, which identify its document."""
+    return None if recipe is None else (recipe.source.spec, recipe.source.entry)
+
+
+def with_trust(recipe: Recipe, *, trust: bool) -> Recipe:
+    """Return a recipe whose source may run code when it is opened, or may not."""
+    source = msgspec.structs.replace(recipe.source, trust=trust)
+    return msgspec.structs.replace(recipe, source=source)

@@ -1,7 +1,4 @@
-"""Results of a run: verdict, errors and times, over all, by output, and by node.
-
-This module imports neither torch nor TVM.
-"""
+"""Results of a run: verdict, errors and times, over all, by output, and by node."""
 
 from __future__ import annotations
 
@@ -13,73 +10,43 @@ import msgspec
 from lowerscope.core.model.time_records import RunTimes
 
 # The memory plan of a run of ``main``: tensors that share a storage, and the times of its use.
-#
-# This module imports neither torch nor TVM.
 
 
 class StoredTensor(msgspec.Struct, frozen=True, kw_only=True):
-    """A tensor that a run allocates.
+    """A tensor that a run allocates."""
 
-    Attributes
-    ----------
-    name
-        Name of its variable in the module that goes into the bytecode.
-    shape, dtype, size
-        Its extents, and its bytes.
-    written, last
-        Indices in `RunRecord.calls` of the call before which it is allocated, and of the last one
-        that reads or writes it; ``last`` is that of the last call of all for what is returned.
-    returned
-        Whether it is an output, or a part of one.
-    """
-
-    name: str
+    name: str  # name of its variable in the module that goes into the bytecode
+    # shape, dtype, size: its extents, and its bytes
     shape: tuple[int, ...]
     dtype: str
     size: int
+    # written, last: indices in `RunRecord.calls` of the call before which it is allocated, and of
+    # the last one that reads or writes it; ``last`` is that of the last call of all for what is
+    # returned
     written: int
     last: int
-    returned: bool = False
+    returned: bool = False  # whether it is an output, or a part of one
 
 
 class Storage(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of memory, and the tensors that are in it one after the other.
+    """A piece of memory, and the tensors that are in it one after the other."""
 
-    Attributes
-    ----------
-    size
-        In bytes.
-    begin, end
-        Indices in `RunRecord.calls` of the first and the last call during which it is in use.
-    tensors
-        In the order in which they are allocated.
-    """
-
-    size: int
+    size: int  # in bytes
+    # begin, end: indices in `RunRecord.calls` of the first and the last call during which it is in
+    # use
     begin: int
     end: int
-    tensors: tuple[StoredTensor, ...]
+    tensors: tuple[StoredTensor, ...]  # in the order in which they are allocated
 
 
 class MemoryRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a run of ``main`` allocates, in bytes; the model's constants and inputs apart.
+    """All that a run of ``main`` allocates, in bytes; the model's constants and inputs apart."""
 
-    Attributes
-    ----------
-    storages
-        In the order in which they are allocated.
-    live
-        For each call of `RunRecord.calls`, the bytes of the storages in use while it runs.
-    constants
-        Bytes of the constants in the module, each counted once.
-    reason
-        Why nothing is known; empty where it is.
-    """
-
-    storages: tuple[Storage, ...] = ()
+    storages: tuple[Storage, ...] = ()  # in the order in which they are allocated
+    # For each call of `RunRecord.calls`, the bytes of the storages in use while it runs.
     live: tuple[int, ...] = ()
-    constants: int = 0
-    reason: str = ""
+    constants: int = 0  # bytes of the constants in the module, each counted once
+    reason: str = ""  # why nothing is known; empty where it is
 
     @property
     def peak(self) -> int:
@@ -158,20 +125,14 @@ class ClassScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
-    """The class that each side predicts, by name; ``torch`` is empty without a torch side.
-
-    Attributes
-    ----------
-    scores
-        What the scores of ``top`` are: ``"softmax"`` of the output; ``"output"``, where that is
-        probabilities already; empty where it is not finite, and there are none.
-    top
-        The classes that are among the five best of one side or the other, torch's best first.
-    """
+    """The class that each side predicts, by name; ``torch`` is empty without a torch side."""
 
     torch: str
     tvm: str
+    # What the scores of ``top`` are: ``"softmax"`` of the output; ``"output"``, where that is
+    # probabilities already; empty where it is not finite, and there are none.
     scores: Literal["softmax", "output", ""] = ""
+    # The classes that are among the five best of one side or the other, torch's best first.
     top: tuple[ClassScore, ...] = ()
 
 
@@ -216,155 +177,97 @@ class DlpackTransfer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One call of the virtual machine in a run of ``main``.
+    """One call of the virtual machine in a run of ``main``."""
 
-    Attributes
-    ----------
-    function
-        Name of the called function.
-    milliseconds
-        The median over a few runs that were watched, which takes some microseconds a call.
-    nodes
-        Ids of the FX nodes that it computes, or has a share in: several, where a pass fused them.
-    bindings
-        Ids of the bindings before the passes that it computes.
-    entity
-        Id of the called function, ``tir:dense`` or ``ext:env.relu``; empty for the virtual
-        machine's own.
-    line
-        The line of its instruction in the bytecode of ``main``, from 1; 0 where that is not known.
-    own
-        Number of calls that the virtual machine made just before it for itself: for memory, shapes
-        and checks. Those after the last call are not counted.
-    hand_over
-        Of a function outside of the module; ``None`` for others, and where it was not observed.
-    """
-
-    function: str
+    function: str  # name of the called function
+    # The median over a few runs that were watched, which takes some microseconds a call.
     milliseconds: float
+    # Ids of the FX nodes that it computes, or has a share in: several, where a pass fused them.
     nodes: tuple[str, ...] = ()
-    bindings: tuple[str, ...] = ()
+    bindings: tuple[str, ...] = ()  # ids of the bindings before the passes that it computes
+    # Id of the called function, ``tir:dense`` or ``ext:env.relu``; empty for the virtual machine's
+    # own.
     entity: str = ""
+    # The line of its instruction in the bytecode of ``main``, from 1; 0 where that is not known.
     line: int = 0
+    # Number of calls that the virtual machine made just before it for itself: for memory, shapes
+    # and checks. Those after the last call are not counted.
     own: int = 0
+    # Of a function outside of the module; ``None`` for others, and where it was not observed.
     hand_over: DlpackTransfer | None = None
 
 
 class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
-    """Results of a run for one FX node, ``fx:relu``, or binding, ``relax:main/lv1``.
-
-    Attributes
-    ----------
-    status
-        The verdict on its value.
-    milliseconds
-        Of all its calls; of a call that computes other nodes as well, all of the time. ``None``
-        where there is no call.
-    max_abs_error, max_rel_error
-        Of its value against torch's at the same node; ``None`` where they were not compared.
-    matches
-        Whether the value is within the tolerances; ``None`` where it was not compared.
-    reason
-        Description of the difference, or reason why there is nothing to compare.
-    calls
-        Indices of its calls in `RunRecord.calls`.
-    shared_with
-        Ids of the other nodes that these calls compute.
-    not_finite
-        Elements that are not finite where torch's value is, ``"3 NaN, 1 infinity"``; empty for
-        nothing.
-    own_status, own_abs_error, own_matches, own_reason
-        Of an FX node alone, on torch's values at its inputs, as above: it tells an error that
-        starts here from one that came from above. ``None`` where it has no such inputs, with the
-        reason.
-    own_with
-        Ids of other nodes that had to be run with it: they are fused, or have no value to compare.
-    torch_ms
-        The node in torch; ``None`` for what calls nothing, and for bindings.
-    strategy
-        Strategy of a node's lowering; empty for nodes that make no code, and for bindings.
-    """
+    """Results of a run for one FX node, ``fx:relu``, or binding, ``relax:main/lv1``."""
 
     id: str
-    status: NodeStatus = "no reference"
+    status: NodeStatus = "no reference"  # the verdict on its value
+    # Of all its calls; of a call that computes other nodes as well, all of the time. ``None`` where
+    # there is no call.
     milliseconds: float | None = None
+    # max_abs_error, max_rel_error: of its value against torch's at the same node; ``None`` where
+    # they were not compared
     max_abs_error: float | None = None
     max_rel_error: float | None = None
+    # Whether the value is within the tolerances; ``None`` where it was not compared.
     matches: bool | None = None
-    reason: str = ""
-    calls: tuple[int, ...] = ()
-    shared_with: tuple[str, ...] = ()
+    reason: str = ""  # description of the difference, or reason why there is nothing to compare
+    calls: tuple[int, ...] = ()  # indices of its calls in `RunRecord.calls`
+    shared_with: tuple[str, ...] = ()  # ids of the other nodes that these calls compute
+    # Elements that are not finite where torch's value is, ``"3 NaN, 1 infinity"``; empty for
+    # nothing.
     not_finite: str = ""
+    # own_status, own_abs_error, own_matches, own_reason: of an FX node alone, on torch's values at
+    # its inputs, as above: it tells an error that starts here from one that came from above.
+    # ``None`` where it has no such inputs, with the reason.
     own_status: NodeStatus = "no reference"
     own_abs_error: float | None = None
     own_matches: bool | None = None
     own_reason: str = ""
+    # Ids of other nodes that had to be run with it: they are fused, or have no value to compare.
     own_with: tuple[str, ...] = ()
+    # The node in torch; ``None`` for what calls nothing, and for bindings.
     torch_ms: float | None = None
+    # Strategy of a node's lowering; empty for nodes that make no code, and for bindings.
     strategy: str = ""
 
 
 class NodeProvenance(msgspec.Struct, frozen=True, kw_only=True):
-    """Provenance of an FX node's code; see `core.making`.
+    """Provenance of an FX node's code; see `core.making`."""
 
-    Attributes
-    ----------
-    rule
-        The rule that lowered it.
-    passes
-        Names of the recipe's steps that changed its computation, in order.
-    schedules
-        Of each function that it has a part in and that is scheduled: ``dense: split k into 4 × 32,
-        vectorize …``.
-    """
-
-    rule: str = ""
+    rule: str = ""  # the rule that lowered it
+    # Names of the recipe's steps that changed its computation, in order.
     passes: tuple[str, ...] = ()
+    # Of each function that it has a part in and that is scheduled: ``dense: split k into 4 × 32,
+    # vectorize …``.
     schedules: tuple[str, ...] = ()
 
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Results of a run for one FX node; see `core.command_line.run`.
+    """Results of a run for one FX node; see `core.command_line.run`."""
 
-    Attributes
-    ----------
-    fx
-        Its id.
-    bindings, functions
-        Ids of its bindings before the passes, and names of the functions that the run calls for it
-        after them.
-    strategy
-        Strategy of its lowering; empty for nodes that make no code.
-    max_abs_error, max_rel_error, status, reason
-        Of its value in the run, on what the run itself has computed, with the difference or the
-        reason why there is nothing to compare.
-    own_abs_error, own_status, own_reason
-        Of the node alone, on torch's values at its inputs, in the same words.
-    own_with
-        Ids of other nodes that had to be run with it: they are fused, or have no value to compare.
-    tvm_ms
-        Of its calls; of a call that computes other nodes too, all of it.
-    torch_ms
-        The node in torch, median; ``None`` for nodes that call nothing.
-    hand_overs
-        Of its calls of library functions.
-    """
-
-    fx: str
+    fx: str  # its id
+    # bindings, functions: ids of its bindings before the passes, and names of the functions that
+    # the run calls for it after them
     bindings: tuple[str, ...]
     functions: tuple[str, ...]
-    strategy: str
+    strategy: str  # strategy of its lowering; empty for nodes that make no code
+    # max_abs_error, max_rel_error, status, reason: of its value in the run, on what the run itself
+    # has computed, with the difference or the reason why there is nothing to compare
     max_abs_error: float | None
     max_rel_error: float | None
+    # own_abs_error, own_status, own_reason: of the node alone, on torch's values at its inputs, in
+    # the same words
     own_abs_error: float | None
     status: NodeStatus
     own_status: NodeStatus
     reason: str
     own_reason: str
+    # Ids of other nodes that had to be run with it: they are fused, or have no value to compare.
     own_with: tuple[str, ...]
-    tvm_ms: float | None
-    torch_ms: float | None
-    hand_overs: tuple[DlpackTransfer, ...] = ()
+    tvm_ms: float | None  # of its calls; of a call that computes other nodes too, all of it
+    torch_ms: float | None  # the node in torch, median; ``None`` for nodes that call nothing
+    hand_overs: tuple[DlpackTransfer, ...] = ()  # of its calls of library functions
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -453,49 +356,24 @@ def time_fields(times: RunTimes, reference: str) -> dict[str, Any]:
     return {"times": times, "tvm_ms": medians["TVM"], "torch_ms": medians.get(reference)}
 
 
-# --- Results of a guarded run. This module imports neither torch nor TVM ---
+# --- Results of a guarded run ---
 
 
 class OutOfBoundsWrite(msgspec.Struct, frozen=True, kw_only=True):
-    """An out-of-bounds write of a call.
+    """An out-of-bounds write of a call."""
 
-    Attributes
-    ----------
-    call
-        Its index in `RunRecord.calls`.
-    name
-        Its function, with the FX nodes that it computes.
-    text
-        Description: ``wrote 32 bytes behind its output (4, 10) float32``.
-    nodes
-        Ids of the FX nodes that it computes.
-    """
-
-    call: int
-    name: str
-    text: str
-    nodes: tuple[str, ...] = ()
+    call: int  # its index in `RunRecord.calls`
+    name: str  # its function, with the FX nodes that it computes
+    text: str  # description: ``wrote 32 bytes behind its output (4, 10) float32``
+    nodes: tuple[str, ...] = ()  # ids of the FX nodes that it computes
 
 
 class GuardedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a guarded run.
+    """The outcome of a guarded run."""
 
-    Attributes
-    ----------
-    calls
-        Number of calls with guarded memory.
-    trespasses
-        Those that changed memory that is not their own, in order.
-    until
-        The calls up to the first of these: see `Problem.calls`.
-    milliseconds
-        Duration of the run.
-    failure
-        Reason why the run failed; empty where it did not.
-    """
-
-    calls: int
+    calls: int  # number of calls with guarded memory
+    # Those that changed memory that is not their own, in order.
     trespasses: tuple[OutOfBoundsWrite, ...] = ()
-    until: tuple[str, ...] = ()
-    milliseconds: float = 0.0
-    failure: str = ""
+    until: tuple[str, ...] = ()  # the calls up to the first of these: see `Problem.calls`
+    milliseconds: float = 0.0  # duration of the run
+    failure: str = ""  # reason why the run failed; empty where it did not

@@ -2,7 +2,7 @@
 
 A primitive names what it works on by where it comes from, so that a step can be edited, moved or
 taken out in the middle and the rest applied again. Everything here is plain, frozen and
-serialisable. This module imports neither torch nor TVM.
+serialisable.
 """
 
 from __future__ import annotations
@@ -23,24 +23,16 @@ class Made(msgspec.Struct, frozen=True, kw_only=True, tag="made"):
 
 
 class At(msgspec.Struct, frozen=True, tag="at"):
-    """A block by its name, or a loop around it by its place.
-
-    Attributes
-    ----------
-    occurrence
-        Which of the blocks of that name, from 0, in the order of the script.
-    loop
-        Place among the loops around the block, from 0 for the outermost; ``None`` for the block
-        itself.
-    first
-        Whether it is the one that was so before the first step, wherever the steps have moved it:
-        that holds when steps in the middle change. Otherwise the one that is so when the step is
-        applied.
-    """
+    """A block by its name, or a loop around it by its place."""
 
     block: str
-    occurrence: int = 0
+    occurrence: int = 0  # which of the blocks of that name, from 0, in the order of the script
+    # Place among the loops around the block, from 0 for the outermost; ``None`` for the block
+    # itself.
     loop: int | None = None
+    # Whether it is the one that was so before the first step, wherever the steps have moved it:
+    # that holds when steps in the middle change. Otherwise the one that is so when the step is
+    # applied.
     first: bool = False
 
 
@@ -55,29 +47,16 @@ Argument = Element | tuple[Element, ...]
 
 
 class Primitive(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """One step of a schedule.
+    """One step of a schedule."""
 
-    Attributes
-    ----------
-    id
-        Its own within the schedule, such as ``"s3"``; it stays when steps are moved.
-    name
-        In `core.schedule.table`, as the method of ``tvm.s_tir.Schedule`` is called.
-    arguments
-        By the names that the primitive's entry gives them; those that are missing have its
-        defaults.
-    forced
-        Whether it is applied although it can make the function compute something else.
-    comment
-        Why it is done, as the rule that wrote it says; empty for the user's own.
-    """
-
-    id: str
-    name: str
+    id: str  # its own within the schedule, such as ``"s3"``; it stays when steps are moved
+    name: str  # in `core.schedule.table`, as the method of ``tvm.s_tir.Schedule`` is called
+    # By the names that the primitive's entry gives them; those that are missing have its defaults.
     arguments: dict[str, Argument] = {}
     on: bool = True
+    # Whether it is applied although it can make the function compute something else.
     forced: bool = False
-    comment: str = ""
+    comment: str = ""  # why it is done, as the rule that wrote it says; empty for the user's own
 
     def __eq__(self, other: object) -> bool:
         # True, 1 and 1.0 are equal in Python, and three different annotations to TVM.
@@ -98,28 +77,17 @@ def _typed(argument: Argument) -> tuple[object, ...]:
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """Primitives for one TensorIR function, or for all of the same structure.
+    """Primitives for one TensorIR function, or for all of the same structure."""
 
-    Attributes
-    ----------
-    function
-        Name of the function that it was made for.
-    structure
-        Structural hash of that function before it was scheduled, without its name and attributes;
-        empty to go by the name alone. A function with this structure has this schedule under
-        whatever name, since fusion renames; one of this name and another structure has not.
-    variant
-        Its name among the schedules of the function; ``""`` for the first.
-    on
-        Whether it is the one that is applied to the model; of several, see `schedule_for`.
-    everywhere
-        Whether all functions of this structure share it, or that of the name has it alone.
-    """
-
-    function: str
+    function: str  # name of the function that it was made for
+    # Structural hash of that function before it was scheduled, without its name and attributes;
+    # empty to go by the name alone. A function with this structure has this schedule under whatever
+    # name, since fusion renames; one of this name and another structure has not.
     structure: str = ""
-    variant: str = ""
+    variant: str = ""  # its name among the schedules of the function; ``""`` for the first
+    # Whether it is the one that is applied to the model; of several, see `schedule_for`.
     on: bool = True
+    # Whether all functions of this structure share it, or that of the name has it alone.
     everywhere: bool = True
     primitives: tuple[Primitive, ...] = ()
 

@@ -3,8 +3,7 @@
 Everything that can be selected has an id: ``fx:linear0`` (a node of the FX graph),
 ``part:lstm/linear_3`` (an operator that a node was broken up into), ``relax:main/lv1`` (a binding
 of a Relax function), ``tir:dense`` (a PrimFunc), ``param:linear0.weight``, ``module:linear0``,
-``torch:/models/mlp.py:12`` (a line of the user's own file). This module imports neither torch nor
-TVM.
+``torch:/models/mlp.py:12`` (a line of the user's own file).
 """
 
 from __future__ import annotations
@@ -16,10 +15,9 @@ import msgspec
 
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.module_steps import BindingEffect, PassRecord, TranslationRecord
+from lowerscope.core.model.recipe import OptionValue, Step
 
 # Records of the opened model: its modules, its inputs, its parameters and their values.
-#
-# This module imports neither torch nor TVM.
 
 Extent = int | str
 """An extent of a shape; a name or an expression where it is symbolic."""
@@ -61,37 +59,27 @@ class ParameterRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ValuesRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Statistics of the values of a tensor.
-
-    Attributes
-    ----------
-    size, count
-        In bytes, and in elements.
-    low, high, mean, deviation
-        Of the finite values; ``None`` where there are none.
-    nans, infinities, zeros
-        Number of each.
-    edges, counts
-        A histogram of the finite values: one edge more than counts.
-    first
-        The first values, as text.
-    """
+    """Statistics of the values of a tensor."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
+    # size, count: in bytes, and in elements
     size: int
     count: int
+    # low, high, mean, deviation: of the finite values; ``None`` where there are none
     low: float | None
     high: float | None
     mean: float | None
     deviation: float | None
+    # nans, infinities, zeros: number of each
     nans: int
     infinities: int
     zeros: int
+    # edges, counts: a histogram of the finite values: one edge more than counts
     edges: tuple[float, ...]
     counts: tuple[int, ...]
-    first: tuple[str, ...]
+    first: tuple[str, ...]  # the first values, as text
 
 
 class ModuleRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,64 +171,38 @@ class FxPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FxNode(msgspec.Struct, frozen=True, kw_only=True):
-    """One node of the FX graph.
-
-    Attributes
-    ----------
-    opcode
-        ``placeholder``, ``get_attr``, ``call_function``, ``call_method``, ``call_module`` or
-        ``output``.
-    target, args, kwargs
-        As ``Graph.print_tabular`` prints them.
-    shape, dtype
-        Of a tensor; ``None`` and empty for other values. ``type`` describes both, or the
-        tuple, in words.
-    label
-        Short description: ``Linear · 784 → 128``.
-    module
-        Dotted path of the module that the node comes from.
-    line
-        Its line in the user's file.
-    strategy
-        Strategy of its lowering; empty for nodes that make no code.
-    rule
-        The rule that lowered it; empty for nodes that make no code.
-    reason
-        Reason why it runs in torch although another strategy was chosen; otherwise empty.
-    random
-        Whether it draws random numbers, so that its value cannot be compared.
-    rule_line
-        Location of that rule, for a rule of the user's own.
-    bindings, functions
-        Ids of the Relax bindings that it made, and of the PrimFuncs that these call, at the end
-        of the passes.
-    tracer
-        Which tracer made it: ``"fx"`` or ``"export"``.
-    parts
-        The operators that it was broken up into to be lowered, in order; empty where a rule covers
-        it as a whole. A binding of theirs is one of the node's.
-    """
+    """One node of the FX graph."""
 
     id: str
     name: str
+    # ``placeholder``, ``get_attr``, ``call_function``, ``call_method``, ``call_module`` or
+    # ``output``.
     opcode: str
+    # target, args, kwargs: as ``Graph.print_tabular`` prints them
     target: str
     args: str
     kwargs: str
+    # shape, dtype: of a tensor; ``None`` and empty for other values. ``type`` describes both, or
+    # the tuple, in words.
     shape: tuple[Extent, ...] | None
     dtype: str
     type: str
-    label: str
-    module: str = ""
-    line: SourceLine | None = None
-    strategy: str = ""
-    rule: str = ""
+    label: str  # short description: ``Linear · 784 → 128``
+    module: str = ""  # dotted path of the module that the node comes from
+    line: SourceLine | None = None  # its line in the user's file
+    strategy: str = ""  # strategy of its lowering; empty for nodes that make no code
+    rule: str = ""  # the rule that lowered it; empty for nodes that make no code
+    # Reason why it runs in torch although another strategy was chosen; otherwise empty.
     reason: str = ""
-    random: bool = False
-    rule_line: SourceLine | None = None
+    random: bool = False  # whether it draws random numbers, so that its value cannot be compared
+    rule_line: SourceLine | None = None  # location of that rule, for a rule of the user's own
+    # bindings, functions: ids of the Relax bindings that it made, and of the PrimFuncs that these
+    # call, at the end of the passes
     bindings: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
-    tracer: str = ""
+    tracer: str = ""  # which tracer made it: ``"fx"`` or ``"export"``
+    # The operators that it was broken up into to be lowered, in order; empty where a rule covers it
+    # as a whole. A binding of theirs is one of the node's.
     parts: tuple[FxPart, ...] = ()
 
     @property
@@ -259,29 +221,16 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
-    """Information on a name in a text.
+    """Information on a name in a text."""
 
-    Attributes
-    ----------
-    name
-        As it is written.
-    kind
-        ``buffer``, ``loop`` or ``constant``.
-    first, last
-        The lines in which the name stands for it, both included, from 1; an inner one hides an
-        outer one of the same name.
-    facts
-        Facts on it, as labels and values.
-    entity
-        Its id, where it has one.
-    """
-
-    name: str
-    kind: Literal["buffer", "loop", "constant"]
+    name: str  # as it is written
+    kind: Literal["buffer", "loop", "constant"]  # ``buffer``, ``loop`` or ``constant``
+    # first, last: the lines in which the name stands for it, both included, from 1; an inner one
+    # hides an outer one of the same name
     first: int
     last: int
-    facts: tuple[tuple[str, str], ...]
-    entity: str = ""
+    facts: tuple[tuple[str, str], ...]  # facts on it, as labels and values
+    entity: str = ""  # its id, where it has one
 
 
 class TextRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -332,25 +281,15 @@ class FunctionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LibraryRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One function outside of the module that is registered with TVM, or that the module calls.
+    """One function outside of the module that is registered with TVM, or that the module calls."""
 
-    Attributes
-    ----------
-    id
-        ``ext:env.relu``.
-    origin
-        ``"file"`` if a file of the user's registers it, ``"torch"`` for those of the library
-        strategy, ``"tvm"`` for TVM's own, ``"missing"`` if nothing is registered under the name.
-    line
-        Location of the registration, for those of a file.
-    calls, nodes
-        Ids of the bindings that call it, before the passes, and of their FX nodes.
-    """
-
-    id: str
+    id: str  # ``ext:env.relu``
     name: str
+    # ``"file"`` if a file of the user's registers it, ``"torch"`` for those of the library
+    # strategy, ``"tvm"`` for TVM's own, ``"missing"`` if nothing is registered under the name.
     origin: LibraryOrigin
-    line: SourceLine | None = None
+    line: SourceLine | None = None  # location of the registration, for those of a file
+    # calls, nodes: ids of the bindings that call it, before the passes, and of their FX nodes
     calls: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
 
@@ -374,65 +313,37 @@ class ExtensionRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """Overview of a recipe in the window; the rest is fetched when it is shown.
+    """Overview of a recipe in the window; the rest is fetched when it is shown."""
 
-    Attributes
-    ----------
-    model
-        The opened model.
-    fx
-        The FX nodes in order; empty for a source without torch.
-    tracer
-        The one that was taken, ``"fx"`` or ``"export"``; empty for a source without torch.
-    fx_graph
-        The FX graph, laid out; ``None`` for a source without torch.
-    relax
-        The Relax functions as they were lowered, before the passes.
-    functions
-        The functions after the passes.
-    library
-        The functions outside of the module: those that it calls, and those that files register.
-    extensions
-        Contents of the rule and library files that are switched on, in order.
-    constants
-        Constants of the Relax module that are none of the model's parameters.
-    translation
-        The steps of the translation, one an FX node in order; empty for a source without torch.
-    passes
-        The recipe's steps, and the passes inside of them, in the order in which they began.
-    fates
-        Effects of passes on entities that no longer exist by themselves, by id: bindings before the
-        passes, and FX nodes all of whose bindings are gone.
-    links
-        Pairs of ids that belong together, as they were recorded when the second was made.
-    notes
-        Notes for the user.
-    key
-        Key of the result of the passes: equal for two recipes that lead to the same module by the
-        same files.
-    milliseconds
-        Time of each stage that had to be run, by name.
-    structures
-        Where the recipe has schedules, the structural hashes of the functions that these are made
-        for, by name.
-    """
-
-    model: ModelRecord
-    fx: tuple[FxNode, ...]
+    model: ModelRecord  # the opened model
+    fx: tuple[FxNode, ...]  # the FX nodes in order; empty for a source without torch
+    # The one that was taken, ``"fx"`` or ``"export"``; empty for a source without torch.
     tracer: str
-    fx_graph: GraphRecord | None
-    relax: TextRecord
-    functions: tuple[FunctionRecord, ...]
+    fx_graph: GraphRecord | None  # the FX graph, laid out; ``None`` for a source without torch
+    relax: TextRecord  # the Relax functions as they were lowered, before the passes
+    functions: tuple[FunctionRecord, ...]  # the functions after the passes
+    # Pairs of ids that belong together, as they were recorded when the second was made.
     links: tuple[tuple[str, str], ...]
+    # The functions outside of the module: those that it calls, and those that files register.
     library: tuple[LibraryRecord, ...] = ()
+    # Contents of the rule and library files that are switched on, in order.
     extensions: tuple[ExtensionRecord, ...] = ()
+    # Constants of the Relax module that are none of the model's parameters.
     constants: tuple[ParameterRecord, ...] = ()
+    # The steps of the translation, one an FX node in order; empty for a source without torch.
     translation: tuple[TranslationRecord, ...] = ()
+    # The recipe's steps, and the passes inside of them, in the order in which they began.
     passes: tuple[PassRecord, ...] = ()
+    # Effects of passes on entities that no longer exist by themselves, by id: bindings before the
+    # passes, and FX nodes all of whose bindings are gone.
     fates: dict[str, BindingEffect] = {}
-    notes: tuple[Note, ...] = ()
+    notes: tuple[Note, ...] = ()  # notes for the user
+    # Key of the result of the passes: equal for two recipes that lead to the same module by the
+    # same files.
     key: str = ""
-    milliseconds: dict[str, float] = {}
+    milliseconds: dict[str, float] = {}  # time of each stage that had to be run, by name
+    # Where the recipe has schedules, the structural hashes of the functions that these are made
+    # for, by name.
     structures: dict[str, str] = {}
 
     @cached_property
@@ -442,8 +353,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 # --- Records of the translation of one FX node: plain, frozen, serialisable values ---
-#
-# This module imports neither torch nor TVM.
 
 SourceKind = Literal["user", "built-in", "tvm", "library", "torch", "python", "te"]
 """Kind of source: a rule of the user's, one of Lowerscope's, a converter of TVM's; a call of torch
@@ -452,28 +361,15 @@ TE function."""
 
 
 class RuleSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Source that took part in the translation of a node.
+    """Source that took part in the translation of a node."""
 
-    Attributes
-    ----------
-    kind
-        Kind of the source.
-    name
-        As it is shown: ``linear``, ``topi.nn.dense``, ``torch.conv2d``.
-    remark
-        Further information in a line: the arguments that a function of a table was made with, or
-        the parts of the node that it lowered.
-    line
-        Location of the source; ``None`` where it has no file.
-    text
-        The source, in Python.
-    """
-
-    kind: SourceKind
-    name: str
+    kind: SourceKind  # kind of the source
+    name: str  # as it is shown: ``linear``, ``topi.nn.dense``, ``torch.conv2d``
+    # Further information in a line: the arguments that a function of a table was made with, or the
+    # parts of the node that it lowered.
     remark: str = ""
-    line: SourceLine | None = None
-    text: str = ""
+    line: SourceLine | None = None  # location of the source; ``None`` where it has no file
+    text: str = ""  # the source, in Python
 
 
 class Placeholder(msgspec.Struct, frozen=True, kw_only=True):
@@ -486,62 +382,75 @@ class Placeholder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Work of ``emit_te`` for one binding, in its four steps.
+    """Work of ``emit_te`` for one binding, in its four steps."""
 
-    Attributes
-    ----------
-    binding
-        Id of the binding that calls the function.
-    title
-        The call that led to it: ``emit_te(topi.nn.dense, x, linear0.weight)``, or
-        ``R.matmul, legalised``.
-    placeholders
-        Step 1: the tensors that stood for the arguments.
-    expression, refusal
-        Step 2: the tensor expressions over them, as a program that makes the very function; empty
-        where that cannot be written as one, with the reason.
-    function, script
-        Step 3: the PrimFunc that was made of them: its name, and its script.
-    first_made
-        Id of the binding that an equal function was made for before, which is called instead, so
-        that its arguments may have other names; empty for the first.
-    call
-        Step 4: the ``call_tir`` that was bound, as the Relax script has it.
-    by_pass
-        Whether the node stayed an operator, and this is its lowering by a pass.
-    """
-
-    binding: str
+    binding: str  # id of the binding that calls the function
+    # The call that led to it: ``emit_te(topi.nn.dense, x, linear0.weight)``, or ``R.matmul,
+    # legalised``.
     title: str
-    placeholders: tuple[Placeholder, ...]
+    placeholders: tuple[Placeholder, ...]  # step 1: the tensors that stood for the arguments
+    # expression, refusal: step 2: the tensor expressions over them, as a program that makes the
+    # very function; empty where that cannot be written as one, with the reason
     expression: TextRecord | None
     refusal: str
+    # function, script: step 3: the PrimFunc that was made of them: its name, and its script
     function: str
     script: TextRecord
-    call: str
+    call: str  # step 4: the ``call_tir`` that was bound, as the Relax script has it
+    # Id of the binding that an equal function was made for before, which is called instead, so that
+    # its arguments may have other names; empty for the first.
     first_made: str = ""
-    by_pass: bool = False
+    by_pass: bool = False  # whether the node stayed an operator, and this is its lowering by a pass
 
 
 class NodeTranslation(msgspec.Struct, frozen=True, kw_only=True):
-    """The translation of one FX node.
+    """The translation of one FX node."""
 
-    Attributes
-    ----------
-    node
-        Its id.
-    number
-        Its place in the list, from 1.
-    summary
-        In a sentence.
-    sources
-        The rules that lowered it, and the functions that these used, each once.
-    calls
-        Work of ``emit_te``, for each binding that calls a TensorIR function.
-    """
-
-    node: str
-    number: int
-    summary: str
+    node: str  # its id
+    number: int  # its place in the list, from 1
+    summary: str  # in a sentence
+    # The rules that lowered it, and the functions that these used, each once.
     sources: tuple[RuleSource, ...] = ()
+    # Work of ``emit_te``, for each binding that calls a TensorIR function.
     calls: tuple[TeRecord, ...] = ()
+
+
+OptionKind = Literal["bool", "int", "float", "text", "names", "pairs"]
+"""Kind of the value of an option: ``"names"`` is a list of texts, ``"pairs"`` one of
+``name=value``."""
+
+
+class PassOption(msgspec.Struct, frozen=True, kw_only=True):
+    """One option of a pass."""
+
+    name: str
+    kind: OptionKind  # of its value
+    default: OptionValue = None  # the pass's own; ``None`` where there is none
+    required: bool = False  # it has no default and must be given
+    nullable: bool = False  # it can be ``None``
+    choices: tuple[str, ...] = ()  # the values that it can have, where these are few
+    doc: str = ""  # as the pass's docstring has it
+
+
+class PassType(msgspec.Struct, frozen=True, kw_only=True):
+    """One pass that a step can name."""
+
+    # As `Step.name` has it: TVM's own for a pass of Relax (``FuseOps``), with the dialect before it
+    # for others (``tirx.Simplify``, ``s_tir.LowerInitBlock``), and with the name of the file for
+    # the user's own (``my_passes.drop_relu``).
+    name: str
+    dialect: str  # ``"relax"``, ``"tirx"``, ``"s_tir"``, or the name of the user's file
+    # summary, doc: the first line of its docstring, and all of it
+    summary: str = ""
+    doc: str = ""
+    options: tuple[PassOption, ...] = ()  # in the order of its signature
+    hindrance: str = ""  # reason why a step cannot name it; empty where one can
+    line: SourceLine | None = None  # location of a pass of the user's own
+
+
+class Preset(msgspec.Struct, frozen=True, kw_only=True):
+    """A named list of steps."""
+
+    name: str  # as ``--pipeline`` takes it
+    title: str  # in words
+    steps: tuple[Step, ...]  # in order

@@ -1,7 +1,4 @@
-"""Times of a whole run, by side: median and spread, and the claims that they support.
-
-This module imports neither torch nor TVM.
-"""
+"""Times of a whole run, by side: median and spread, the claims that they support, and settings."""
 
 from __future__ import annotations
 
@@ -9,6 +6,8 @@ import statistics
 from collections.abc import Sequence
 
 import msgspec
+
+from lowerscope.core.model.problems import LowerscopeError
 
 FEW = 8
 """Number of measurements below which quartiles mean little: the spread is the full range."""
@@ -25,64 +24,33 @@ OTHERS = 0.2
 
 
 class SideTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """The time of one call of ``main``, or of the model, on one side; all in milliseconds.
+    """The time of one call of ``main``, or of the model, on one side; all in milliseconds."""
 
-    Attributes
-    ----------
-    side
-        ``"TVM"``, ``"torch"``, ``"torch.compile"`` or ``"NumPy"``.
-    milliseconds
-        The median.
-    low, high
-        The spread: a quarter of the calls was faster than ``low``, and one slower than ``high``;
-        with fewer than `FEW` calls, the fastest and the slowest.
-    fastest, slowest
-        Of all calls.
-    repeats
-        Number of calls.
-    threads
-        How many it may use; ``None`` where that is not known.
-    machine
-        The key of the other machine that it ran on; empty for this one.
-    """
-
-    side: str
-    milliseconds: float
+    side: str  # ``"TVM"``, ``"torch"``, ``"torch.compile"`` or ``"NumPy"``
+    milliseconds: float  # the median
+    # low, high: the spread: a quarter of the calls was faster than ``low``, and one slower than
+    # ``high``; with fewer than `FEW` calls, the fastest and the slowest
     low: float
     high: float
+    # fastest, slowest: of all calls
     fastest: float
     slowest: float
-    repeats: int
-    threads: int | None
-    machine: str = ""
+    repeats: int  # number of calls
+    threads: int | None  # how many it may use; ``None`` where that is not known
+    machine: str = ""  # the key of the other machine that it ran on; empty for this one
 
 
 class RunTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """The sides that were timed by turns, ours first.
-
-    Attributes
-    ----------
-    warm_up
-        Calls of each side before.
-    compile_ms
-        Time of ``torch.compile``; ``None`` where it was not requested, or failed.
-    compile_problem
-        Reason why it failed, in one line.
-    disturbed
-        Share of the time in which the engine was busy, from 0 to 1.
-    processors
-        Number of processors of this process; 0 where that is not known.
-    others
-        Mean number of them that other programs used meanwhile.
-    """
+    """The sides that were timed by turns, ours first."""
 
     sides: tuple[SideTimes, ...]
-    warm_up: int
+    warm_up: int  # calls of each side before
+    # Time of ``torch.compile``; ``None`` where it was not requested, or failed.
     compile_ms: float | None = None
-    compile_problem: str = ""
-    disturbed: float = 0.0
-    processors: int = 0
-    others: float = 0.0
+    compile_problem: str = ""  # reason why it failed, in one line
+    disturbed: float = 0.0  # share of the time in which the engine was busy, from 0 to 1
+    processors: int = 0  # number of processors of this process; 0 where that is not known
+    others: float = 0.0  # mean number of them that other programs used meanwhile
 
 
 def side_times(side: str, seconds: Sequence[float], threads: int | None) -> SideTimes:
@@ -164,3 +132,51 @@ def is_reliable(times: RunTimes | None) -> bool:
     if times is None:
         return False
     return not (is_short_of_processors(times) or is_disturbed(times) or held_up(times))
+
+
+BUDGET = 1.0
+"""Seconds that all measurements of one run should take together, unless their number is given."""
+
+REPEATS = 200
+"""Maximum number of measurements of each side, unless their number is given."""
+
+LEAST = 3
+"""Minimum number of measurements of each side, unless their number is given."""
+
+MOST = 100_000
+"""Upper bound on the number of calls."""
+
+MEASURING = "Measuring"
+"""Prefix of the progress text of a run while it is measured."""
+
+
+class Measuring(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the timing of both sides, by turns."""
+
+    warm_up: int = 2  # unmeasured calls of each side at the start
+    # Calls of each side that count; 0 for as many as a second allows, from `LEAST` to `REPEATS`.
+    repeats: int = 0
+    # Whether ``torch.compile`` of the model is a side as well. It takes seconds to minutes to
+    # compile, and a C++ compiler.
+    torch_compile: bool = False
+
+
+def check_measuring(measuring: Measuring) -> Measuring:
+    """Return `measuring`.
+
+    Raises
+    ------
+    LowerscopeError
+        If a number in it makes no sense.
+    """
+    for option, number, least in (
+        ("--warm-up", measuring.warm_up, 1),
+        ("--repeats", measuring.repeats, 0),
+    ):
+        if not least <= number <= MOST:
+            raise LowerscopeError(
+                f"{number} is not a number of calls",
+                where=option,
+                todo=f"Write a number from {least} to {MOST}",
+            )
+    return measuring

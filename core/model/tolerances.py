@@ -1,7 +1,4 @@
-"""Tolerances of each dtype, and their command-line syntax.
-
-This module imports neither torch nor TVM.
-"""
+"""Tolerances of each dtype, and their command-line syntax."""
 
 from __future__ import annotations
 

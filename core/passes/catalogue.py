@@ -24,12 +24,11 @@ from tvm import ir, relax, tirx
 from tvm.target import Target
 
 from lowerscope.core.files.databases import APPLY_DATABASE, check_database
-from lowerscope.core.model.pass_records import OptionKind, PassOption, PassType
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import BIND_PARAMS, OptionValue
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_SCHEDULES, APPLY_TUNED, VECTOR_MATH
 from lowerscope.core.model.schedule_records import RULE_SECONDS
-from lowerscope.core.model.snapshot import SourceLine
+from lowerscope.core.model.snapshot import OptionKind, PassOption, PassType, SourceLine
 from lowerscope.core.passes.batch_norm_folding import FOLD_BATCH_NORM, fold_batch_norm
 from lowerscope.core.passes.legalising import LEGALISE, legalise_operators
 from lowerscope.core.passes.own_passes import ATTACH, attach_layout_free_buffers

@@ -10,9 +10,9 @@ import tvm
 from tvm import tirx
 
 from lowerscope.core.build.build import compile_function
-from lowerscope.core.model.measuring import SILENT, Progress
+from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, Problem, last_line
-from lowerscope.core.model.remote_records import Remote
+from lowerscope.core.model.progress import SILENT, Progress
 from lowerscope.core.remote.running import check_runs_there, machine_of_server, use_threads_there
 from lowerscope.core.remote.session import LOST, Session, sent_to, ship_function
 from lowerscope.core.remote.tracker import WAIT, Tracker

@@ -19,14 +19,13 @@ from lowerscope.core.build.targets import (
 )
 from lowerscope.core.ir.relax import own_function
 from lowerscope.core.model.dimensions import Sizes, runs_of, sizes_text
-from lowerscope.core.model.measuring import Measuring, Progress
+from lowerscope.core.model.machines import Remote, RemoteMachine, RemoteState, TargetRecord
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import RemoteQuery, RunQuery, TargetsQuery, answers
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.remote_records import Remote, RemoteMachine, RemoteState
 from lowerscope.core.model.run_records import RunPart, RunRecord, with_times
-from lowerscope.core.model.target_records import TargetRecord
-from lowerscope.core.model.time_records import RunTimes, side_times
+from lowerscope.core.model.time_records import Measuring, RunTimes, side_times
 from lowerscope.core.remote.session import RemoteExecution, Session, session, ship
 from lowerscope.core.remote.tracker import BUSY, SOON, Tracker
 from lowerscope.core.run.execution import Reference

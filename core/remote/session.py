@@ -19,10 +19,11 @@ import torch
 import tvm
 from tvm import relax, rpc
 
-from lowerscope.core.model.measuring import BUDGET, LEAST, REPEATS, Measuring, Progress
+from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
-from lowerscope.core.model.remote_records import Remote
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.schedule_records import CHECK_THREAD
+from lowerscope.core.model.time_records import BUDGET, LEAST, REPEATS, Measuring
 from lowerscope.core.remote.tracker import WAIT, Tracker
 from lowerscope.core.run.execution import to_torch, to_tvm
 

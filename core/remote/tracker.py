@@ -14,9 +14,9 @@ import msgspec
 from tvm.rpc import base
 
 from lowerscope.core.model.encoding import UNREADABLE
-from lowerscope.core.model.measuring import Progress
+from lowerscope.core.model.machines import SERVER_HELP, Remote, ServerKey, tracker_address
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.remote_records import SERVER_HELP, Remote, ServerKey, tracker_address
+from lowerscope.core.model.progress import Progress
 
 CONNECT = 5.0
 """Time limit of a tracker's answer, in seconds."""

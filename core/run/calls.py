@@ -89,25 +89,14 @@ Gives = Literal["written", "returned", ""]
 
 @dataclass(frozen=True, eq=False)
 class BoundCall:
-    """A binding that becomes a call of the bytecode.
+    """A binding that becomes a call of the bytecode."""
 
-    Attributes
-    ----------
-    binding
-        Its id in the module that was built.
-    callee
-        Name of the called function: of TensorIR, external, or a builtin.
-    event
-        Name of the call in the virtual machine's notifications.
-    gives
-        Location of its value: its last arguments, into which it is written, or the return value;
-        empty if unknown.
-    """
-
-    binding: str
-    callee: str
-    event: str
+    binding: str  # its id in the module that was built
+    callee: str  # name of the called function: of TensorIR, external, or a builtin
+    event: str  # name of the call in the virtual machine's notifications
     variable: Any
+    # Location of its value: its last arguments, into which it is written, or the return value;
+    # empty if unknown.
     gives: Gives
     values: int
 

@@ -17,10 +17,9 @@ from tvm import s_tir, tirx
 from lowerscope.core.build.targets import use_threads
 from lowerscope.core.ir.tensorir import Parameter, statements_in
 from lowerscope.core.model.formatting import error_text
-from lowerscope.core.model.function_metrics_records import Checked, Verdict
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.schedule_records import CHECK_THREAD
+from lowerscope.core.model.progress import Progress
+from lowerscope.core.model.schedule_records import CHECK_THREAD, Checked, Verdict
 from lowerscope.core.run.standalone import (
     AtSizes,
     Guarded,

@@ -38,12 +38,12 @@ from lowerscope.core.files.user_cache import cache_folder, processor_name
 from lowerscope.core.ir.relax import bound_in, callee_of, entity_of, relax_functions
 from lowerscope.core.ir.tensorir import dtype_of, operator_name, parameters_of
 from lowerscope.core.model.encoding import UNREADABLE
-from lowerscope.core.model.function_metrics_records import Checked, Measured, Peaks, Work
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.processors import MACHINE
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, WorkQuery, answers
 from lowerscope.core.model.recipe import VERSIONS
+from lowerscope.core.model.schedule_records import Checked, Measured, Peaks, Work
 from lowerscope.core.run.checking import Limit, Reference, reference_of
 from lowerscope.core.run.checking import check as check_function
 from lowerscope.core.run.standalone import (

@@ -19,8 +19,8 @@ import torch
 import tvm
 
 from lowerscope.core.build.targets import use_threads
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import GuardQuery, answers
 from lowerscope.core.model.run_records import GuardedRun, OutOfBoundsWrite
 from lowerscope.core.run.calls import BoundCall
@@ -41,22 +41,13 @@ Side = Literal["before", "behind", "inside"]
 
 @dataclass(frozen=True)
 class Breach:
-    """Illegally changed bytes of a call.
-
-    Attributes
-    ----------
-    written
-        Whether that is an output of the call, and not a read-only argument.
-    side
-        ``"before"`` or ``"behind"`` the tensor, or ``"inside"`` a read-only one.
-    distance
-        Bytes between the tensor and the nearest of them; inside, of the first from its begin.
-    """
+    """Illegally changed bytes of a call."""
 
     argument: int
-    written: bool
-    side: Side
+    written: bool  # whether that is an output of the call, and not a read-only argument
+    side: Side  # ``"before"`` or ``"behind"`` the tensor, or ``"inside"`` a read-only one
     count: int
+    # Bytes between the tensor and the nearest of them; inside, of the first from its begin.
     distance: int
 
 

@@ -22,10 +22,18 @@ from torch.overrides import TorchFunctionMode
 from lowerscope.core.build.build import check_registered
 from lowerscope.core.build.targets import ProcessorUse, threads_of_tvm
 from lowerscope.core.model.dimensions import Sizes, runs_of, sizes_text, traced_sizes
-from lowerscope.core.model.measuring import BUDGET, LEAST, MEASURING, REPEATS, Measuring, Progress
 from lowerscope.core.model.problems import LowerscopeError, is_interrupt
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.time_records import RunTimes, side_times
+from lowerscope.core.model.time_records import (
+    BUDGET,
+    LEAST,
+    MEASURING,
+    REPEATS,
+    Measuring,
+    RunTimes,
+    side_times,
+)
 from lowerscope.core.model.tolerances import EPSILONS
 from lowerscope.core.run.compare.verdicts import Verdict, judge
 from lowerscope.core.run.execution import Execution, Reference
@@ -313,20 +321,12 @@ torch took twice as long for a small model.
 
 @dataclass(frozen=True)
 class Implementation:
-    """An implementation to be timed.
-
-    Attributes
-    ----------
-    threads
-        How many it may use; ``None`` if unknown.
-    before
-        Called before each call, and not timed.
-    """
+    """An implementation to be timed."""
 
     name: str
     call: Callable[[], Any]
-    threads: int | None
-    before: Callable[[], None] = lambda: None
+    threads: int | None  # how many it may use; ``None`` if unknown
+    before: Callable[[], None] = lambda: None  # called before each call, and not timed
     within: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
 
 

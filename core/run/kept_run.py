@@ -34,8 +34,8 @@ from lowerscope.core.model.comparison_records import (
     Window,
 )
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import LowerscopeError, last_line
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import (
     ComparisonQuery,
     RunStepQuery,
@@ -74,38 +74,24 @@ from lowerscope.core.tracing.tracing import TracedModel
 
 @dataclass(frozen=True, eq=False)
 class KeptTensor:
-    """A tensor at the time that it was read or written.
-
-    Attributes
-    ----------
-    value
-        ``None`` beyond the budget.
-    statistics
-        Of a tensor beyond the budget; for others they are computed on demand.
-    source
-        The call that wrote it; ``None`` for inputs and weights.
-    """
+    """A tensor at the time that it was read or written."""
 
     shape: tuple[int, ...]
     dtype: str
-    value: torch.Tensor | None
+    value: torch.Tensor | None  # ``None`` beyond the budget
+    # Of a tensor beyond the budget; for others they are computed on demand.
     statistics: TensorStatistics | None = None
-    source: Source | None = None
+    source: Source | None = None  # the call that wrote it; ``None`` for inputs and weights
     checksum: int = 0
 
 
 @dataclass
 class KeptCall:
-    """Inputs and outputs of a call.
-
-    Attributes
-    ----------
-    is_stale
-        Whether an input differs from the value that was written: the memory was reused.
-    """
+    """Inputs and outputs of a call."""
 
     read: tuple[KeptTensor, ...] = ()
     written: tuple[KeptTensor, ...] = ()
+    # Whether an input differs from the value that was written: the memory was reused.
     is_stale: bool = False
 
     def on(self, side: CallSide) -> tuple[KeptTensor, ...]:
@@ -124,16 +110,11 @@ class KeptValues:
 
     Memory is reused by later calls, so outputs are copied at once; a tensor that several calls read
     is stored once, and weights and inputs are not copied, as they do not change.
-
-    Attributes
-    ----------
-    given
-        Addresses of weights and inputs, which are never written.
     """
 
     budget: int
     sources_of: Callable[[int], Sequence[Source | None]]
-    given: Collection[int] = ()
+    given: Collection[int] = ()  # addresses of weights and inputs, which are never written
     calls: dict[int, KeptCall] = field(default_factory=dict)
     size: int = 0
     _at: dict[int, KeptTensor] = field(default_factory=dict)

@@ -14,8 +14,8 @@ import tvm
 from tvm import ir, relax
 
 from lowerscope.core.ir.relax import relax_functions
-from lowerscope.core.model.measuring import SILENT, Progress
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.progress import SILENT, Progress
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import KEEP, CallRun, NodeRun
 from lowerscope.core.passes.bindings import inverse
@@ -395,18 +395,11 @@ def watch(
 
 @dataclass(frozen=True)
 class Watched:
-    """Results of an instrumented run.
+    """Results of an instrumented run."""
 
-    Attributes
-    ----------
-    seconds
-        The time of each call, with some microseconds of overhead.
-    places
-        Index of each among all calls of the virtual machine, in run order and from 0: it makes
-        others in between, for memory and shapes.
-    """
-
-    seconds: list[float]
+    seconds: list[float]  # the time of each call, with some microseconds of overhead
+    # Index of each among all calls of the virtual machine, in run order and from 0: it makes others
+    # in between, for memory and shapes.
     places: list[int]
     functions: dict[str, Any]
 

@@ -17,8 +17,8 @@ from lowerscope.core.build.targets import check_runs_here
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.dimensions import Sizes, runs_of, sizes_text
-from lowerscope.core.model.measuring import Measuring, Progress
 from lowerscope.core.model.problems import LowerscopeError, error_of
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import (
     FAILING,
@@ -37,7 +37,7 @@ from lowerscope.core.model.run_records import (
     time_fields,
     with_times,
 )
-from lowerscope.core.model.time_records import RunTimes
+from lowerscope.core.model.time_records import Measuring, RunTimes
 from lowerscope.core.run.calls import BoundCall, CallsOf, Owners
 from lowerscope.core.run.compare.verdicts import Verdict
 from lowerscope.core.run.execution import Execution

@@ -30,9 +30,9 @@ from lowerscope.core.ir.tensorir import (
     parameters_of,
     statements_in,
 )
-from lowerscope.core.model.function_metrics_records import Measured
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.model.progress import Progress
+from lowerscope.core.model.schedule_records import Measured
 from lowerscope.core.run.execution import to_tvm
 
 Interval = tuple[float, float]

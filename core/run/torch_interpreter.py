@@ -14,7 +14,7 @@ import torch
 from torch import fx
 
 from lowerscope.core.ir.relax import calls_of
-from lowerscope.core.model.measuring import Progress
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.run.execution import copied, in_eval_mode
 from lowerscope.core.run.standalone import quarters, repeated
 from lowerscope.core.stages import Stages
@@ -164,15 +164,10 @@ def _cloned(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Nodes:
-    """The FX nodes that a function computes, completely or in part.
-
-    Attributes
-    ----------
-    does_more
-        Whether torch does more for them than the function: other functions compute a part.
-    """
+    """The FX nodes that a function computes, completely or in part."""
 
     names: tuple[str, ...] = ()
+    # Whether torch does more for them than the function: other functions compute a part.
     does_more: bool = False
 
 

@@ -16,19 +16,13 @@ class Place(int):
 
 @dataclass(frozen=True, eq=False)
 class CallSpec:
-    """The arguments of a call of a model, with a `Place` for each tensor.
+    """The arguments of a call of a model, with a `Place` for each tensor."""
 
-    Attributes
-    ----------
-    names
-        Of the places in order: ``x``, ``batch_image`` for the member ``image`` of the argument
-        ``batch``, ``layers_0`` for the first member of ``layers``.
-    args, kwargs
-        Arguments by position and by keyword; numbers, texts and ``None`` stand in them as they
-        are.
-    """
-
+    # Of the places in order: ``x``, ``batch_image`` for the member ``image`` of the argument
+    # ``batch``, ``layers_0`` for the first member of ``layers``.
     names: tuple[str, ...]
+    # args, kwargs: arguments by position and by keyword; numbers, texts and ``None`` stand in them
+    # as they are
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any] = field(default_factory=dict)
 

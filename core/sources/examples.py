@@ -54,23 +54,13 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Signature:
-    """The parameters of a model, in order.
+    """The parameters of a model, in order."""
 
-    Attributes
-    ----------
-    parameters
-        Its own; keyword-only ones come last.
-    rest
-        Name of ``*rest``, which takes any number after those by position; empty without it.
-    keywords
-        Whether it takes any keyword.
-    tensors_only
-        Whether an input has to be a tensor, and not a number or a nest of tensors.
-    """
-
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Parameter, ...]  # its own; keyword-only ones come last
+    # Name of ``*rest``, which takes any number after those by position; empty without it.
     rest: str = ""
-    keywords: bool = False
+    keywords: bool = False  # whether it takes any keyword
+    # Whether an input has to be a tensor, and not a number or a nest of tensors.
     tensors_only: bool = False
 
     @property
@@ -153,25 +143,14 @@ _AS_THEY_ARE = (bool, int, float, complex, str, torch.dtype, torch.device, type(
 
 @dataclass(frozen=True, eq=False)
 class ExampleInput:
-    """One tensor among the inputs, as used.
+    """One tensor among the inputs, as used."""
 
-    Attributes
-    ----------
-    name
-        Of the parameter of ``forward``, or of the Relax function ``main``; within a nest, with the
-        path to it: ``batch_image``.
-    value
-        On the CPU, contiguous.
-    origin
-        ``"random, seed 0"``, ``"example_inputs of fashion_mlp.py"``, ``"x.npy"``.
-    drawn
-        The spec of its random value, with the names of dynamic dimensions; ``None`` for other
-        values.
-    """
-
+    # Of the parameter of ``forward``, or of the Relax function ``main``; within a nest, with the
+    # path to it: ``batch_image``.
     name: str
-    value: torch.Tensor
-    origin: str
+    value: torch.Tensor  # on the CPU, contiguous
+    origin: str  # ``"random, seed 0"``, ``"example_inputs of fashion_mlp.py"``, ``"x.npy"``
+    # The spec of its random value, with the names of dynamic dimensions; ``None`` for other values.
     drawn: InputSpec | None = None
 
     @property

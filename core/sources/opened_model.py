@@ -68,44 +68,22 @@ class RandomState:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OpenedModel:
-    """An opened source, independent of its inputs.
+    """An opened source, independent of its inputs."""
 
-    Attributes
-    ----------
-    title
-        The sample's name, or the entry's, or the file's.
-    path
-        The file, absolute.
-    entry
-        Name of the entry in a Python file; empty for an exported program.
-    description
-        First line of the file's docstring.
-    model
-        In eval mode, on the CPU; ``None`` for a source without torch.
-    module
-        For a file that builds an ``IRModule``.
-    exported
-        For a ``.pt2``.
-    classes
-        Class names of the output, if the file has ``classes``.
-    reference
-        The file's function ``reference``, for a source without torch, which takes the inputs as
-        arrays and returns the expected outputs; or the entry's in a dict of this name.
-    files
-        Files whose content the result depends on: those that `source_files` finds, and those
-        imported or read from the file's folder, or below, while it was opened.
-    """
-
-    title: str
-    path: Path
-    entry: str
-    description: str
-    model: torch.nn.Module | None
-    module: tvm.IRModule | None
-    exported: torch.export.ExportedProgram | None
-    classes: tuple[str, ...]
+    title: str  # the sample's name, or the entry's, or the file's
+    path: Path  # the file, absolute
+    entry: str  # name of the entry in a Python file; empty for an exported program
+    description: str  # first line of the file's docstring
+    model: torch.nn.Module | None  # in eval mode, on the CPU; ``None`` for a source without torch
+    module: tvm.IRModule | None  # for a file that builds an ``IRModule``
+    exported: torch.export.ExportedProgram | None  # for a ``.pt2``
+    classes: tuple[str, ...]  # class names of the output, if the file has ``classes``
+    # Files whose content the result depends on: those that `source_files` finds, and those imported
+    # or read from the file's folder, or below, while it was opened.
     files: tuple[Path, ...]
     home: Environment | None = None
+    # The file's function ``reference``, for a source without torch, which takes the inputs as
+    # arrays and returns the expected outputs; or the entry's in a dict of this name.
     reference: Callable[..., Any] | None = None
     offered: Offered
 
@@ -137,36 +115,23 @@ class OpenedModel:
 
 @dataclass(frozen=True, eq=False)
 class Offered:
-    """Sources of the inputs of a model.
-
-    Attributes
-    ----------
-    fixed
-        The values of inputs that are already known, by name, from a file of parameters.
-    random
-        State of the random number generators after the build: examples are drawn from there on.
-    """
+    """Sources of the inputs of a model."""
 
     signature: Signature
     examples: Examples
+    # The values of inputs that are already known, by name, from a file of parameters.
     fixed: Mapping[str, ExampleInput]
+    # State of the random number generators after the build: examples are drawn from there on.
     random: RandomState
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoadedModel(OpenedModel):
-    """An opened source with its inputs.
+    """An opened source with its inputs."""
 
-    Attributes
-    ----------
-    inputs
-        The tensors among the inputs as used, in order.
-    parameters
-        Names of the inputs of an ``IRModule`` whose values are from the file of parameters.
-    """
-
-    inputs: tuple[ExampleInput, ...]
+    inputs: tuple[ExampleInput, ...]  # the tensors among the inputs as used, in order
     calling: CallSpec
+    # Names of the inputs of an ``IRModule`` whose values are from the file of parameters.
     parameters: frozenset[str]
 
 

@@ -12,11 +12,10 @@ from tvm import IRModule, relax, tirx
 from lowerscope.core.build.build import FIRST_FOR_TENSORIR
 from lowerscope.core.ir.relax import calls_of
 from lowerscope.core.ir.tensorir import allocated_ids, blocks_in, count_parts, parts_of
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.module_steps import Moment, PassRecord
-from lowerscope.core.model.pass_records import PassType
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import BuildStepsQuery, CatalogueQuery, FunctionsQuery, answers
-from lowerscope.core.model.snapshot import FunctionRecord, PieceRecord
+from lowerscope.core.model.snapshot import FunctionRecord, PassType, PieceRecord
 from lowerscope.core.passes.bindings import Matches, inverse, match_bindings
 from lowerscope.core.passes.fused_blocks import Composed, Owner, blocks_after
 from lowerscope.core.stages import Pipeline, Stages

@@ -11,13 +11,12 @@ from tvm import IRModule
 from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import relax_functions
 from lowerscope.core.lowering.types import LoweredModel, NodeLowering, PartLowering
-from lowerscope.core.model.graph import GraphName, GraphRecord
-from lowerscope.core.model.measuring import Progress
+from lowerscope.core.model.graph import GraphName, GraphRecord, TextMetrics
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import GraphQuery, answers
 from lowerscope.core.model.snapshot import FxNode, FxPart, SourceLine, Span, TextRecord
-from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.passes.bindings import Matches, is_group
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.stages import Pipeline, Stages

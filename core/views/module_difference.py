@@ -16,9 +16,8 @@ from lowerscope.core.files.memo import key_of
 from lowerscope.core.files.sources import is_file, source_label
 from lowerscope.core.ir.relax import Elements, calls_of, elements_of, relax_functions
 from lowerscope.core.ir.script import function_script
-from lowerscope.core.model.entities import STRATEGY_NAMES
+from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.line_difference import FunctionText, function_differences
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.module_steps import (
     ComparedModule,
     ConstantDifference,
@@ -28,6 +27,7 @@ from lowerscope.core.model.module_steps import (
     Moment,
     Section,
 )
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import DifferenceQuery, GraphDifferenceQuery, answers
 from lowerscope.core.model.recipe import Recipe, overrides_on
 from lowerscope.core.model.schedule import Schedule

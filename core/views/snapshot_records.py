@@ -20,9 +20,10 @@ from lowerscope.core.files.memo import key_of
 from lowerscope.core.ir.relax import calls_of
 from lowerscope.core.ir.script import relax_text
 from lowerscope.core.lowering.types import LoweredModel
-from lowerscope.core.model.measuring import Progress
+from lowerscope.core.model.graph import DEFAULT, TextMetrics
 from lowerscope.core.model.module_steps import BindingEffect, TranslationRecord
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import SnapshotQuery, answers
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.snapshot import (
@@ -41,7 +42,6 @@ from lowerscope.core.model.snapshot import (
     Snapshot,
     SourceLine,
 )
-from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
 from lowerscope.core.passes.extension_files import notes_on
 from lowerscope.core.passes.recording import pass_records
 from lowerscope.core.passes.transforming import TransformedModel

@@ -15,9 +15,9 @@ from lowerscope.core.ir.script import function_text, module_text, relax_text
 from lowerscope.core.ir.tensorir import prim_funcs_of
 from lowerscope.core.lowering.partial_module import constants_of
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import TextQuery, answers
 from lowerscope.core.model.snapshot import Span, TextRecord, View
 from lowerscope.core.passes.bindings import Matches, inverse

@@ -32,9 +32,9 @@ from lowerscope.core.lowering.rule_table import Missing
 from lowerscope.core.lowering.types import LoweredModel, NodeLowering, TeCall, UsedRule
 from lowerscope.core.lowering.values import Dimensions, EncodedTensor, Value, is_size
 from lowerscope.core.model.formatting import shape_text
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.module_steps import TranslationRecord
 from lowerscope.core.model.problems import LowerscopeError, listed
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import TranslationQuery, answers
 from lowerscope.core.model.snapshot import (
     Extent,

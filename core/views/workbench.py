@@ -17,8 +17,8 @@ from tvm import tirx
 from tvm.s_tir import Schedule
 
 from lowerscope.core.ir.tensorir import known
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.module_steps import Moment
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import (
     ByRuleQuery,
     MovesQuery,

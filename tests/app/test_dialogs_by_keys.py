@@ -50,8 +50,7 @@ from lowerscope.app.shell.settings_dialog import SettingsDialog
 from lowerscope.app.shell.shortcuts_page import ShortcutsPage
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.archives import Archive
-from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.window_layout import WindowLayout
+from lowerscope.core.model.recipe import Recipe, Source, WindowLayout
 
 TAB = Qt.FocusPolicy.TabFocus
 MNEMONIC = re.compile(r"&(\w)")

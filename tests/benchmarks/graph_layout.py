@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import time
 
-from lowerscope.core.model.graph import GraphRecord
-from lowerscope.core.model.text_metrics import DEFAULT
+from lowerscope.core.model.graph import DEFAULT, GraphRecord
 from lowerscope.core.views.graph.boxes import graph_record
 from lowerscope.core.views.graph.hierarchy import (
     BoxText,

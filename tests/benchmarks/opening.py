@@ -13,9 +13,9 @@ from torch.fx.passes.shape_prop import ShapeProp
 from tvm import relax
 from tvm.relax.frontend.torch import from_fx
 
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.sources.opened_model import LoadedModel
 from lowerscope.core.stages import Pipeline
 from tests.benchmarks.figures import Figure, alternately, milliseconds

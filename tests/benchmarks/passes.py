@@ -10,10 +10,10 @@ import tvm
 from tvm import relax
 
 from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.queries import FunctionsQuery, SnapshotQuery, TextQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.passes.recording import pass_records
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.stages import Pipeline

@@ -46,7 +46,7 @@ def _comparing(lowering: Strategy, pipeline: str) -> Iterator[Figure]:
 
 def _times(recipe: Recipe, clock: Callable[[], float]) -> tuple[list[float], list[float]]:
     from lowerscope.core.build.targets import use_threads
-    from lowerscope.core.model.measuring import SILENT
+    from lowerscope.core.model.progress import SILENT
     from lowerscope.core.run.execution import Execution
     from lowerscope.core.run.implementations import reference_of
     from lowerscope.core.run.node_runs import node_runs

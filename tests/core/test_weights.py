@@ -12,6 +12,7 @@ import tvm
 
 from lowerscope.core.export.folder import export
 from lowerscope.core.lowering.partial_module import constants_of
+from lowerscope.core.model.graph import DEFAULT as METRICS
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import (
@@ -23,7 +24,6 @@ from lowerscope.core.model.recipe import (
     with_params_as_inputs,
 )
 from lowerscope.core.model.run_records import RunRecord
-from lowerscope.core.model.text_metrics import DEFAULT as METRICS
 from lowerscope.core.stages import Pipeline
 
 FILE = Path(__file__).with_name("weighted_models.py")

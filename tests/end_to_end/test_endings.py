@@ -11,8 +11,7 @@ import psutil
 from pytestqt.qtbot import QtBot
 
 from lowerscope.core.files.sessions import Hashes, load_session, save_session
-from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.window_layout import WindowLayout
+from lowerscope.core.model.recipe import Recipe, Source, WindowLayout
 from lowerscope.core.sandbox import bubblewrap
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 from tests.sandboxes import needs_sandbox

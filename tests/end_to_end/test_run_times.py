@@ -11,11 +11,10 @@ from lowerscope.app.document.document import Change
 from lowerscope.app.panes.run.measuring_dialog import MeasuringDialog
 from lowerscope.app.panes.run.tolerances_dialog import TolerancesDialog
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.model.measuring import MEASURING, Measuring
 from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.run_records import RunRecord
-from lowerscope.core.model.time_records import is_disturbed
+from lowerscope.core.model.time_records import MEASURING, Measuring, is_disturbed
 from tests.core.cli.test_cli_tolerances import HALF
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 

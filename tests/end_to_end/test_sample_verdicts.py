@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.core.model.measuring import Measuring
+from lowerscope.core.model.time_records import Measuring
 from tests.core.large_samples import LARGE
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 

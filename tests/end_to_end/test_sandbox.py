@@ -11,8 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.sessions import Hashes, save_session
-from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.window_layout import WindowLayout
+from lowerscope.core.model.recipe import Recipe, Source, WindowLayout
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,

@@ -11,7 +11,7 @@ import pytest
 
 from lowerscope.app.panes.sessions.commands import lay_out, layout_of
 from lowerscope.app.shell.dock_layout import is_geometry, is_state
-from lowerscope.core.model.window_layout import WindowLayout
+from lowerscope.core.model.recipe import WindowLayout
 from tests.end_to_end.driving import OpenWindow
 
 FUZZ = """

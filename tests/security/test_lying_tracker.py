@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 import pytest
 from tvm.rpc import base
 
-from lowerscope.core.model.measuring import Silent
+from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.remote_records import Remote
+from lowerscope.core.model.progress import Silent
 from lowerscope.core.remote import tracker as trackers
 from lowerscope.core.remote.tracker import Tracker
 

@@ -21,8 +21,7 @@ from lowerscope.core.files.memo import key_of
 from lowerscope.core.files.sessions import Hashes, load_session, save_session
 from lowerscope.core.files.user_cache import cache_folder
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.window_layout import WindowLayout
+from lowerscope.core.model.recipe import Recipe, Source, WindowLayout
 from tests.app.engine import practice_window
 
 YEARS = 10 * 365 * 86400

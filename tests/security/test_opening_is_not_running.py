@@ -30,10 +30,10 @@ from lowerscope.core.files.archives import read_archive
 from lowerscope.core.files.pipelines_and_schedules import load_schedules
 from lowerscope.core.files.presets import load_preset
 from lowerscope.core.files.sessions import Hashes, load_session
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import SnapshotQuery, TextQuery
 from lowerscope.core.model.recipe import InputSpec, Recipe, Source, Step
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.sources.input_values import read
 from lowerscope.core.sources.parameters import read_arrays
 from lowerscope.core.stages import Pipeline

@@ -28,10 +28,10 @@ from lowerscope.core.files import approved
 from lowerscope.core.files.approved import readable_source
 from lowerscope.core.files.memo import Memo
 from lowerscope.core.model.artifacts import Wanted
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.model.tuning_records import TuneOptions
 from lowerscope.core.passes.extension_files import load_extension
 from lowerscope.core.sources.import_isolation import Environment

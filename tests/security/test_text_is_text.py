@@ -27,12 +27,11 @@ from lowerscope.app.kit.plain_text import Label, MarkupLabel, PlainTextEdit, lit
 from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.sessions import Hashes, save_session
+from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.remote_records import Remote
+from lowerscope.core.model.recipe import Recipe, Source, WindowLayout
 from lowerscope.core.model.schedule import At, Primitive, Schedule
-from lowerscope.core.model.window_layout import WindowLayout
 from lowerscope.resources import HELP
 from tests.app.test_dialogs_by_keys import DIALOGS
 from tests.end_to_end.driving import OpenWindow, wait_until

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.files.presets import PRESETS
-from lowerscope.core.model.pass_records import Preset
 from lowerscope.core.model.recipe import Strategy
+from lowerscope.core.model.snapshot import Preset
 from lowerscope.core.stages import Pipeline
 from tests.core.cli.test_cli import LOWERINGS, check_run
 from tests.core.large_samples import LARGE

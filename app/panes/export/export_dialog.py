@@ -40,7 +40,7 @@ from lowerscope.core.model.artifacts import (
     Wanted,
 )
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.window_layout import WindowLayout
+from lowerscope.core.model.recipe import WindowLayout
 
 _NEED_TORCH = ("fx", "fx-graph")
 _WIDTH = 720

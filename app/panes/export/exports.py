@@ -18,8 +18,7 @@ from lowerscope.core.model.artifacts import EXISTS, GRAPHS, PAINTED, ExportRecor
 from lowerscope.core.model.graph import FITS, WHOLE, GraphName, GraphRecord
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ExportQuery, GraphQuery
-from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.window_layout import WindowLayout
+from lowerscope.core.model.recipe import Recipe, WindowLayout
 
 if TYPE_CHECKING:
     from lowerscope.app.document.document import Document

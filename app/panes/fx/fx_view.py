@@ -17,8 +17,8 @@ from lowerscope.app.panes.fx.graph_page import EXTENDING, GraphPage
 from lowerscope.app.panes.model.descriptions import RANDOM
 from lowerscope.app.panes.model.details_view import SourcePage
 from lowerscope.app.panes.run.run_steps import RunSteps
-from lowerscope.core.model.entities import STRATEGY_NAMES
 from lowerscope.core.model.formatting import shape_text
+from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.snapshot import FxNode, FxPart
 
 

@@ -22,11 +22,9 @@ from lowerscope.app.kit.tables.table import Cell, Row, Table
 from lowerscope.app.kit.tables.table_model import Column
 from lowerscope.app.panes.difference.difference_page import SidesPage, status_cell
 from lowerscope.app.panes.model.descriptions import names_of
-from lowerscope.core.model.entities import STATUS_MARKS
-from lowerscope.core.model.graph import Box, GraphRecord
+from lowerscope.core.model.graph import DEFAULT, STATUS_MARKS, Box, GraphRecord, TextMetrics
 from lowerscope.core.model.module_steps import GraphDifference, NodeDifference
 from lowerscope.core.model.queries import GraphDifferenceQuery
-from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
 
 LIST_WIDTH = 330
 

@@ -20,8 +20,16 @@ from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.panes.model.descriptions import RANDOM, Facts, find_node, line_text, names_of
 from lowerscope.app.panes.run.node_figures import figures_of, measured_in, run_facts, why_no_figures
 from lowerscope.app.panes.run.run_steps import RunSteps, can_break
-from lowerscope.core.model.entities import STRATEGY_NAMES, name_of
-from lowerscope.core.model.graph import FITS, WHOLE, Box, GraphName, GraphRecord, Region
+from lowerscope.core.model.graph import (
+    FITS,
+    STRATEGY_NAMES,
+    WHOLE,
+    Box,
+    GraphName,
+    GraphRecord,
+    Region,
+    name_of,
+)
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import GraphQuery

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from lowerscope.core.model.entities import STRATEGY_NAMES, name_of
 from lowerscope.core.model.formatting import bytes_text, shape_text
+from lowerscope.core.model.graph import STRATEGY_NAMES, name_of
 from lowerscope.core.model.snapshot import (
     FunctionRecord,
     FxNode,

@@ -23,7 +23,7 @@ from lowerscope.app.panes.model.descriptions import facts_of, find_node, tensor_
 from lowerscope.app.panes.run.node_figures import run_facts
 from lowerscope.app.panes.run.run_step_page import RunStepPage
 from lowerscope.app.panes.run.run_steps import RunSteps
-from lowerscope.core.model.entities import name_of
+from lowerscope.core.model.graph import name_of
 
 
 class DetailsView(Pane):

@@ -14,7 +14,7 @@ from lowerscope.app.kit.tables.table import Cell, Row, Table
 from lowerscope.app.kit.tables.table_model import Column
 from lowerscope.app.panes.fx.graph_page import EXTENDING
 from lowerscope.app.panes.model.descriptions import names_of
-from lowerscope.core.model.entities import STRATEGY_LETTERS, STRATEGY_NAMES, name_of
+from lowerscope.core.model.graph import STRATEGY_LETTERS, STRATEGY_NAMES, name_of
 from lowerscope.core.model.module_steps import TranslationRecord
 from lowerscope.core.model.snapshot import FxNode, Snapshot
 

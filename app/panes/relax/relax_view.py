@@ -22,7 +22,7 @@ from lowerscope.app.panes.model.descriptions import names_of
 from lowerscope.app.panes.run.run_steps import RunSteps
 from lowerscope.app.panes.steps.pipeline_rows import fate_text, moment_text
 from lowerscope.app.panes.tensorir.compiled_page import CompiledPage
-from lowerscope.core.model.entities import name_of
+from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.snapshot import TextRecord
 
 # The Relax script with two switches: the types of variables, and the metadata of constants.

@@ -26,8 +26,8 @@ from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.table import Cell, Row, Table
 from lowerscope.app.kit.tables.table_model import Column
 from lowerscope.app.panes.model.descriptions import find_node, line_text
-from lowerscope.core.model.entities import STRATEGY_NAMES, name_of
 from lowerscope.core.model.formatting import shape_text
+from lowerscope.core.model.graph import STRATEGY_NAMES, name_of
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import TranslationQuery
 from lowerscope.core.model.snapshot import NodeTranslation, RuleSource, TeRecord

@@ -25,17 +25,17 @@ from lowerscope.app.kit.finder import Dialog
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.question import mark_wrong
 from lowerscope.app.panes.common.help_key import offer_help
-from lowerscope.core.model.problems import LowerscopeError, Problem
-from lowerscope.core.model.queries import RemoteQuery, TargetsQuery
-from lowerscope.core.model.remote_records import (
+from lowerscope.core.model.machines import (
     TIMEOUT,
     Remote,
     RemoteState,
+    TargetRecord,
     key_text,
     machine_text,
     remote_of,
 )
-from lowerscope.core.model.target_records import TargetRecord
+from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.queries import RemoteQuery, TargetsQuery
 
 if TYPE_CHECKING:
     from lowerscope.app.document.queries import Queries

@@ -20,8 +20,8 @@ from lowerscope.app.kit.tables.table import Cell, Row, Table
 from lowerscope.app.kit.tables.table_model import Column
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.panes.remote.remote_dialog import Targets
+from lowerscope.core.model.machines import TargetRecord, target_line
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.target_records import TargetRecord, target_line
 
 TYPING_MS = 150
 """Delay between the last key press and the query."""

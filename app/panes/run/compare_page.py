@@ -19,8 +19,8 @@ from lowerscope.app.kit.split import Split
 from lowerscope.app.panes.model.descriptions import find_node, line_text
 from lowerscope.app.panes.run.compare_table import CompareTable
 from lowerscope.app.panes.run.tensor_page import TensorPage
-from lowerscope.core.model.entities import STRATEGY_NAMES
 from lowerscope.core.model.formatting import error_text
+from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.recipe import STRATEGIES
 

@@ -16,8 +16,8 @@ from lowerscope.app.kit.tables.table_model import Column
 from lowerscope.app.panes.fx.graph_page import EXTENDING
 from lowerscope.app.panes.model.descriptions import names_of
 from lowerscope.app.panes.run.dlpack_text import hand_over_text
-from lowerscope.core.model.entities import STRATEGY_LETTERS, STRATEGY_NAMES
 from lowerscope.core.model.formatting import duration_text, error_text, status_words
+from lowerscope.core.model.graph import STRATEGY_LETTERS, STRATEGY_NAMES
 from lowerscope.core.model.run_records import NOT_THERE, NodeRun, NodeStatus, RunRecord
 from lowerscope.core.model.snapshot import FxNode, Snapshot
 

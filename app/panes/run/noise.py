@@ -8,8 +8,8 @@ import msgspec
 from PySide6.QtCore import QObject
 
 from lowerscope.app.engine.client import EngineClient
-from lowerscope.core.model.measuring import MEASURING
 from lowerscope.core.model.run_records import RunRecord
+from lowerscope.core.model.time_records import MEASURING
 
 
 class Quiet(QObject):

@@ -15,13 +15,13 @@ from lowerscope.app.panes.run.noise import Quiet
 from lowerscope.app.panes.run.outcomes import run_of, same_run_of
 from lowerscope.core.files.presets import find_pipeline, with_pipeline
 from lowerscope.core.files.variant_names import variant_names
+from lowerscope.core.model.comparison_records import Variant
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import RunQuery, VariantTimesQuery
 from lowerscope.core.model.recipe import Recipe, Strategy
 from lowerscope.core.model.run_records import KEEP, RunRecord, with_times
 from lowerscope.core.model.snapshot import Snapshot
 from lowerscope.core.model.time_records import RunTimes
-from lowerscope.core.model.variant_records import Variant
 
 MOST = 100
 """Maximum number of variants; the oldest are dropped."""

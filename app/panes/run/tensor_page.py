@@ -37,7 +37,7 @@ from lowerscope.app.panes.run.tensor_matrix import (
     places_of,
 )
 from lowerscope.core.model.comparison_records import Comparison, Saved, TensorPlace
-from lowerscope.core.model.entities import name_of
+from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ComparisonQuery, SaveRunValuesQuery
 from lowerscope.core.model.run_records import COMPARED, NodeRun

@@ -18,7 +18,6 @@ from lowerscope.app.kit.tables.table import Cell, Row, Table
 from lowerscope.app.kit.tables.table_model import Column
 from lowerscope.app.panes.fx.graph_page import EXTENDING
 from lowerscope.app.panes.model.descriptions import names_of
-from lowerscope.core.model.entities import STRATEGY_LETTERS
 from lowerscope.core.model.formatting import (
     NONE,
     UNRELIABLE,
@@ -28,6 +27,7 @@ from lowerscope.core.model.formatting import (
     shape_text,
     share_text,
 )
+from lowerscope.core.model.graph import STRATEGY_LETTERS
 from lowerscope.core.model.run_records import NOT_THERE, CallRun, MemoryRecord, RunRecord, Storage
 from lowerscope.core.model.snapshot import FxNode, Snapshot
 from lowerscope.core.model.time_records import is_reliable

@@ -26,7 +26,16 @@ from lowerscope.app.kit.tables.table_model import Column
 from lowerscope.app.panes.run.run_variants import KeptRun
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.time_text import how_of
-from lowerscope.core.model.entities import STATUS_MARKS
+from lowerscope.core.model.comparison_records import (
+    FunctionTimes,
+    Variant,
+    can_be_told,
+    fastest,
+    function_times,
+    other_sides,
+    our_times,
+    ratio_of,
+)
 from lowerscope.core.model.formatting import (
     UNRELIABLE,
     duration_text,
@@ -37,6 +46,7 @@ from lowerscope.core.model.formatting import (
     unreliable_text,
     verdict_words,
 )
+from lowerscope.core.model.graph import STATUS_MARKS
 from lowerscope.core.model.module_steps import (
     ComparedModule,
     DifferenceRecord,
@@ -47,16 +57,6 @@ from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import DifferenceQuery
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.time_records import is_reliable
-from lowerscope.core.model.variant_records import (
-    FunctionTimes,
-    Variant,
-    can_be_told,
-    fastest,
-    function_times,
-    other_sides,
-    our_times,
-    ratio_of,
-)
 
 # The rows and bars of the page Variants: of the variants, and of the functions of two.
 

@@ -10,10 +10,9 @@ from PySide6.QtCore import QObject
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.panes.schedule import schedule_files as sharing
-from lowerscope.core.model.recipe import Recipe
+from lowerscope.core.model.recipe import Recipe, changed, inserted, moved, removed, replaced
 from lowerscope.core.model.schedule import Made, Primitive, references_of
 from lowerscope.core.model.schedule_records import ScheduleRecord
-from lowerscope.core.model.step_list import changed, inserted, moved, removed, replaced
 
 if TYPE_CHECKING:
     from lowerscope.app.panes.schedule.model import Scheduling

@@ -16,12 +16,18 @@ from lowerscope.app.engine.client import EngineClient
 from lowerscope.app.engine.recovery import Recovering
 from lowerscope.app.panes.schedule.editing import Primitives
 from lowerscope.app.panes.schedule.model import Scheduling
-from lowerscope.core.model.function_metrics_records import Checked, Measured, Peaks, Verdict, Work
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, Query, WorkQuery
 from lowerscope.core.model.recipe import Recipe, without_schedules
 from lowerscope.core.model.schedule import Schedule
-from lowerscope.core.model.schedule_records import ScheduleRecord
+from lowerscope.core.model.schedule_records import (
+    Checked,
+    Measured,
+    Peaks,
+    ScheduleRecord,
+    Verdict,
+    Work,
+)
 
 # --- A function after some primitives: the subject of measurements and checks ---
 

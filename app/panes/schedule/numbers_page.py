@@ -31,8 +31,8 @@ from lowerscope.core.model.formatting import (
     ratio_text,
     share_text,
 )
-from lowerscope.core.model.function_metrics_records import Checked, Measured, Work
 from lowerscope.core.model.schedule import Schedule, shown_name
+from lowerscope.core.model.schedule_records import Checked, Measured, Work
 
 # --- Texts on a function's metrics: its verdict, its rates and its work ---
 

@@ -13,9 +13,9 @@ from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.panes.schedule import editing as order
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ScheduleQuery
+from lowerscope.core.model.recipe import inserted, replaced
 from lowerscope.core.model.schedule import Argument, Primitive
 from lowerscope.core.model.schedule_records import Field, Move, ScheduleRecord, StepError
-from lowerscope.core.model.step_list import inserted, replaced
 
 if TYPE_CHECKING:
     from lowerscope.app.panes.schedule.model import Scheduling

@@ -15,7 +15,6 @@ from lowerscope.app.kit.tables.table_model import Cell, Column
 from lowerscope.app.kit.tables.tree_table import TreeRow, TreeTable
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.core.model.formatting import bytes_text, duration_text
-from lowerscope.core.model.function_metrics_records import Verdict
 from lowerscope.core.model.schedule_records import (
     BufferNode,
     LoopNode,
@@ -23,6 +22,7 @@ from lowerscope.core.model.schedule_records import (
     ScheduleRecord,
     ScheduleStep,
     StepError,
+    Verdict,
 )
 
 # --- The rows of the workbench: the loop tree, the primitives, and the history ---

@@ -14,7 +14,7 @@ from lowerscope.app.kit.commands import Command
 from lowerscope.app.shell.dock_layout import is_geometry, is_state
 from lowerscope.core.files.sessions import SUFFIX
 from lowerscope.core.files.sources import is_in_memory
-from lowerscope.core.model.window_layout import WindowLayout
+from lowerscope.core.model.recipe import WindowLayout
 
 if TYPE_CHECKING:
     from lowerscope.app.shell.panes import Panes

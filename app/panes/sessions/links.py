@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from lowerscope.app.document.stepping import StepLine
 from lowerscope.core.files.presets import longest_preset
+from lowerscope.core.model.machines import TIMEOUT, Remote
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.recipe import (
     Dimension,
@@ -16,7 +17,6 @@ from lowerscope.core.model.recipe import (
     Step,
     overrides_on,
 )
-from lowerscope.core.model.remote_records import TIMEOUT, Remote
 from lowerscope.core.model.tolerances import tolerance_texts
 
 

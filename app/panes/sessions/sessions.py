@@ -34,10 +34,8 @@ from lowerscope.core.files.sessions import (
     save_session,
 )
 from lowerscope.core.files.sources import is_in_memory
-from lowerscope.core.model.encoding import document_of, with_trust
 from lowerscope.core.model.problems import LowerscopeError, Problem
-from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.window_layout import WindowLayout
+from lowerscope.core.model.recipe import Recipe, WindowLayout, document_of, with_trust
 
 # --- Files of sessions, each locked by one window at a time ---
 

@@ -17,9 +17,8 @@ from lowerscope.core.files.presets import (
     save_preset,
     with_pipeline,
 )
-from lowerscope.core.model.entities import STRATEGY_NAMES
+from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.module_steps import Moment, Section
-from lowerscope.core.model.pass_records import Preset
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import (
     STRATEGIES,
@@ -28,6 +27,7 @@ from lowerscope.core.model.recipe import (
     with_bound_params,
     with_params_as_inputs,
 )
+from lowerscope.core.model.snapshot import Preset
 
 if TYPE_CHECKING:
     from lowerscope.app.document.document import Document

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from lowerscope.core.model.pass_records import PassOption
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import OptionValue
+from lowerscope.core.model.snapshot import PassOption
 
 LARGEST = 2**63 - 1
 """Largest integer that TVM accepts."""

@@ -27,9 +27,9 @@ from lowerscope.app.kit.question import mark_wrong
 from lowerscope.app.kit.typefaces import code_font
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.panes.steps.option_values import WORDS, option_text, option_value
-from lowerscope.core.model.pass_records import PassOption, PassType
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import OptionValue, Step
+from lowerscope.core.model.snapshot import PassOption, PassType
 
 # --- The description of a pass, and fields for its options ---
 

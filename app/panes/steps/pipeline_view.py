@@ -38,11 +38,10 @@ from lowerscope.app.panes.steps.pipeline_rows import (
 )
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.module_steps import Moment, Section
-from lowerscope.core.model.pass_records import PassType
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import CatalogueQuery
-from lowerscope.core.model.recipe import Step
-from lowerscope.core.model.step_list import changed, inserted, moved, removed
+from lowerscope.core.model.recipe import Step, changed, inserted, moved, removed
+from lowerscope.core.model.snapshot import PassType
 
 
 class PipelineView(Pane):

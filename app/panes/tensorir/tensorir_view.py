@@ -24,7 +24,7 @@ from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.schedule_script import ScheduleScript
 from lowerscope.app.panes.steps.pipeline_rows import fate_text, moment_text
 from lowerscope.app.panes.tensorir.compiled_page import CompiledPage
-from lowerscope.core.model.entities import name_of
+from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import FunctionsQuery
 from lowerscope.core.model.snapshot import FunctionRecord

@@ -8,8 +8,8 @@ import torch
 
 from lowerscope.core.build.targets import use_threads
 from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import AgreementQuery, answers
 from lowerscope.core.model.run_records import FAILING
 from lowerscope.core.run.compare.verdicts import Verdict

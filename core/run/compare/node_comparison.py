@@ -15,8 +15,8 @@ from lowerscope.core.build.targets import one_torch_thread
 from lowerscope.core.ir.relax import relax_functions
 from lowerscope.core.lowering.types import LoweredModel, NodeLowering
 from lowerscope.core.lowering.values import EncodedTensor, held_from, is_tensor
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError, last_line
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.run_records import (
     COMPARED,
     STATUS_OF,

@@ -17,8 +17,8 @@ from lowerscope.core.files.paths import cannot_write, user_path
 from lowerscope.core.lowering.partial_module import constants_of, name_constants
 from lowerscope.core.lowering.types import NamedConstant
 from lowerscope.core.model.comparison_records import TensorStatistics
-from lowerscope.core.model.measuring import Progress
 from lowerscope.core.model.problems import LowerscopeError, listed
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import SaveValuesQuery, ValuesQuery, answers
 from lowerscope.core.model.snapshot import ParameterRecord, ValuesRecord
 from lowerscope.core.run.execution import to_torch

@@ -25,22 +25,14 @@ _FAR = float(2**62)
 
 @dataclass(frozen=True)
 class Elements:
-    """Elements of a tensor and of its reference, all in float64 and of the same shape.
+    """Elements of a tensor and of its reference, all in float64 and of the same shape."""
 
-    Attributes
-    ----------
-    signed
-        Ours - the reference's; for complex numbers, the magnitude of that. NaN if that is
-        undefined, 0 if both are the same, where NaN equals NaN.
-    gap
-        The absolute value of `signed`; infinite where it is NaN.
-    relative
-        The gap divided by the magnitude of the reference, 0 where that is at most ``atol``;
-        infinite where the gap is.
-    """
-
+    # Ours - the reference's; for complex numbers, the magnitude of that. NaN if that is undefined,
+    # 0 if both are the same, where NaN equals NaN.
     signed: torch.Tensor
-    gap: torch.Tensor
+    gap: torch.Tensor  # the absolute value of `signed`; infinite where it is NaN
+    # The gap divided by the magnitude of the reference, 0 where that is at most ``atol``; infinite
+    # where the gap is.
     relative: torch.Tensor
     outside: torch.Tensor
     same: torch.Tensor
@@ -139,33 +131,24 @@ def _and_where(text: str, where: str) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference of a tensor from its reference.
+    """Difference of a tensor from its reference."""
 
-    Attributes
-    ----------
-    max_abs, max_rel
-        The largest ``|a - b|``, and the largest ``|a - b| / |b|`` where ``|b|`` is more than the
-        absolute tolerance. Infinite where one side is NaN or infinite and the other is not.
-    matches
-        Whether ``|a - b| <= atol + rtol * |b|`` for every element; integers and booleans must
-        be equal.
-    reason
-        One line on the difference, or on why the result is inconclusive, non-finite values first;
-        empty if all elements are finite and match.
-    not_finite
-        Counts of NaN and infinity, ``"3 NaN, 1 infinity"``, and those of the reference; empty for
-        none.
-    not_finite_count
-        Number of elements that are NaN or infinite on either side.
-    """
-
+    # max_abs, max_rel: the largest ``|a - b|``, and the largest ``|a - b| / |b|`` where ``|b|`` is
+    # more than the absolute tolerance. Infinite where one side is NaN or infinite and the other is
+    # not.
     max_abs: float
     max_rel: float
+    # Whether ``|a - b| <= atol + rtol * |b|`` for every element; integers and booleans must be
+    # equal.
     matches: bool
+    # One line on the difference, or on why the result is inconclusive, non-finite values first;
+    # empty if all elements are finite and match.
     reason: str
     finite: int = 0
+    # Counts of NaN and infinity, ``"3 NaN, 1 infinity"``, and those of the reference; empty for
+    # none.
     not_finite: str = ""
-    not_finite_count: int = 0
+    not_finite_count: int = 0  # number of elements that are NaN or infinite on either side
 
     @property
     def verdict(self) -> OutputVerdict:

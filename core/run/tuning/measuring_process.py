@@ -74,7 +74,7 @@ _THERE = 4
 
 
 def _bench_there(remote: str, threads: int) -> Bench:
-    from lowerscope.core.model.remote_records import Remote
+    from lowerscope.core.model.machines import Remote
     from lowerscope.core.remote.bench import RemoteBench
 
     return RemoteBench(msgspec.json.decode(remote, type=Remote), threads)
@@ -217,7 +217,7 @@ class Bench:
         return min(each for each, _ in turns), min(each for _, each in turns)
 
     def _limit(self, subject: Subject) -> Any:
-        from lowerscope.core.model.measuring import Silent
+        from lowerscope.core.model.progress import Silent
 
         return self._checking.Limit(subject.seconds, subject.threads, Silent())
 

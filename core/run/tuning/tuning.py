@@ -14,10 +14,10 @@ from tvm import tirx
 from tvm.s_tir import meta_schedule
 
 from lowerscope.core.build.targets import ProcessorUse, check_runs_here, use_threads
-from lowerscope.core.model.measuring import Progress
+from lowerscope.core.model.machines import remote_of
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.queries import PauseTuningQuery, TuneQuery, TuneStateQuery, answers
-from lowerscope.core.model.remote_records import remote_of
 from lowerscope.core.model.schedule import Schedule
 from lowerscope.core.model.tuning_records import (
     Tuned,

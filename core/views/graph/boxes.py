@@ -11,8 +11,17 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from lowerscope.core.model.graph import CHEVRON, GROUPS, Box, Edge, GraphRecord, Port, Region
-from lowerscope.core.model.text_metrics import TextMetrics, cut_to
+from lowerscope.core.model.graph import (
+    CHEVRON,
+    GROUPS,
+    Box,
+    Edge,
+    GraphRecord,
+    Port,
+    Region,
+    TextMetrics,
+    cut_to,
+)
 from lowerscope.core.views.graph.hierarchy import (
     FITTING,
     Block,

@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.graph import GraphRecord, TextMetrics
 from lowerscope.core.model.line_difference import matching_lines
 from lowerscope.core.model.module_steps import NodeDifference, Status
-from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.views.graph.boxes import graph_record
 from lowerscope.core.views.graph.hierarchy import BoxText, Flow
 

@@ -10,9 +10,8 @@ from typing import Any
 from torch.fx import GraphModule, Node
 
 from lowerscope.core.model.formatting import shape_text
-from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.graph import GraphRecord, TextMetrics
 from lowerscope.core.model.snapshot import FxNode
-from lowerscope.core.model.text_metrics import TextMetrics
 from lowerscope.core.tracing.example_run import NodeInfo
 from lowerscope.core.views.graph.boxes import graph_record
 from lowerscope.core.views.graph.hierarchy import (

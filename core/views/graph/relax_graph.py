@@ -12,8 +12,7 @@ from typing import Any
 from tvm import IRModule, ir, relax, tirx
 
 from lowerscope.core.ir.relax import Bound, bound_in, callee_of, entity_of, relax_functions
-from lowerscope.core.model.graph import GraphRecord
-from lowerscope.core.model.text_metrics import TextMetrics
+from lowerscope.core.model.graph import GraphRecord, TextMetrics
 from lowerscope.core.passes.bindings import Matches, is_group
 from lowerscope.core.views.graph.boxes import graph_record
 from lowerscope.core.views.graph.difference import FunctionGraph

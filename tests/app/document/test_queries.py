@@ -12,9 +12,9 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document import queries as module
 from lowerscope.app.document.queries import Queries
-from lowerscope.core.model.measuring import SILENT, Progress
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.progress import SILENT, Progress
 from lowerscope.core.model.queries import QUERIES, FunctionsQuery, Query, TextQuery, answers
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.stages import Pipeline

@@ -6,10 +6,10 @@ import pytest
 
 from lowerscope.app.document.selection import Links, Selection
 from lowerscope.core.files.sources import sample_path
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.snapshot import FunctionRecord, PieceRecord
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.stages import Pipeline
 
 SAMPLE = sample_path("fashion_mlp")

@@ -6,7 +6,7 @@ from lowerscope.app.panes.schedule.numbers_page import faster_text
 from lowerscope.app.panes.tuning.tune_page import points_of, tuned_row
 from lowerscope.core.cli.tune import _end, _table
 from lowerscope.core.model.formatting import UNRELIABLE
-from lowerscope.core.model.function_metrics_records import Measured
+from lowerscope.core.model.schedule_records import Measured
 from lowerscope.core.model.tuning_records import Tuned, TunedFunction, TunedPoint, TuneState
 
 

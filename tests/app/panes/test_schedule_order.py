@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from lowerscope.app.panes.schedule import editing as order
 from lowerscope.app.panes.schedule import schedule_files as sharing
-from lowerscope.core.model.recipe import Recipe, Source, applied_to_model, applies_schedules
+from lowerscope.core.model.recipe import (
+    Recipe,
+    Source,
+    applied_to_model,
+    applies_schedules,
+    changed,
+    inserted,
+    moved,
+    removed,
+    replaced,
+)
 from lowerscope.core.model.schedule import (
     At,
     Made,
@@ -13,7 +23,6 @@ from lowerscope.core.model.schedule import (
     references_of,
     schedule_for,
 )
-from lowerscope.core.model.step_list import changed, inserted, moved, removed, replaced
 
 SPLIT = Primitive(id="s1", name="split", arguments={"loop": At(block="b", loop=0)})
 FUSE = Primitive(

@@ -16,8 +16,8 @@ from lowerscope.core.cli.main import main
 from lowerscope.core.export.folder import export
 from lowerscope.core.files.presets import find_pipeline, with_pipeline
 from lowerscope.core.files.sources import parse_input
-from lowerscope.core.model.measuring import Silent
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import RunQuery, TextQuery
 from lowerscope.core.model.recipe import Dimension, Recipe, Source, Strategy
 from lowerscope.core.model.run_records import RunRecord

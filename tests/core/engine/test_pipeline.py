@@ -10,12 +10,12 @@ import pytest
 from PIL import Image
 
 from lowerscope.core.files.sources import parse_input
-from lowerscope.core.model.measuring import Silent
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import Cancelled, LowerscopeError
+from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import RunQuery, SnapshotQuery, TextQuery
 from lowerscope.core.model.recipe import Drawing, InputSpec, Override, Recipe, Source
 from lowerscope.core.model.snapshot import Snapshot
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.stages import Pipeline
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))

@@ -7,6 +7,7 @@ import pytest
 from lowerscope.core.engine.jobs import CANCELLED, Context, Job, Jobs, NotCached
 from lowerscope.core.engine.protocol import Failure
 from lowerscope.core.model.encoding import to_bytes
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.queries import (
     ANSWERING,
@@ -24,7 +25,6 @@ from lowerscope.core.model.queries import (
     WorkQuery,
 )
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.stages import Pipeline
 
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"))

@@ -11,11 +11,19 @@ import pytest
 
 from lowerscope.core.export.graph_formats import graphml_text, json_text
 from lowerscope.core.files.presets import PRESETS
-from lowerscope.core.model.graph import FITS, WHOLE, Box, Edge, GraphName, GraphRecord, Port
+from lowerscope.core.model.graph import (
+    DEFAULT,
+    FITS,
+    WHOLE,
+    Box,
+    Edge,
+    GraphName,
+    GraphRecord,
+    Port,
+)
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.queries import GraphQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.stages import Pipeline
 
 

@@ -26,7 +26,7 @@ from lowerscope.core.files.cache import (
     set_cache_limit,
     write_kept,
 )
-from lowerscope.core.model.function_metrics_records import Peaks
+from lowerscope.core.model.schedule_records import Peaks
 from lowerscope.core.run.function_metrics import keep_peaks, kept_peaks
 from lowerscope.core.run.tuning.database import Database, Kept
 

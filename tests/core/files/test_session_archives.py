@@ -23,7 +23,7 @@ from lowerscope.core.files.archives import archive_places, open_archive, read_ar
 from lowerscope.core.files.sessions import Hashes, load_session
 from lowerscope.core.model.artifacts import Wanted
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.window_layout import WindowLayout
+from lowerscope.core.model.recipe import WindowLayout
 from lowerscope.core.stages import Pipeline
 from tests.core.export.exporting import recipe_of
 

@@ -29,9 +29,9 @@ from lowerscope.core.model.recipe import (
     Recipe,
     Source,
     Step,
+    WindowLayout,
 )
 from lowerscope.core.model.schedule import At, Primitive, Schedule
-from lowerscope.core.model.window_layout import WindowLayout
 
 LAYOUT = WindowLayout(geometry="AAEC", panes="AwQF", panes_version=2, selection=("fx:relu",))
 

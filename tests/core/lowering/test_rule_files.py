@@ -12,10 +12,10 @@ import pytest
 
 from lowerscope.core.cli.main import main
 from lowerscope.core.export.rule_files import write_rule
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source, Strategy
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.stages import Pipeline
 
 MODEL = """

@@ -15,6 +15,7 @@ from tvm import relax
 
 from lowerscope.core.build.build import register_library
 from lowerscope.core.lowering.partial_module import leaves_of, module_prefix
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import Moment, TranslationRecord
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import SnapshotQuery, TextQuery, TranslationQuery
@@ -26,7 +27,6 @@ from lowerscope.core.model.recipe import (
     Strategy,
     with_params_as_inputs,
 )
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.stages import Pipeline, Stages
 
 SAMPLES = ("matmul_relu", "fashion_mlp", "conv_net", "transformer_block", "resnet18")

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from tvm_ffi import structural_equal
 
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source, Strategy, from_json, to_json
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.snapshot import FxNode, Note
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.stages import Pipeline
 
 MODEL = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.recipe import (
     InputSpec,
     Override,
@@ -14,7 +15,6 @@ from lowerscope.core.model.recipe import (
     from_json,
     to_json,
 )
-from lowerscope.core.model.remote_records import Remote
 from lowerscope.core.model.tolerances import Tolerance, Tolerances
 
 FULL = Recipe(

@@ -11,9 +11,9 @@ from tvm import relax
 
 from lowerscope.core.cli.main import main
 from lowerscope.core.files.presets import PRESETS, find_pipeline, parse_step, save_preset
-from lowerscope.core.model.pass_records import Preset
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source, Step
+from lowerscope.core.model.snapshot import Preset
 from lowerscope.core.stages import Pipeline
 
 MLP = "sample:fashion_mlp"

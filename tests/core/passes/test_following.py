@@ -13,10 +13,10 @@ from tvm.script import relax as R
 
 from lowerscope.core.files.presets import PRESETS
 from lowerscope.core.ir.relax import calls_of
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.queries import FunctionsQuery, SnapshotQuery, TextQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.passes.bindings import match_bindings
 from lowerscope.core.passes.transforming import TransformedModel, transform
 from lowerscope.core.stages import Pipeline

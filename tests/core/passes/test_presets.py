@@ -7,9 +7,9 @@ import torch
 
 from lowerscope.core.files.presets import PRESETS, find_pipeline, with_pipeline
 from lowerscope.core.files.sources import samples
-from lowerscope.core.model.pass_records import Preset
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import InputSpec, Recipe, Source, Strategy, with_bound_params
+from lowerscope.core.model.snapshot import Preset
 from lowerscope.core.run.execution import Execution
 from lowerscope.core.stages import Pipeline
 from tests.core.large_samples import LARGE

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.queries import CatalogueQuery, RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import Extension, OptionValue, Recipe, Source, Step
 from lowerscope.core.model.snapshot import Snapshot
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.stages import Pipeline
 
 MLP = Source(spec="sample:fashion_mlp")

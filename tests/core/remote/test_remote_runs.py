@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from lowerscope.core.cli import main
-from lowerscope.core.model.measuring import Silent
+from lowerscope.core.model.machines import Remote, remote_of
 from lowerscope.core.model.problems import Cancelled, LowerscopeError
+from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import AgreementQuery, RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step, from_json, to_json
-from lowerscope.core.model.remote_records import Remote, remote_of
 from lowerscope.core.model.schedule import APPLY_RULES
 from lowerscope.core.remote.running import measure_remotely, remote_state
 from lowerscope.core.stages import Pipeline

@@ -11,8 +11,8 @@ import torch
 from PIL import Image
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.model.measuring import Silent
 from lowerscope.core.model.problems import Cancelled, LowerscopeError
+from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import AgreementQuery, RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.stages import Pipeline

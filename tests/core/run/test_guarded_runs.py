@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.model.measuring import Silent
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import GuardQuery, RunQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source
 from lowerscope.core.sandbox.running_call import CallWriter, new_file, read

@@ -15,9 +15,11 @@ import pytest
 
 from lowerscope.core.build.targets import ProcessorUse
 from lowerscope.core.model.formatting import claims_text, times_text
-from lowerscope.core.model.measuring import LEAST, REPEATS, Measuring
 from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.time_records import (
+    LEAST,
+    REPEATS,
+    Measuring,
     RunTimes,
     SideTimes,
     held_up,

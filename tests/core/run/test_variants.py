@@ -6,17 +6,17 @@ import msgspec
 
 from lowerscope.core.files.presets import find_pipeline
 from lowerscope.core.files.variant_names import variant_names
-from lowerscope.core.model.recipe import Extension, Override, Recipe, Source, Step
-from lowerscope.core.model.run_records import CallRun, RunRecord
-from lowerscope.core.model.schedule import Schedule
-from lowerscope.core.model.time_records import RunTimes, SideTimes
-from lowerscope.core.model.variant_records import (
+from lowerscope.core.model.comparison_records import (
     Variant,
     can_be_told,
     fastest,
     function_times,
     ratio_of,
 )
+from lowerscope.core.model.recipe import Extension, Override, Recipe, Source, Step
+from lowerscope.core.model.run_records import CallRun, RunRecord
+from lowerscope.core.model.schedule import Schedule
+from lowerscope.core.model.time_records import RunTimes, SideTimes
 
 PLAIN = Recipe(source=Source(spec="sample:fashion_mlp"))
 

@@ -210,8 +210,8 @@ class _Unlimited(Limit):
 
 
 def _check(before: Any, after: Any, given: Any, target: Any, about: dict[str, Any]) -> None:
-    from lowerscope.core.model.measuring import SILENT
     from lowerscope.core.model.problems import LowerscopeError
+    from lowerscope.core.model.progress import SILENT
     from lowerscope.core.run.checking import compare, reference_of
     from lowerscope.core.run.standalone import at_sizes
 

@@ -13,8 +13,8 @@ from tvm.relax import op
 from tvm.s_tir import Schedule
 from tvm.script import tirx as T
 
-from lowerscope.core.model.function_metrics_records import Checked
-from lowerscope.core.model.measuring import Silent
+from lowerscope.core.model.progress import Silent
+from lowerscope.core.model.schedule_records import Checked
 from lowerscope.core.run.checking import Limit, Reference, check, compare, reference_of
 from lowerscope.core.run.standalone import at_sizes, draw, static_parameters
 from tests.core.schedule.ruling import WIDE, legalised, made

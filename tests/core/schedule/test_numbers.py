@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tvm import relax, tirx, topi
 
-from lowerscope.core.model.measuring import Silent
 from lowerscope.core.model.problems import Cancelled, LowerscopeError
+from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, WorkQuery
 from lowerscope.core.model.recipe import Dimension, InputSpec, Recipe, Source
 from lowerscope.core.run.function_metrics import kept_peaks, peaks_key

@@ -10,9 +10,9 @@ import tvm
 import tvm_ffi
 
 from lowerscope.core.model.encoding import to_bytes
-from lowerscope.core.model.measuring import Silent
 from lowerscope.core.model.module_steps import ComparedModule, Moment
 from lowerscope.core.model.problems import Cancelled, LowerscopeError
+from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import (
     DifferenceQuery,
     FunctionsQuery,

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.queries import (
     FunctionsQuery,
@@ -18,7 +19,6 @@ from lowerscope.core.model.queries import (
 )
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import APPLY_SCHEDULES, Argument, At, Made, Primitive, Schedule
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.stages import Pipeline
 
 APPLY = Step(name=APPLY_SCHEDULES)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.queries import RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.stages import Pipeline
 
 LATE = """

@@ -12,11 +12,11 @@ import tvm_ffi
 
 from lowerscope.core import stages
 from lowerscope.core.cli.main import main
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import RunQuery, SnapshotQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source
 from lowerscope.core.model.snapshot import Snapshot
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.passes.extension_files import LoadedExtension, load_extension
 from lowerscope.core.sources import import_isolation
 from lowerscope.core.stages import Pipeline

@@ -10,8 +10,8 @@ from torch import nn
 
 from lowerscope.core.files.presets import find_pipeline
 from lowerscope.core.lowering.partial_module import constants_of
-from lowerscope.core.model.measuring import Silent
 from lowerscope.core.model.problems import Cancelled
+from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.recipe import Recipe, Source, Strategy
 from lowerscope.core.run.execution import copied
 from lowerscope.core.stages import SMALL, Pipeline, Stages, copied_bytes

@@ -11,9 +11,8 @@ import pytest
 import torch
 from torch import fx, nn
 
-from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.graph import DEFAULT, GraphRecord
 from lowerscope.core.model.snapshot import FxNode, SourceLine
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.tracing.tracing import TracedModel, trace
 from lowerscope.core.views.graph.fx_graph import fx_graph
 from lowerscope.core.views.graph_records import fx_nodes

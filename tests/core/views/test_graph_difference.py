@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import ComparedModule, GraphDifference, Moment
 from lowerscope.core.model.queries import GraphDifferenceQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.stages import Pipeline
 
 FUSE = next(preset.steps for preset in PRESETS if preset.name == "fuse")

@@ -8,13 +8,12 @@ import pytest
 
 from lowerscope.core.files.presets import PRESETS
 from lowerscope.core.ir.script import relax_text
-from lowerscope.core.model.graph import GraphRecord
+from lowerscope.core.model.graph import DEFAULT, GraphRecord
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import GraphQuery, TextQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
 from lowerscope.core.model.snapshot import TextRecord
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.graph.hierarchy import Opening
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowerscope.core.model.graph import TITLE_BAR, GraphRecord
+from lowerscope.core.model.graph import DEFAULT, TITLE_BAR, GraphRecord
 from lowerscope.core.model.problems import Cancelled
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.views.graph.boxes import Frame, collapse, graph_record
 from lowerscope.core.views.graph.hierarchy import (
     BoxText,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from PIL import ImageFont
 
-from lowerscope.core.model.text_metrics import DEFAULT
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.resources import FONTS
 
 # What pillow measures at a size of 1000 is exact to a thousandth.

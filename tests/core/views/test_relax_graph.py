@@ -7,8 +7,7 @@ import pytest
 import tvm
 
 from lowerscope.core.ir.relax import bound_in
-from lowerscope.core.model.graph import GraphRecord, Region
-from lowerscope.core.model.text_metrics import DEFAULT
+from lowerscope.core.model.graph import DEFAULT, GraphRecord, Region
 from lowerscope.core.views.graph.hierarchy import Opening
 from lowerscope.core.views.graph.relax_graph import relax_graph
 

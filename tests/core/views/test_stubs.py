@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from lowerscope.core.model.graph import Box, GraphRecord, Port
-from lowerscope.core.model.text_metrics import DEFAULT
+from lowerscope.core.model.graph import DEFAULT, Box, GraphRecord, Port
 from lowerscope.core.views.graph.boxes import graph_record
 from lowerscope.core.views.graph.hierarchy import BoxText, Flow, Modules, Opening
 

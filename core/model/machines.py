@@ -1,14 +1,74 @@
-"""Other machines: their trackers, and the properties that they report.
+"""Targets with their features, and other machines: trackers, and what they report.
 
 A tracker of TVM's (``python -m tvm.exec.rpc_tracker``) knows servers (``python -m
-tvm.exec.rpc_server``) by a key. This module imports neither torch nor TVM.
+tvm.exec.rpc_server``) by a key.
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import LowerscopeError
+
+_LONGEST = 24
+"""Maximum characters of a target that has no shorter name."""
+
+
+class TargetRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A target and its effect."""
+
+    text: str  # as a recipe names it
+    title: str = ""  # in words; empty for one that was typed
+    # architecture, cpu: as LLVM calls them
+    architecture: str
+    cpu: str
+    # vector_bits, lanes, registers: width of a vector register, how many float32 that is, and how
+    # many registers there are
+    vector_bits: int
+    lanes: int
+    registers: int
+    threads: int  # number of cores that rules distribute work to
+    # Features of the processor beyond the baseline of its architecture, by their usual names.
+    features: tuple[str, ...] = ()
+    hindrance: str = ""  # reason why code for it cannot run on this machine; empty where it can
+
+
+def vector_text(record: TargetRecord) -> str:
+    """Return the width of vectors in words: ``512 bits, 16 float32, 32 registers``."""
+    return f"{record.vector_bits} bits, {record.lanes} float32, {record.registers} registers"
+
+
+def target_line(record: TargetRecord) -> str:
+    """Return a description of a target on one line."""
+    parts = [
+        f"{record.architecture} {record.cpu}",
+        f"vectors of {vector_text(record)}",
+        f"{record.threads} {'thread' if record.threads == 1 else 'threads'}",
+        ", ".join(record.features) or "no more features",
+        record.hindrance or "runs here",
+    ]
+    return "; ".join(parts)
+
+
+def short_target(text: str) -> str:
+    """Return a short name of a target: its processor, where it has one."""
+    if text.startswith("llvm "):
+        named = dict(each.lstrip("-").partition("=")[::2] for each in text.split()[1:])
+        return _named(named.get("mcpu"), named.get("mtriple")) or text
+    try:
+        named = msgspec.json.decode(text, type=dict[str, object])
+    except UNREADABLE:
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return _named(named.get("mcpu"), named.get("mtriple")) or str(named.get("kind", text))
+
+
+def _named(cpu: object, triple: object) -> str:
+    architecture = str(triple or "").partition("-")[0]
+    if not cpu:
+        return architecture
+    return f"{cpu} ({architecture})" if architecture else str(cpu)
+
 
 TRACKER_PORT = 9190
 """Default port of a tracker."""
@@ -21,21 +81,11 @@ SERVER_HELP = "python -m tvm.exec.rpc_server --tracker {tracker} --key {key}"
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
-    """Machines of a kind: the servers that a tracker knows by a key.
+    """Machines of a kind: the servers that a tracker knows by a key."""
 
-    Attributes
-    ----------
-    tracker
-        ``host:port``.
-    key
-        As the servers were given it.
-    timeout
-        Seconds that one answer may take.
-    """
-
-    tracker: str
-    key: str
-    timeout: float = TIMEOUT
+    tracker: str  # ``host:port``
+    key: str  # as the servers were given it
+    timeout: float = TIMEOUT  # seconds that one answer may take
 
     @property
     def where(self) -> str:
@@ -58,41 +108,23 @@ class ServerKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RemoteMachine(msgspec.Struct, frozen=True, kw_only=True):
-    """Properties of a server's machine.
+    """Properties of a server's machine."""
 
-    Attributes
-    ----------
-    address
-        ``host:port`` of the server.
-    threads
-        Number of threads that TVM uses there; ``None`` where it does not say.
-    triple, cpu
-        As LLVM calls them; empty where the server is a runtime without a compiler.
-    target
-        A target for it, as JSON; empty where it does not say what it is.
-    """
-
-    address: str
+    address: str  # ``host:port`` of the server
+    # Number of threads that TVM uses there; ``None`` where it does not say.
     threads: int | None = None
+    # triple, cpu: as LLVM calls them; empty where the server is a runtime without a compiler
     triple: str = ""
     cpu: str = ""
-    target: str = ""
+    target: str = ""  # a target for it, as JSON; empty where it does not say what it is
 
 
 class RemoteState(msgspec.Struct, frozen=True, kw_only=True):
-    """The servers of a tracker, and the machine of the requested key.
-
-    Attributes
-    ----------
-    keys
-        All of the tracker's.
-    machine
-        ``None`` where all servers of the key are busy.
-    """
+    """The servers of a tracker, and the machine of the requested key."""
 
     tracker: str
-    keys: tuple[ServerKey, ...]
-    machine: RemoteMachine | None = None
+    keys: tuple[ServerKey, ...]  # all of the tracker's
+    machine: RemoteMachine | None = None  # ``None`` where all servers of the key are busy
 
 
 def remote_of(tracker: str, key: str, timeout: float = TIMEOUT) -> Remote | None:
