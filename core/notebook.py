@@ -18,8 +18,8 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from lowerscope.core.cli.recipe_options import OneLineParser, add_recipe_options, recipe_from
-from lowerscope.core.export.report import template
 from lowerscope.core.files.in_memory import Order, Parcel, pack, private_file
+from lowerscope.core.files.report import template
 from lowerscope.core.files.sources import source_label
 from lowerscope.core.model.entities import STRATEGY_LETTERS
 from lowerscope.core.model.formatting import shape_text

@@ -38,11 +38,11 @@ from lowerscope.core.engine.protocol import (
     to_raw,
 )
 from lowerscope.core.files.approved import CODE
+from lowerscope.core.model.memory_sizes import usual_limit
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Query, Role
 from lowerscope.core.sandbox import running_call
 from lowerscope.core.sandbox.bubblewrap import NoSandbox
-from lowerscope.core.sandbox.memory_limit import usual_limit
 from lowerscope.core.sandbox.running_call import RunningCall
 
 if TYPE_CHECKING:

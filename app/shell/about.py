@@ -15,13 +15,13 @@ from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QHBoxLayout, QVBoxL
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label, PlainTextEdit
 from lowerscope.app.kit.typefaces import CODE_PIXELS, code_font, ui_family
-from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.shell.preferences import preferences_of
 from lowerscope.core.files.sources import PREFIX
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.sandbox.memory_limit import usual_limit
+from lowerscope.core.model.memory_sizes import usual_limit
 from lowerscope.resources import ICONS
 
 if TYPE_CHECKING:

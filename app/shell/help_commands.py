@@ -9,8 +9,8 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
 
 from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.help_key import PAGE, notifier
 from lowerscope.app.kit.pane import Pane
-from lowerscope.app.panes.common.help_key import PAGE, notifier
 
 if TYPE_CHECKING:
     from lowerscope.app.shell.help_window import HelpWindow

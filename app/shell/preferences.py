@@ -10,7 +10,7 @@ from lowerscope.app.kit.typefaces import CODE_PIXELS
 from lowerscope.app.shell.desktop_commands import cleared_text
 from lowerscope.core.files.cache import cache_limit, set_cache_limit
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.sandbox.memory_limit import usual_limit
+from lowerscope.core.model.memory_sizes import usual_limit
 
 if TYPE_CHECKING:
     from lowerscope.app.shell.window import MainWindow

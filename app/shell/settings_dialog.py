@@ -20,15 +20,15 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.settings import SCALES
 from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.question import mark_wrong
 from lowerscope.app.kit.typefaces import CODE_PIXELS, CODE_SIZES, ui_font
-from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.shell.desktop_commands import ask_to_clear
 from lowerscope.app.shell.preferences import Preferences, prefer, preferences_of
 from lowerscope.core.files.cache import cache_size
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.sandbox.memory_limit import parse_bytes, parse_limit, usual_limit
+from lowerscope.core.model.memory_sizes import parse_bytes, parse_limit, usual_limit
 
 if TYPE_CHECKING:
     from lowerscope.app.shell.window import MainWindow

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QTreeWidgetItem
 
 from lowerscope.app.kit.commands import keys_of, plain
 from lowerscope.app.kit.finder import Finder
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.typefaces import ui_font
-from lowerscope.app.panes.common.help_key import offer_help
 
 if TYPE_CHECKING:
     from lowerscope.app.shell.window import MainWindow

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QSize, QTimer, Signal
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from lowerscope.app.shell.status_bar import StatusBar
     from lowerscope.app.shell.tool_bar import ToolBar
     from lowerscope.core.model.recipe import Recipe
+    from lowerscope.core.model.window_layout import WindowLayout
 
 SIZE = (1440, 900)
 SMALLEST = (1000, 600)
@@ -161,7 +161,6 @@ class MainWindow(QMainWindow):
         from lowerscope.app.panes.relax.extensions import Extensions
         from lowerscope.app.panes.schedule.commands import ScheduleCommands
         from lowerscope.app.panes.sessions.archives import Archives
-        from lowerscope.app.panes.sessions.commands import lay_out, layout_of
         from lowerscope.app.panes.sessions.opening import Opening
         from lowerscope.app.panes.sessions.sessions import Sessions
         from lowerscope.app.panes.sessions.source_watch import SourceWatch
@@ -181,16 +180,17 @@ class MainWindow(QMainWindow):
         self.trusting = Trusting(
             self.document,
             self.features.processes,
-            self.features.runs,
+            self.features.runs.run,
             self.settings,
             self,
         )
-        looks = partial(layout_of, self), partial(lay_out, self)
-        self.sessions = Sessions(self.document, self.settings, self.trusting, *looks)
+        self.sessions = Sessions(
+            self.document, self.settings, self.trusting, self.session_layout, self.lay_out
+        )
         self.sandbox.watch(self.sessions)
         self.opening = Opening(self.document, self.trusting, self)
         self.archives = Archives(self.document, self)
-        self.source_watch = SourceWatch(self.document, self.features.runs, self.settings)
+        self.source_watch = SourceWatch(self.document, self.features.runs.run, self.settings)
         self.source_watch.saved.connect(self.trusting.take_saved)
         self.dropping = Dropping(self)
         self.extensions = Extensions(self.document, self.features.queries, self.trusting, self)
@@ -208,8 +208,8 @@ class MainWindow(QMainWindow):
     def _make_bars(self) -> None:
         from lowerscope.app.kit.banner import Banner
         from lowerscope.app.kit.focus_ring import show_focus
+        from lowerscope.app.kit.help_key import set_page
         from lowerscope.app.kit.pane import tell_roles
-        from lowerscope.app.panes.common.help_key import set_page
         from lowerscope.app.panes.remote.commands import TargetCommands
         from lowerscope.app.shell.menus import add_commands, fill_menus
         from lowerscope.app.shell.preferences import take_up
@@ -261,8 +261,8 @@ class MainWindow(QMainWindow):
     def panes(self) -> Panes:
         """The panes; created on first use, since the welcome page needs none."""
         if self._panes is None:
-            from lowerscope.app.panes.sessions.commands import LayoutWatch
             from lowerscope.app.shell.panes import Panes
+            from lowerscope.app.shell.session_layout import LayoutWatch
 
             self._panes = Panes(self.features)
             self._panes.problems.retry_wanted.connect(self.document.reload)
@@ -277,7 +277,7 @@ class MainWindow(QMainWindow):
             layout = self.settings.layout()
             if not layout.isEmpty():
                 self._panes.restore(layout, same_size=self._same_size)
-            LayoutWatch(self, self._panes)
+            LayoutWatch(self, self._panes, self.sessions.note)
         return self._panes
 
     @property
@@ -334,6 +334,20 @@ class MainWindow(QMainWindow):
     def reset_layout(self) -> None:
         """Reset all panes to their default places."""
         self.panes.arrange()
+
+    def session_layout(self) -> WindowLayout:
+        """Return the layout, as sessions store it."""
+        from lowerscope.app.shell.session_layout import layout_of
+
+        return layout_of(self, self._panes, self.document.selection.chosen)
+
+    def lay_out(self, layout: WindowLayout) -> None:
+        """Apply the layout of a session."""
+        from lowerscope.app.shell.session_layout import lay_out
+
+        lay_out(self, self.panes, layout)
+        if layout.selection:
+            self.document.select(layout.selection)
 
     def show_page(self, key: str) -> None:
         """Show a page of the outcome pane."""

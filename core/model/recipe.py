@@ -518,3 +518,9 @@ def _at(values: Sequence[_T], place: int) -> _T | None:
 
 VERSIONS = tuple(version(name) for name in ("torch", "apache-tvm", "lowerscope"))
 """Versions of torch, TVM and Lowerscope."""
+
+
+def with_source(recipe: Recipe, **changes: object) -> Recipe:
+    """Return `recipe` with fields of its source changed."""
+    source = msgspec.structs.replace(recipe.source, **changes)
+    return msgspec.structs.replace(recipe, source=source)

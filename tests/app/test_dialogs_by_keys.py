@@ -80,7 +80,7 @@ DIALOGS: dict[str, Make] = {
         window.document,
         window.features.stepping,
         window.features.variants,
-        window.features.runs,
+        window.features.runs.run,
         window,
     ),
     "run code": lambda window: RunCodeDialog([__file__], (), window),
@@ -88,9 +88,7 @@ DIALOGS: dict[str, Make] = {
     "shortcuts": ShortcutsPage,
     "target": lambda window: TargetDialog(window.document, window.targets.targets, window),
     "tolerances": lambda window: TolerancesDialog(window.document, window),
-    "tune": lambda window: TuneDialog(
-        window.document, window.features.scheduling, window.features.tuning, window
-    ),
+    "tune": lambda window: TuneDialog(window.document, "", window.features.tuning, window),
     "unpack": lambda window: UnpackDialog(
         Archive(Path("/tmp/model.zip"), "session.lowerscope", SIZES), Path("/tmp/model"), window
     ),

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QFileDialog
 from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.question import Question
 from lowerscope.app.panes.export.exports import Exporting, Order
-from lowerscope.app.panes.sessions.commands import layout_of
 from lowerscope.core.files.atomic_write import atomic_file
 from lowerscope.core.model.artifacts import EXISTS, PAINTED, PICTURES, ExportRecord, Wanted
 from lowerscope.core.model.module_steps import Moment
@@ -22,8 +21,8 @@ from lowerscope.core.model.problems import LowerscopeError, Problem
 
 if TYPE_CHECKING:
     from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
+    from lowerscope.app.panes.common.graph_page import GraphPage
     from lowerscope.app.panes.export.export_dialog import ExportDialog
-    from lowerscope.app.panes.fx.graph_page import GraphPage
     from lowerscope.app.shell.panes import Panes
     from lowerscope.app.shell.window import MainWindow
 
@@ -40,7 +39,7 @@ class ExportCommands(QObject):
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
-        self._layout = partial(layout_of, window)
+        self._layout = window.session_layout
         self._exporting = Exporting(
             window.document,
             window.features.queries,
@@ -256,7 +255,7 @@ class ExportCommands(QObject):
         if not canvas.graph().boxes:
             return
         from lowerscope.app.kit.canvas.paint import write_picture
-        from lowerscope.core.export.graph_formats import TEXT_FORMATS
+        from lowerscope.core.files.graph_formats import TEXT_FORMATS
 
         kinds = tr(
             "SVG (*.svg);;PDF (*.pdf);;PNG (*.png);;"
@@ -310,7 +309,7 @@ def reporting(window: MainWindow) -> tuple[Command, ...]:
 def export_report(window: MainWindow) -> None:
     """Select a file in a dialog, and write a report on the selected variants, or on all."""
     # Imported here to keep the window's start fast.
-    from lowerscope.core.export.report import source_name, write_report
+    from lowerscope.core.files.report import source_name, write_report
 
     document, tr = window.document, window.tr
     runs = window.features.runs.variants

@@ -15,7 +15,7 @@ from lowerscope.app.kit.commands import Command
 
 if TYPE_CHECKING:
     from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
-    from lowerscope.app.panes.fx.graph_page import GraphPage
+    from lowerscope.app.panes.common.graph_page import GraphPage
     from lowerscope.app.shell.window import MainWindow
 
 
@@ -100,7 +100,7 @@ class Graphs(QObject):
             return checked
 
         def why_not(colouring: Colouring) -> str:
-            from lowerscope.app.panes.run.node_figures import why_no_figures
+            from lowerscope.app.panes.common.node_figures import why_no_figures
 
             return why_no_figures(self._window.document.run_record, colouring)
 

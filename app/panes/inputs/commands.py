@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QMimeData, QObject, Signal
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QSpinBox, QWidget
+from PySide6.QtCore import QMimeData, QObject
+from PySide6.QtWidgets import QFileDialog
 
 from lowerscope.app.kit.commands import Command
-from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.panes.sessions.opening import with_source
 from lowerscope.core.files.sources import MEMORY, WEIGHTS, is_file
+from lowerscope.core.model.recipe import with_source
 
 if TYPE_CHECKING:
     from lowerscope.app.document.document import Document
@@ -171,71 +169,3 @@ class Dropping(QObject):
 
 def _local_file(data: QMimeData) -> str:
     return next((url.toLocalFile() for url in data.urls() if url.isLocalFile()), "")
-
-
-# --- Selection of a slice of a tensor: an index in each dimension before the last two ---
-
-_WIDTH = 92
-
-
-class SlicesRow(QWidget):
-    """A field for each of these dimensions.
-
-    Signals
-    -------
-    changed
-        The user selected another slice.
-    """
-
-    changed = Signal()
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.title = Label(self.tr("slice"))
-        self.title.setProperty("role", "quiet")
-        self.fields: list[QSpinBox] = []
-        self._shape: tuple[int, ...] = ()
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(4)
-        self._row.addWidget(self.title)
-        self.hide()
-
-    def set_shape(self, shape: Sequence[int]) -> None:
-        """Set the shape of another tensor, and select its first slice."""
-        if tuple(shape) == self._shape:
-            return
-        self._shape = tuple(shape)
-        for field in self.fields:
-            self._row.removeWidget(field)
-            field.hide()
-            field.deleteLater()
-        self.fields = [self._field(place, extent) for place, extent in enumerate(shape[:-2])]
-        for field, extent in zip(self.fields, shape[:-2], strict=True):
-            self._row.addWidget(field)
-            # A dimension of extent 1 offers no choice.
-            field.setVisible(extent > 1)
-        self.setVisible(any(extent > 1 for extent in shape[:-2]))
-
-    def index(self) -> tuple[int, ...]:
-        """The index of the slice shown."""
-        return tuple(field.value() for field in self.fields)
-
-    def set_index(self, index: Sequence[int]) -> None:
-        """Select another slice, without a signal."""
-        for field, value in zip(self.fields, index, strict=False):
-            field.blockSignals(True)
-            field.setValue(value)
-            field.blockSignals(False)
-
-    def _field(self, place: int, extent: int) -> QSpinBox:
-        field = QSpinBox()
-        field.setRange(0, max(0, extent - 1))
-        field.setWrapping(True)
-        field.setSuffix(self.tr(" of {0}").format(extent))
-        field.setFixedWidth(_WIDTH)
-        field.setKeyboardTracking(False)
-        field.setAccessibleName(self.tr("Index in dimension {0}").format(place))
-        field.setToolTip(self.tr("Index in dimension {0}, of {1}").format(place, extent))
-        field.valueChanged.connect(self.changed)
-        return field

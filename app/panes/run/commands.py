@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from lowerscope.app.document.document import Document
+    from lowerscope.app.document.run_steps import RunSteps
     from lowerscope.app.document.stepping import Stepping
     from lowerscope.app.panes.run.faults import Faults
-    from lowerscope.app.panes.run.run_steps import RunSteps
     from lowerscope.app.panes.run.runs import Runs
     from lowerscope.app.shell.window import MainWindow
 

@@ -16,7 +16,7 @@ from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.kit.split import Split
-from lowerscope.app.panes.model.descriptions import find_node, line_text
+from lowerscope.app.panes.common.descriptions import find_node, line_text
 from lowerscope.app.panes.run.compare_table import CompareTable
 from lowerscope.app.panes.run.tensor_page import TensorPage
 from lowerscope.core.model.entities import STRATEGY_NAMES

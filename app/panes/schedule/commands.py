@@ -239,7 +239,7 @@ class ScheduleCommands(QObject):
                 self._document,
                 self._window.features.stepping,
                 self._window.features.variants,
-                self._window.features.runs,
+                self._window.features.runs.run,
                 self._window,
             )
         self._rules.show()

@@ -6,18 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QEvent, QObject
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QFileDialog
 
-from lowerscope.app.document.settings import LAYOUT_VERSION
 from lowerscope.app.kit.commands import Command
-from lowerscope.app.shell.dock_layout import is_geometry, is_state
 from lowerscope.core.files.sessions import SUFFIX
 from lowerscope.core.files.sources import is_in_memory
-from lowerscope.core.model.window_layout import WindowLayout
 
 if TYPE_CHECKING:
-    from lowerscope.app.shell.panes import Panes
     from lowerscope.app.shell.window import MainWindow
 
 
@@ -83,55 +78,3 @@ def title(window: MainWindow) -> str:
         words = "{0} [read-only]" if window.sessions.read_only else "{0}"
         parts.append(window.tr(words).format(Path(path).stem))
     return " – ".join([*parts, "Lowerscope"])
-
-
-def layout_of(window: MainWindow) -> WindowLayout:
-    """Return the layout of a window."""
-    panes = window.made_panes
-    return WindowLayout(
-        geometry=_text(window.saveGeometry()),
-        panes="" if panes is None else _text(panes.state()),
-        panes_version=LAYOUT_VERSION,
-        timeline=panes is None or panes.timeline_action.isChecked(),
-        selection=window.document.selection.chosen,
-    )
-
-
-def lay_out(window: MainWindow, layout: WindowLayout) -> None:
-    """Apply a session's layout to a window; unknown parts of it are ignored."""
-    geometry, panes = _bytes(layout.geometry), _bytes(layout.panes)
-    # Qt keeps the current size if the screen's size has changed.
-    same_size = is_geometry(bytes(geometry.data())) and window.restoreGeometry(geometry)
-    docks = [each.objectName() for each in window.panes.docks.values()]
-    if layout.panes_version == LAYOUT_VERSION and is_state(bytes(panes.data()), docks):
-        window.panes.restore(panes, same_size=same_size)
-        window.panes.timeline_action.setChecked(layout.timeline)
-    if layout.selection:
-        window.document.select(layout.selection)
-
-
-class LayoutWatch(QObject):
-    """Notifies the session when panes are moved, closed or resized."""
-
-    def __init__(self, window: MainWindow, panes: Panes) -> None:
-        super().__init__(panes)
-        self._sessions = window.sessions
-        watched: tuple[QWidget, ...] = (window, *panes.docks.values())
-        for widget in watched:
-            widget.installEventFilter(self)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() in _MOVES:
-            self._sessions.note()
-        return super().eventFilter(watched, event)
-
-
-_MOVES = (QEvent.Type.Resize, QEvent.Type.Move, QEvent.Type.Hide, QEvent.Type.Show)
-
-
-def _text(value: QByteArray) -> str:
-    return bytes(value.toBase64().data()).decode()
-
-
-def _bytes(text: str) -> QByteArray:
-    return QByteArray.fromBase64(text.encode())

@@ -19,15 +19,15 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.panes.sessions.trust import Trusting
 from lowerscope.core.files.archives import ARCHIVE
 from lowerscope.core.files.sessions import SUFFIX
 from lowerscope.core.files.sources import parse_spec, with_absolute_paths
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import LowerscopeError, Problem
-from lowerscope.core.model.recipe import Recipe, Source, TracerName, from_json
+from lowerscope.core.model.recipe import Recipe, Source, TracerName, from_json, with_source
 from lowerscope.core.model.schedule import with_unique_names
 
 if TYPE_CHECKING:
@@ -177,8 +177,8 @@ class Opening(QObject):
         dialog.open()
 
     def _ask_arguments(self, refused: Recipe, problem: Problem) -> None:
+        from lowerscope.app.kit.help_key import offer_help
         from lowerscope.app.kit.question import LineQuestion
-        from lowerscope.app.panes.common.help_key import offer_help
 
         text = self.tr("{0}: {1}. Give them as JSON.")
         dialog = LineQuestion(
@@ -236,12 +236,6 @@ class Opening(QObject):
                     seed=dialog.chosen_seed(),
                 )
             )
-
-
-def with_source(recipe: Recipe, **changes: object) -> Recipe:
-    """Return `recipe` with fields of its source changed."""
-    source = msgspec.structs.replace(recipe.source, **changes)
-    return msgspec.structs.replace(recipe, source=source)
 
 
 # --- The dialog that selects the class, instance or function of a file to open ---

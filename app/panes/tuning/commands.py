@@ -84,9 +84,10 @@ class TuneCommands(QObject):
 
     def ask(self) -> None:
         """Show the dialog that starts a tuning; the page shows the progress."""
+        scheduling = self._window.features.scheduling
         dialog = ask_tuning(
             self._document,
-            self._window.features.scheduling,
+            scheduling.function if scheduling.active else "",
             self._window.features.tuning,
             self._window,
         )

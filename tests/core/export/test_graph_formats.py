@@ -10,7 +10,7 @@ import networkx
 import pytest
 
 from lowerscope.core.engine.pipeline import Pipeline
-from lowerscope.core.export.graph_formats import graphml_text, json_text
+from lowerscope.core.files.graph_formats import graphml_text, json_text
 from lowerscope.core.files.presets import PRESETS
 from lowerscope.core.model.graph import FITS, WHOLE, Box, Edge, GraphName, GraphRecord, Port
 from lowerscope.core.model.module_steps import Moment

@@ -13,13 +13,19 @@ from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
+from lowerscope.app.document.run_steps import RunSteps, can_break
+from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.kit.canvas.overlays import FIGURES, Colouring
 from lowerscope.app.kit.hover_card import CardText
 from lowerscope.app.kit.plain_text import literal
-from lowerscope.app.panes.model.descriptions import RANDOM, Facts, find_node, line_text, names_of
-from lowerscope.app.panes.run.node_figures import figures_of, measured_in, run_facts, why_no_figures
-from lowerscope.app.panes.run.run_steps import RunSteps, can_break
+from lowerscope.app.panes.common.descriptions import RANDOM, Facts, find_node, line_text, names_of
+from lowerscope.app.panes.common.node_figures import (
+    figures_of,
+    measured_in,
+    run_facts,
+    why_no_figures,
+)
 from lowerscope.core.model.entities import STRATEGY_NAMES, name_of
 from lowerscope.core.model.graph import FITS, WHOLE, Box, GraphName, GraphRecord, Region
 from lowerscope.core.model.module_steps import Moment
@@ -239,7 +245,6 @@ def _add_graph(page: GraphPage, menu: QMenu, deeds: Deeds) -> None:
         deeds[action] = partial(canvas.set_colouring, colouring)
 
 
-EXTENDING = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
 NOTHING = GraphRecord()
 
 
