@@ -26,6 +26,9 @@ from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.snapshot import FunctionRecord, Note, Snapshot
 from lowerscope.core.model.text_metrics import DEFAULT, TextMetrics
 
+Trust = Callable[[Recipe, Callable[[Recipe], object]], None]
+"""Calls a function with a recipe, once the user has approved the files that it runs."""
+
 # --- Activities in progress; of several, the status bar shows the one reported last ---
 
 Of = Literal["change", "replay", "run", "set", "fault", "schedule", "values", "export", "asked"]

@@ -78,6 +78,10 @@ class Features(QObject):
         """Return the name of the scheduled function; empty for none."""
         return self.scheduling.function
 
+    def active_function(self) -> str:
+        """Return the scheduled function while the workbench is in use; empty for none."""
+        return self.scheduling.function if self.scheduling.active else ""
+
     def _failure(self) -> Problem | None:
         return self.faults.failed
 
