@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from lowerscope.core.cli.recipe_options import OneLineParser, add_recipe_options, recipe_from
-from lowerscope.core.files.in_memory import Order, Parcel, pack, private_file
+from lowerscope.core.files.in_memory import OPTION, SHOWN, TAKEN, Order, Parcel, pack, private_file
 from lowerscope.core.files.report import template
 from lowerscope.core.files.sources import source_label
 from lowerscope.core.model.entities import STRATEGY_LETTERS
@@ -39,11 +39,6 @@ if TYPE_CHECKING:
 
 # Window on a model in memory: a separate process, which outlives the one that opened it.
 
-OPTION = "--handed-over"
-"""Command-line option of the window; its order is read from stdin."""
-
-TAKEN, SHOWN = b"taken\n", b"shown\n"
-"""The window's answers on stdout: the file has been taken, and the window was painted."""
 
 PATIENCE_S = 120.0
 """Time limit of the window's start, in seconds; the machine may be busy."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.document.build_steps import BuildSteps
-from lowerscope.app.document.changes import Changes
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.run_steps import RunSteps
 from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.engine.changes import Changes
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.recovery import Recovering
 from lowerscope.app.engine.watchdog import AtWork, Hanging

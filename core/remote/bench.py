@@ -16,6 +16,7 @@ from lowerscope.core.model.remote_records import Remote
 from lowerscope.core.remote.running import check_runs_there, machine_of_server, use_threads_there
 from lowerscope.core.remote.session import LOST, Session, sent_to, ship_function
 from lowerscope.core.remote.tracker import WAIT, Tracker
+from lowerscope.core.schedule.tuning.candidate_bench import Bench
 from lowerscope.core.schedule.tuning.measuring import (
     PATIENCE,
     LocalMeasurer,
@@ -23,7 +24,6 @@ from lowerscope.core.schedule.tuning.measuring import (
     Outcome,
     Subject,
 )
-from lowerscope.core.schedule.tuning.measuring_process import Bench
 
 _ENTRY = "alone"
 

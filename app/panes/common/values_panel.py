@@ -78,8 +78,7 @@ class ValuesPanel(QWidget):
         document = self._document
         assert document.recipe is not None
         query = SaveValuesQuery(document.recipe, self._entity, file)
-        client = self._queries.client(query.child)
-        ask_for_file(client, query, self._note_saved, document.report)
+        ask_for_file(self._queries, query, self._note_saved, document.report)
 
     def _note_saved(self, path: str) -> None:
         self._document.notify(self.tr("Saved as {0}.").format(path), "info")

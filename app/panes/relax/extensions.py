@@ -328,8 +328,7 @@ class Extensions(QObject):
             document = self._document
             assert document.recipe is not None
             query = WriteRuleQuery(document.recipe, node.id, path)
-            client = self._queries.client(query.child)
-            ask_for_file(client, query, taken, document.report)
+            ask_for_file(self._queries, query, taken, document.report)
 
     def open_rule(self) -> None:
         """Open the file of the rule that lowered the last selected node."""

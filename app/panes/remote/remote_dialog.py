@@ -107,11 +107,7 @@ class Targets(QObject):
 
     def attempt(self, remote: Remote) -> None:
         """Query a remote machine, as soon as the worker may reach it."""
-        sandbox = self._queries.client("worker").sandbox
-        if sandbox is None:
-            self._attempt(remote)
-        else:
-            sandbox.ask(remote, partial(self._attempt, remote))
+        self._queries.client("worker").reach(remote, partial(self._attempt, remote))
 
     def _attempt(self, remote: Remote) -> None:
         self.give_up()
