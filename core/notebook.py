@@ -18,8 +18,8 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from lowerscope.core.cli.recipe_options import OneLineParser, add_recipe_options, recipe_from
-from lowerscope.core.export.report import template
-from lowerscope.core.files.in_memory import Order, Parcel, pack, private_file
+from lowerscope.core.files.in_memory import OPTION, SHOWN, TAKEN, Order, Parcel, pack, private_file
+from lowerscope.core.files.report import template
 from lowerscope.core.files.sources import source_label
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.graph import DEFAULT, STRATEGY_LETTERS, TITLE_BAR, Edge, cut_to
@@ -37,11 +37,6 @@ if TYPE_CHECKING:
 
 # Window on a model in memory: a separate process, which outlives the one that opened it.
 
-OPTION = "--handed-over"
-"""Command-line option of the window; its order is read from stdin."""
-
-TAKEN, SHOWN = b"taken\n", b"shown\n"
-"""The window's answers on stdout: the file has been taken, and the window was painted."""
 
 PATIENCE_S = 120.0
 """Time limit of the window's start, in seconds; the machine may be busy."""
@@ -259,9 +254,6 @@ def _words(choices: dict[str, Any]) -> Iterable[str]:
 
 
 # HTML display of a model in a notebook: graph and scripts, for light and dark themes.
-
-if TYPE_CHECKING:
-    pass
 
 MOST_LINES = 2000
 """Bound on the lines shown of a script; the methods of the exploration return all."""

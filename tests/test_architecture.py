@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import networkx
 import pytest
 
 
@@ -22,6 +23,14 @@ def files_of(package: str) -> list[Path]:
     found = sorted(folder.rglob("*.py"))
     assert found
     return found
+
+
+def modules_of(package: str) -> Iterator[tuple[str, Path]]:
+    """Yield the modules of a package by full name; a package itself counts as its ``__init__``."""
+    for path in files_of(f"lowerscope.{package}"):
+        parts = path.with_suffix("").parts
+        start = len(parts) - parts[::-1].index(package) - 1
+        yield ".".join(("lowerscope", *parts[start:])).removesuffix(".__init__"), path
 
 
 def imports_of(path: Path) -> Iterator[str]:
@@ -57,15 +66,18 @@ MAY_IMPORT = {
     # All of it, exports too: the core knows no window.
     "core": "core resources",
     "app.kit": "core.model resources",
-    "app.document": "core.model core.sandbox app.engine",
-    "app.engine": "core.model core.files core.sandbox core.engine core.notebook"
-    " app.document app.kit",
-    "app.panes": "core.model core.files core.sandbox core.export"
-    " app.kit app.document app.engine app.shell",
-    "app.shell": "core.model core.files core.sandbox core.export core.cli resources"
+    "app.document": "core.model core.files",
+    # It starts the children, in their sandbox.
+    "app.engine": "core.model core.files core.sandbox core.engine.protocol app.document app.kit",
+    "app.panes": "core.model core.files app.kit app.document app.engine",
+    # It reads the command line as the commands do: its own, and those in help pages.
+    "app.shell": "core.model core.files core.cli resources"
     " app.kit app.document app.engine app.panes",
 }
 """Of each package, the others of ours that it may import."""
+
+LARGEST_CIRCLE = 6
+"""Number of files that may import one another in a circle, in one folder."""
 
 FOREIGN = {
     "app": {"torch", "tvm", "tvm_ffi"},
@@ -93,6 +105,33 @@ def test_packages_import_those_that_they_may(package: str) -> None:
     assert wrong == []
 
 
+def test_panes_import_no_other_pane() -> None:
+    # What several of them show is in `common`.
+    wrong = [
+        f"{module} imports {name}"
+        for module, path in modules_of("app")
+        if module.startswith("lowerscope.app.panes.")
+        for name in imports_of(path)
+        if name.startswith("lowerscope.app.panes.")
+        and name.split(".")[3] not in (module.split(".")[3], "common")
+    ]
+    assert wrong == []
+
+
+def test_circles_of_imports_are_small() -> None:
+    modules = {name: path for package in ("app", "core") for name, path in modules_of(package)}
+    graph = networkx.DiGraph(
+        (module, name)
+        for module, path in modules.items()
+        for name in imports_of(path)
+        if name in modules and name != module
+    )
+    circles = [each for each in networkx.strongly_connected_components(graph) if len(each) > 1]
+    assert [sorted(each) for each in circles if len(each) > LARGEST_CIRCLE] == []
+    across = [each for each in circles if len({modules[name].parent for name in each}) > 1]
+    assert [sorted(each) for each in across] == []
+
+
 @pytest.mark.parametrize("package", FOREIGN)
 def test_packages_do_without_libraries_that_are_not_theirs(package: str) -> None:
     wrong = [
@@ -114,16 +153,22 @@ def test_the_window_asks_the_engine_by_its_protocol_alone() -> None:
     assert {".".join(name.split(".")[:4]) for name in names} == {"lowerscope.core.engine.protocol"}
 
 
-SHELL = {"features.py", "panes.py", "window.py"}
-
-
 def test_the_shell_alone_knows_all_features() -> None:
     knows = {
-        path.name
-        for path in files_of("lowerscope.app")
+        module
+        for module, path in modules_of("app")
         if "lowerscope.app.shell.features" in set(imports_of(path))
     }
-    assert knows <= SHELL
+    assert {module.rpartition(".")[0] for module in knows} == {"lowerscope.app.shell"}
+
+
+def test_the_window_is_held_by_the_shell_alone() -> None:
+    holds = {
+        module
+        for module, path in modules_of("app")
+        if "lowerscope.app.shell.window" in set(imports_of(path))
+    }
+    assert holds == {"lowerscope.app.shell.menus", "lowerscope.app.shell.start"}
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,10 @@ from lowerscope.core.model.recipe import Recipe, Strategy, applies_schedules, wi
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.snapshot import FunctionRecord, Note, Snapshot
 
+Trust = Callable[[Recipe, Callable[[Recipe], object]], None]
+"""Calls a function with a recipe, once the user has approved the files that it runs."""
+
+
 Of = Literal["change", "replay", "run", "set", "fault", "schedule", "values", "export", "asked"]
 """Owner of a job. Each owner has one at most, and ends its own only."""
 

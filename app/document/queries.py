@@ -11,17 +11,19 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QWidget
 
-from lowerscope.app.engine.client import CANCEL_MS, EngineClient
-from lowerscope.app.engine.pending import OnProblem, OnProgress
+from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Query, Role
 from lowerscope.core.model.recipe import Recipe
+
+CANCEL_MS = 700
+"""Time in which a child must answer a cancellation before it is killed."""
 
 SUPERSEDED_MS = 3000
 """Grace period, in ms, of a child that works on a query of a recipe that is no longer shown."""
@@ -36,14 +38,51 @@ KNOWN_KEYS = 1000
 """Number of recipes whose key is remembered."""
 
 A = TypeVar("A")
+OnProblem = Callable[[Problem], None]
+OnProgress = Callable[[str, float | None], None]
 Key = tuple[int, Query[Any]]
+
+
+class Client(Protocol):
+    """A child as queries know it: see `EngineClient`."""
+
+    role: Role
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether the child cannot write to the user's folders."""
+
+    @property
+    def received_bytes(self) -> int:
+        """Encoded size of the answer that is being delivered, in bytes."""
+
+    def request(
+        self,
+        query: Query[A],
+        on_result: Callable[[A], None],
+        on_problem: OnProblem,
+        on_progress: OnProgress | None = None,
+    ) -> int:
+        """Send a query, and return the id of the request."""
+
+    def cancel(self, request_id: int, grace_ms: int = CANCEL_MS) -> None:
+        """Cancel a request: its problem has the code ``"cancelled"``."""
+
+    def drop(self, request_id: int) -> None:
+        """Drop a request: none of its callbacks is called any more."""
+
+    def abandon(self, request_id: int, grace_ms: int) -> None:
+        """Drop a request, and kill a child that does not stop in time."""
+
+    def reach(self, remote: Remote, go: Callable[[], None]) -> None:
+        """Call `go` as soon as the child may reach a remote machine."""
 
 
 @dataclass(frozen=True)
 class Pending:
     """A query that was sent; its methods do nothing once it has been answered."""
 
-    client: EngineClient
+    client: Client
     id: int
 
     def cancel(self, grace_ms: int = CANCEL_MS) -> None:
@@ -118,9 +157,9 @@ class Queries(QObject):
     Answers to ``cached_first`` queries are cached: they depend on the query and its files alone.
     """
 
-    def __init__(self, engine: EngineClient, worker: EngineClient, parent: QObject) -> None:
+    def __init__(self, engine: Client, worker: Client, parent: QObject) -> None:
         super().__init__(parent)
-        self._clients: dict[Role, EngineClient] = {"engine": engine, "worker": worker}
+        self._clients: dict[Role, Client] = {"engine": engine, "worker": worker}
         self._cache: OrderedDict[Query[Any], tuple[Any, int]] = OrderedDict()
         self._bytes = 0
         self._keys: dict[Recipe, str] = {}
@@ -146,7 +185,7 @@ class Queries(QObject):
 
         return Pending(client, client.request(query, take, on_problem, on_progress))
 
-    def client(self, role: Role) -> EngineClient:
+    def client(self, role: Role) -> Client:
         """Return the client of a child."""
         return self._clients[role]
 

@@ -6,7 +6,11 @@ import copy
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from PySide6.QtCore import Qt
+
 from lowerscope.core.model.snapshot import FunctionRecord, Snapshot
+
+EXTENDING = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from lowerscope.app.document.queries import CANCEL_MS, OnProblem, OnProgress
 from lowerscope.app.engine.child_process import QUEUED, ChildProcess, Ending
 from lowerscope.app.engine.pending import (
     CANCELLED,
-    OnProblem,
-    OnProgress,
     Outstanding,
     Unanswered,
     doing,
@@ -38,11 +37,12 @@ from lowerscope.core.engine.protocol import (
     to_raw,
 )
 from lowerscope.core.files.approved import CODE
+from lowerscope.core.model.machines import Remote
+from lowerscope.core.model.memory_sizes import usual_limit
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Query, Role
 from lowerscope.core.sandbox import running_call
 from lowerscope.core.sandbox.bubblewrap import NoSandbox
-from lowerscope.core.sandbox.memory_limit import usual_limit
 from lowerscope.core.sandbox.running_call import RunningCall
 
 if TYPE_CHECKING:
@@ -138,9 +138,6 @@ def new_child(
         enclosed=enclosed is not None,
     )
 
-
-CANCEL_MS = 700
-"""Time in which a child must answer a cancellation before it is killed."""
 
 A = TypeVar("A")
 State = Literal["starting", "ready", "busy", "stopped", "failed"]
@@ -246,6 +243,13 @@ class EngineClient(QObject):
     def hands_over(self) -> bool:
         """Return whether the child cannot write to user folders: see `engine.file_broker`."""
         return self.sandbox is not None and self.sandbox.is_on
+
+    def reach(self, remote: Remote, go: Callable[[], None]) -> None:
+        """Call `go` as soon as the child may reach a remote machine, once the user allows it."""
+        if self.sandbox is None:
+            go()
+        else:
+            self.sandbox.ask(remote, go)
 
     # --- the child ------------------------------------------------------------------------------
 

@@ -9,11 +9,10 @@ import sys
 import msgspec
 
 from lowerscope.core.files.console import say
-from lowerscope.core.files.in_memory import Order, take
+from lowerscope.core.files.in_memory import OPTION, SHOWN, TAKEN, Order, take
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.notebook import OPTION, SHOWN, TAKEN
 
 
 def take_model() -> Recipe | None:

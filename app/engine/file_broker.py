@@ -9,12 +9,13 @@ import contextlib
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from lowerscope.app.engine.pending import OnProblem, OnResult
+from lowerscope.app.document.queries import OnProblem, Queries
+from lowerscope.app.engine.pending import OnResult
 from lowerscope.app.kit.background import in_thread, when_done
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import Query, SaveRunValuesQuery, SaveValuesQuery, WriteRuleQuery
@@ -22,25 +23,23 @@ from lowerscope.core.model.snapshot import SourceLine
 from lowerscope.core.sandbox.folder import own_folder
 from lowerscope.core.sandbox.output import SandboxOutput, Takes, only
 
-if TYPE_CHECKING:
-    from lowerscope.app.engine.client import EngineClient
-
 FileQuery = SaveValuesQuery | SaveRunValuesQuery | WriteRuleQuery
 
 
 def ask_for_file(
-    client: EngineClient,
+    queries: Queries,
     query: FileQuery,
     on_result: OnResult,
     on_problem: OnProblem,
 ) -> None:
     """Let a child write a file of the user's, ``query.file``."""
+    client = queries.client(query.child)
     if not client.hands_over:
         client.request(cast(Query[Any], query), on_result, on_problem)
         return
     target = Path(query.file).absolute()
     try:
-        handing = HandingOver(target.parent, client, only((target.name,)))
+        handing = HandingOver(target.parent, queries, only((target.name,)))
         # A rule is appended to the existing content.
         handing.put_in(target)
     except OSError as error:

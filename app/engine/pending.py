@@ -8,6 +8,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from lowerscope.app.document.queries import OnProblem, OnProgress
 from lowerscope.app.engine.replies import UnreadableResult, read_result
 from lowerscope.core.engine.protocol import Progress, Reply
 from lowerscope.core.model.problems import Problem
@@ -16,8 +17,6 @@ from lowerscope.core.model.queries import Query, Role, answer_type
 CANCELLED = Problem(what="Cancelled", code="cancelled")
 
 OnResult = Callable[[Any], None]
-OnProblem = Callable[[Problem], None]
-OnProgress = Callable[[str, float | None], None]
 
 
 @dataclass

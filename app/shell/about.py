@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, qVersion
 from PySide6.QtGui import QGuiApplication, QPixmap
-from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QHBoxLayout, QVBoxLayout
+from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label, PlainTextEdit
 from lowerscope.app.kit.typefaces import CODE_PIXELS, code_font, ui_family
-from lowerscope.app.panes.common.help_key import offer_help
-from lowerscope.app.shell.preferences import preferences_of
+from lowerscope.app.shell.features import Features
+from lowerscope.app.shell.preferences import Preferences, PreferenceStore
 from lowerscope.core.files.sources import PREFIX
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.sandbox.memory_limit import usual_limit
+from lowerscope.core.model.memory_sizes import usual_limit
 from lowerscope.resources import ICONS
 
 if TYPE_CHECKING:
     from lowerscope.app.engine.client import EngineClient
-    from lowerscope.app.shell.window import MainWindow
 
 
 # --- Bug reports: versions, platform, settings, state and problems ---
@@ -54,14 +54,14 @@ def versions() -> list[str]:
     return lines
 
 
-def details(window: MainWindow) -> str:
+def details(store: PreferenceStore, screen: QWidget) -> str:
     """Return a bug report, as text to paste."""
     sections = (
         ("Versions", versions()),
-        ("Platform", list(_platform(window))),
-        ("Settings", list(_settings(window))),
-        ("State", list(_state(window))),
-        ("Problems", list(_problems(window)) or ["none"]),
+        ("Platform", list(_platform(screen))),
+        ("Settings", list(_settings(store.current()))),
+        ("State", list(_state(store.features))),
+        ("Problems", list(_problems(store.features)) or ["none"]),
     )
     return "\n".join(
         f"{title}\n" + "\n".join(f"  {line}" for line in lines) for title, lines in sections
@@ -76,7 +76,7 @@ def without_paths(text: str) -> str:
     return _PATH.sub(r"…/\1", text)
 
 
-def _platform(window: MainWindow) -> Iterator[str]:
+def _platform(window: QWidget) -> Iterator[str]:
     yield platform.platform()
     yield f"{os.cpu_count()} processors, a worker has {bytes_text(usual_limit())} by default"
     screen = window.screen()
@@ -85,8 +85,7 @@ def _platform(window: MainWindow) -> Iterator[str]:
     yield f"{QGuiApplication.platformName()}, screen {shown}, words in {ui_family()}"
 
 
-def _settings(window: MainWindow) -> Iterator[str]:
-    chosen = preferences_of(window)
+def _settings(chosen: Preferences) -> Iterator[str]:
     yield f"colours {chosen.scheme} ({theme.current().name})"
     yield f"code {chosen.code_pixels or CODE_PIXELS:g} px, scaling {chosen.scale or 'system'}"
     yield f"asks before code runs: {chosen.asks_first}, watches files: {chosen.watching}"
@@ -94,9 +93,9 @@ def _settings(window: MainWindow) -> Iterator[str]:
     yield f"memory limit {limit}, values kept {bytes_text(chosen.keep)}"
 
 
-def _state(window: MainWindow) -> Iterator[str]:
-    recipe = window.document.wanted
-    yield f"{_child(window.features.processes.engine)}, {_child(window.features.processes.worker)}"
+def _state(features: Features) -> Iterator[str]:
+    recipe = features.document.wanted
+    yield f"{_child(features.processes.engine)}, {_child(features.processes.worker)}"
     if recipe is None:
         yield "nothing open"
         return
@@ -115,9 +114,9 @@ def _child(client: EngineClient) -> str:
     return f"{client.role} {client.state}"
 
 
-def _problems(window: MainWindow) -> Iterator[str]:
-    document = window.document
-    failures = (window.features.processes.engine.failure, window.features.processes.worker.failure)
+def _problems(features: Features) -> Iterator[str]:
+    document, processes = features.document, features.processes
+    failures = (processes.engine.failure, processes.worker.failure)
     for problem in (*document.problems, *(each for each in failures if each is not None)):
         yield without_paths(problem.line())
         for line in problem.details.splitlines()[-MOST_DETAILS:]:
@@ -128,9 +127,9 @@ SIZE = (640, 560)
 ICON = 48
 
 
-def show_about(window: MainWindow) -> None:
+def show_about(store: PreferenceStore, parent: QWidget) -> None:
     """Show the About dialog."""
-    dialog = AboutDialog(window)
+    dialog = AboutDialog(store, parent)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
 
@@ -138,8 +137,8 @@ def show_about(window: MainWindow) -> None:
 class AboutDialog(Dialog):
     """The program's name and the details, with a button that copies them."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
+    def __init__(self, store: PreferenceStore, parent: QWidget) -> None:
+        super().__init__(parent)
         self.setWindowTitle(self.tr("About Lowerscope"))
         icon = Label()
         ratio = self.devicePixelRatioF()
@@ -155,7 +154,7 @@ class AboutDialog(Dialog):
             self.tr("Apache-2.0. Inter and JetBrains Mono are under the SIL Open Font License.")
         )
         licence.setProperty("role", "quiet")
-        self.text = PlainTextEdit(details(window))
+        self.text = PlainTextEdit(details(store, parent))
         self.text.setReadOnly(True)
         self.text.setTabChangesFocus(True)
         self.text.setFont(code_font())

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
 from shiboken6 import isValid
 
+from lowerscope.app.document.colouring import Colouring
+from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command
 
 if TYPE_CHECKING:
     from lowerscope.app.kit.code.view import CodeView
-    from lowerscope.app.shell.window import MainWindow
+    from lowerscope.app.shell.panes import Panes
 
 
 class CodeCommands(QObject):
     """Finds, folds, unfolds and colours in the current text."""
 
-    def __init__(self, window: MainWindow) -> None:
+    def __init__(
+        self,
+        document: Document,
+        colouring: Colouring,
+        panes: Callable[[], Panes | None],
+        window: QWidget,
+    ) -> None:
         super().__init__(window)
+        self._document = document
+        self._colouring = colouring
+        self._panes = panes
         self._window = window
         self._last: CodeView | None = None
         application = QApplication.instance()
@@ -29,7 +41,7 @@ class CodeCommands(QObject):
     def commands(self) -> tuple[Command, ...]:
         """Return the commands, for the menu View."""
         view, tr = self._window.tr("&View"), self._window.tr
-        colouring = self._window.features.colouring
+        colouring = self._colouring
         return (
             Command(
                 "find-in-text", view, tr("&Find in the text…"), self._find, "Ctrl+F", separated=True
@@ -48,7 +60,7 @@ class CodeCommands(QObject):
         )
 
     def _follow(self, _old: QWidget | None, new: QWidget | None) -> None:
-        if self._window.document.snapshot is None:
+        if self._document.snapshot is None:
             # There is no text yet, and no need to load the panes.
             return
         from lowerscope.app.kit.code.view import CodeView
@@ -65,13 +77,23 @@ class CodeCommands(QObject):
 
     def text(self) -> CodeView | None:
         """Return the text that last had the focus, if visible; else the Relax script."""
-        if self._window.document.snapshot is None:
+        panes, last = self._panes(), self._last
+        if panes is None:
             return None
-        last = self._last
         if last is not None and isValid(last) and last.isVisible():
             return last
-        code = self._window.panes.relax.script.code
+        code = panes.relax.script.code
         return code if code.isVisible() else None
+
+    def shown(self) -> list[CodeView]:
+        """Return the visible texts, the one that last had the focus first."""
+        from lowerscope.app.kit.code.view import CodeView
+
+        panes = self._panes()
+        views = [] if panes is None else panes.findChildren(CodeView)
+        last = self.text()
+        seen = [view for view in views if view.editor.isVisible() and view.text()]
+        return sorted(seen, key=lambda view: view is not last)
 
     def _find(self) -> None:
         if (text := self.text()) is not None:

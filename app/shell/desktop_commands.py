@@ -7,85 +7,90 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.commands import Command, Commands
 from lowerscope.app.kit.question import Question
-from lowerscope.core.files.cache import Cleared, cache_size, clear_cache
+from lowerscope.app.shell.help_commands import Help
+from lowerscope.app.shell.preferences import PreferenceStore, cleared_text
+from lowerscope.core.files.cache import cache_size, clear_cache
 from lowerscope.core.model.formatting import bytes_text
 
-if TYPE_CHECKING:
-    from lowerscope.app.shell.window import MainWindow
 
-
-def setting_up(window: MainWindow) -> Command:
+def setting_up(store: PreferenceStore, parent: QWidget) -> Command:
     """Return the command that opens the settings, for the menu File."""
-    tr = window.tr
+    tr = parent.tr
     return Command(
         "settings",
         tr("&File"),
         tr("Setti&ngs…"),
-        partial(_settings, window),
+        partial(_settings, store, parent),
         "Ctrl+,",
         separated=True,
     )
 
 
-def limiting(window: MainWindow) -> tuple[Command, ...]:
+def limiting(store: PreferenceStore, parent: QWidget) -> tuple[Command, ...]:
     """Return the commands on the memory of runs, for the menu Run."""
-    menu, tr = window.tr("&Run"), window.tr
+    menu, tr = parent.tr("&Run"), parent.tr
     return (
         Command(
             "memory-limit",
             menu,
             tr("&Memory limit of the worker…"),
-            partial(_settings, window, "memory_limit"),
+            partial(_settings, store, parent, "memory_limit"),
         ),
         Command(
-            "keep", menu, tr("Memory for &values of a run…"), partial(_settings, window, "keep")
+            "keep",
+            menu,
+            tr("Memory for &values of a run…"),
+            partial(_settings, store, parent, "keep"),
         ),
     )
 
 
-def helping(window: MainWindow) -> tuple[Command, ...]:
+def helping(
+    show_palette: Callable[[], None],
+    commands: Commands,
+    help: Help,
+    store: PreferenceStore,
+    parent: QWidget,
+) -> tuple[Command, ...]:
     """Return the commands of the menu Help."""
-    menu, tr = window.tr("&Help"), window.tr
+    menu, tr = parent.tr("&Help"), parent.tr
     return (
-        Command("palette", menu, tr("&All commands…"), partial(_palette, window), "Ctrl+Shift+P"),
+        Command("palette", menu, tr("&All commands…"), show_palette, "Ctrl+Shift+P"),
         Command(
-            "shortcuts", menu, tr("&Keyboard shortcuts"), partial(_shortcuts, window), "Ctrl+?"
+            "shortcuts",
+            menu,
+            tr("&Keyboard shortcuts"),
+            partial(_shortcuts, commands, parent),
+            "Ctrl+?",
         ),
-        *window.help.commands(),
-        Command("about", menu, tr("A&bout Lowerscope"), partial(_about, window)),
+        *help.commands(),
+        Command("about", menu, tr("A&bout Lowerscope"), partial(_about, store, parent)),
     )
 
 
-def _settings(window: MainWindow, field: str = "") -> None:
+def _settings(store: PreferenceStore, parent: QWidget, field: str = "") -> None:
     from lowerscope.app.shell.settings_dialog import open_settings
 
-    open_settings(window, field)
+    open_settings(store, parent, field)
 
 
-def _palette(window: MainWindow) -> None:
-    from lowerscope.app.shell.palette import open_palette
-
-    open_palette(window)
-
-
-def _shortcuts(window: MainWindow) -> None:
+def _shortcuts(commands: Commands, parent: QWidget) -> None:
     from lowerscope.app.shell.shortcuts_page import open_shortcuts
 
-    open_shortcuts(window)
+    open_shortcuts(commands, parent)
 
 
-def _about(window: MainWindow) -> None:
+def _about(store: PreferenceStore, parent: QWidget) -> None:
     from lowerscope.app.shell.about import show_about
 
-    show_about(window)
+    show_about(store, parent)
 
 
 # --- The dialog that clears the caches of tuning and measuring ---
@@ -145,15 +150,6 @@ class ClearCaches(QObject):
             return
         notify(cleared_text(self.tr, cleared), "info")
         self.cleared.emit()
-
-
-def cleared_text(tr: Callable[[str], str], cleared: Cleared) -> str:
-    """Return a message about what was removed, and what was not."""
-    text = tr("Removed {0} of caches").format(bytes_text(cleared.freed))
-    if cleared.in_use:
-        kept = tr("{0} stay: a tuning adds to them").format(bytes_text(cleared.in_use))
-        return f"{text}; {kept}"
-    return text
 
 
 # --- The command that clears the caches of tuning and measuring ---

@@ -5,23 +5,24 @@ from __future__ import annotations
 from PySide6.QtCore import QObject
 
 from lowerscope.app.document.build_steps import BuildSteps
-from lowerscope.app.document.changes import Changes
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
+from lowerscope.app.document.run_steps import RunSteps
 from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.engine.changes import Changes
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.recovery import Recovering
 from lowerscope.app.engine.watchdog import AtWork, Hanging
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.app.panes.run.faults import Faults
-from lowerscope.app.panes.run.run_steps import RunSteps
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.schedule_variants import Variants
 from lowerscope.app.panes.tuning.model import Tuning
+from lowerscope.core.model.problems import Problem
 
 
 class Features(QObject):
@@ -52,17 +53,30 @@ class Features(QObject):
             self.scheduling,
             self._tuning_holds_back,
         )
-        self.tuning = Tuning(document, queries, children, self.measurements)
+        self.tuning = Tuning(document, queries, children, self.measurements.seconds_of)
         self.pins = Pins(document)
         self.colouring = Colouring(document)
-        self.inputs = Inputs(document, queries, self.runs)
-        self.run_steps = RunSteps(document, self.stepping, self.faults)
+        self.inputs = Inputs(document, queries, self.runs.run)
+        self.run_steps = RunSteps(document, self.stepping, self._failure)
         self.at_work = AtWork(document, children)
         Hanging(document, children.engine)
         self.recovering.replayed.connect(queries.retry)
         self.changes.rejected.connect(self.runs.give_up)
         self.runs.failed.connect(self.faults.take)
+        self.faults.changed.connect(self.run_steps.take_run)
+        self.tuning.held_back.connect(self.measurements.follow_tuning)
         self.tuning.made_way.connect(self.runs.run_if_waiting)
+
+    def scheduled(self) -> str:
+        """Return the name of the scheduled function; empty for none."""
+        return self.scheduling.function
+
+    def active_function(self) -> str:
+        """Return the scheduled function while the workbench is in use; empty for none."""
+        return self.scheduling.function if self.scheduling.active else ""
+
+    def _failure(self) -> Problem | None:
+        return self.faults.failed
 
     def _tuning_measures(self) -> bool:
         return self.tuning.measures

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QApplication, QDockWidget, QWidget
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.help_key import PAGE, notifier
+from lowerscope.app.kit.host import Host
 from lowerscope.app.kit.pane import Pane
-from lowerscope.app.panes.common.help_key import PAGE, notifier
 
 if TYPE_CHECKING:
     from lowerscope.app.shell.help_window import HelpWindow
-    from lowerscope.app.shell.window import MainWindow
     from lowerscope.core.model.recipe import Recipe
 
 BEGIN = "tour"
@@ -30,15 +31,16 @@ class Help(QObject):
         The help window, once opened.
     """
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    def __init__(self, host: Host, document: Document) -> None:
+        super().__init__(host.widget)
+        self._host = host
+        self._document = document
         self.shown: HelpWindow | None = None
         notifier().wanted.connect(self._show_of_dialog)
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands of the menu Help."""
-        menu, tr = self._window.tr("&Help"), self._window.tr
+        menu, tr = self._host.tr("&Help"), self._host.tr
         return (
             Command("help", menu, tr("&Help on this pane"), self.show_here, "F1", separated=True),
             Command("help-contents", menu, tr("C&ontents"), partial(self.show, "README")),
@@ -55,7 +57,7 @@ class Help(QObject):
         from lowerscope.app.shell.help_window import HelpWindow
 
         if self.shown is None:
-            self.shown = HelpWindow(self._open, self._window.document.report)
+            self.shown = HelpWindow(self._open, self._document.report)
         name, _, section = page.partition("#")
         self.shown.show_page(name, section)
         self.shown.setWindowState(self.shown.windowState() & ~Qt.WindowState.WindowMinimized)
@@ -71,12 +73,12 @@ class Help(QObject):
             self.shown = None
 
     def _open(self, recipe: Recipe) -> None:
-        self._window.document.open(recipe)
-        self._window.show_panes()
+        self._document.open(recipe)
+        self._host.show_panes()
 
     def _show_of_dialog(self, dialog: QWidget, page: str) -> None:
         above: QWidget | None = dialog
-        while above is not None and above is not self._window:
+        while above is not None and above is not self._host.widget:
             above = above.parentWidget()
         if above is not None:
             self.show(page)

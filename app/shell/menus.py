@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QMenu, QMenuBar
 
 from lowerscope.app.kit.commands import Command, Commands
-from lowerscope.app.panes.export.commands import reporting
+from lowerscope.app.panes.difference.commands import CompareCommands
 from lowerscope.app.panes.inputs.commands import changing_inputs, loading_parameters
 from lowerscope.app.panes.relax.commands import NodeCommands, importing
 from lowerscope.app.panes.run.commands import (
     fault_commands,
     finding_differences,
+    reporting,
     run_step_commands,
     running_variants,
     timing_commands,
 )
 from lowerscope.app.panes.schedule.commands import NumberCommands
 from lowerscope.app.panes.sessions.commands import keeping_sessions
-from lowerscope.app.panes.steps.commands import CompareCommands, binding, passes
+from lowerscope.app.panes.steps.commands import binding, passes
 from lowerscope.app.shell.desktop_commands import clearing, helping, limiting, setting_up
 from lowerscope.app.shell.panes_commands import Pointing
 
@@ -67,11 +68,14 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         Command(
             "document", file, tr("&Back to the model"), window.show_panes, enabled=document.is_open
         ),
-        *keeping_sessions(window),
-        *reporting(window),
+        *keeping_sessions(
+            window, document, window.sessions, window.source_watch, window.open_session
+        ),
+        window.sandbox.command(),
+        reporting(window, document, features.runs.variants),
         Command("save-log", file, tr("Save whole &log…"), lambda: window.panes.log.save_whole()),
         *window.exports.commands(),
-        setting_up(window),
+        setting_up(window.preferences, window),
         Command("quit", file, tr("&Quit"), window.close, "Ctrl+Q", separated=True),
         Command(
             "undo",
@@ -132,7 +136,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
         *window.graphs.commands(),
         *window.exports.picture_commands(),
         *window.code_commands.commands(),
-        *Pointing(window).commands(),
+        *Pointing(document, window).commands(),
         *(
             Command(
                 strategy,
@@ -206,23 +210,25 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             )
         ),
         *importing(document),
-        *loading_parameters(window),
-        *binding(window),
+        *loading_parameters(window, document),
+        *binding(document, window.pipeline),
         Command(
             "inputs",
             lowering,
             tr("Inputs…"),
-            window.opening.edit_inputs,
+            window.inputs_form.edit,
             "Ctrl+I",
             enabled=document.is_open,
             separated=True,
         ),
-        *changing_inputs(window),
-        *passes(window),
+        *changing_inputs(window, features.inputs),
+        *passes(document, features.stepping, window.pipeline, window.extensions.choose_passes),
         *window.schedules.commands(),
         *window.tune.commands(),
-        *NumberCommands(window).commands(),
-        *CompareCommands(window).commands(),
+        *NumberCommands(window.schedules, features.measurements).commands(),
+        *CompareCommands(
+            window, document, features.pins, lambda: window.panes.show_difference()
+        ).commands(),
         Command(
             "run",
             run,
@@ -231,7 +237,7 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             "F5",
             enabled=lambda: document.wanted is not None and not document.running,
         ),
-        *running_variants(window),
+        *running_variants(window, document, features.runs),
         Command(
             "stop",
             run,
@@ -241,15 +247,15 @@ def add_commands(commands: Commands, window: MainWindow) -> None:
             enabled=lambda: bool(document.job.text) or document.running,
         ),
         *fault_commands(document, features.faults),
-        *limiting(window),
+        *limiting(window.preferences, window),
         clearing(document, window),
         Command("restart", run, tr("Restart &engine and worker"), features.restart),
-        *finding_differences(window),
+        *finding_differences(window, document, window.show_tensor),
         *run_step_commands(document, features.stepping, features.run_steps),
         *timing_commands(document, features.runs, window),
         *window.targets.commands(),
         *window.pane_commands.commands(),
-        *helping(window),
+        *helping(window.show_palette, commands, window.help, window.preferences, window),
     ):
         commands.add(command)
     commands.take_keys(window)

@@ -7,18 +7,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor
-from PySide6.QtWidgets import QTreeWidgetItem
+from PySide6.QtWidgets import QTreeWidgetItem, QWidget
 from shiboken6 import isValid
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
+from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.commands import keys_of, plain
+from lowerscope.app.kit.commands import Commands, keys_of, plain
 from lowerscope.app.kit.finder import Finder
+from lowerscope.app.kit.help_key import offer_help
+from lowerscope.app.kit.host import Host
 from lowerscope.app.kit.plain_text import markup
-from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import CatalogueQuery
@@ -26,10 +30,11 @@ from lowerscope.core.model.snapshot import PassType
 
 if TYPE_CHECKING:
     from lowerscope.app.kit.code.view import CodeView
-    from lowerscope.app.shell.window import MainWindow
 
 
 # Entries of the palette: commands, nodes, functions, passes and lines of the visible texts.
+
+_T = TypeVar("_T")
 
 Kind = Literal["command", "node", "function", "pass", "line"]
 
@@ -99,12 +104,27 @@ class PaletteEntries:
 
     Parameters
     ----------
-    window
-        The window.
+    texts
+        Returns the visible texts, the most recently used one first.
+    add_pass
+        Appends a pass to the pipeline, by name.
     """
 
-    def __init__(self, window: MainWindow) -> None:
-        self._window = window
+    def __init__(
+        self,
+        host: Host,
+        document: Document,
+        stepping: Stepping,
+        commands: Commands,
+        texts: Callable[[], Sequence[CodeView]],
+        add_pass: Callable[[str], None],
+    ) -> None:
+        self._host = host
+        self.document = document
+        self._stepping = stepping
+        self._registry = commands
+        self._texts = texts
+        self._add_pass = add_pass
         self._kinds: dict[Kind, tuple[PaletteEntry, ...]] = {}
         self._types: tuple[PassType, ...] = ()
 
@@ -156,7 +176,7 @@ class PaletteEntries:
         return self._kinds[kind]
 
     def _commands(self) -> Iterator[PaletteEntry]:
-        for command, action in self._window.commands:
+        for command, action in self._registry:
             yield PaletteEntry(
                 kind="command",
                 title=plain(action.text()),
@@ -167,7 +187,7 @@ class PaletteEntries:
             )
 
     def _nodes(self) -> Iterator[PaletteEntry]:
-        snapshot, tr = self._window.document.snapshot, self._window.tr
+        snapshot, tr = self.document.snapshot, self._host.tr
         for node in () if snapshot is None else snapshot.fx:
             what = node.label or node.opcode
             yield PaletteEntry(
@@ -175,32 +195,30 @@ class PaletteEntries:
             )
 
     def _functions(self) -> Iterator[PaletteEntry]:
-        snapshot, tr = self._window.document.snapshot, self._window.tr
+        snapshot, tr = self.document.snapshot, self._host.tr
         kinds = {"relax": "Relax", "tensorir": "TensorIR", "external": tr("library")}
         for each in () if snapshot is None else snapshot.functions:
             what = tr("{0} function").format(kinds[each.kind])
             yield PaletteEntry("function", each.name, what, self._selecting(each.id))
 
     def _selecting(self, entity: str) -> Callable[[], None]:
-        return partial(_select, self._window, entity)
+        return partial(self._show, self.document.select, (entity,))
 
     def _passes(self) -> Iterator[PaletteEntry]:
-        stepping, tr = self._window.features.stepping, self._window.tr
+        stepping, tr = self._stepping, self._host.tr
         for line in stepping.lines("passes"):
             place = tr("pass · step {0}").format(line.label or line.number)
             moment = Moment(section="passes", index=line.number)
-            yield PaletteEntry("pass", line.title, place, partial(_go, self._window, moment))
+            yield PaletteEntry(
+                "pass", line.title, place, partial(self._show, self._stepping.go, moment)
+            )
         for each in self._types:
-            add = partial(_add_pass, self._window, each.name)
+            add = partial(self._show, self._add_pass, each.name)
             yield PaletteEntry("pass", each.name, tr("pass · add it…"), add)
 
-    def _texts(self) -> Iterator[CodeView]:
-        from lowerscope.app.kit.code.view import CodeView
-
-        panes = self._window.made_panes
-        for view in () if panes is None else panes.findChildren(CodeView):
-            if view.editor.isVisible() and view.text():
-                yield view
+    def _show(self, act: Callable[[_T], object], value: _T) -> None:
+        self._host.show_panes()
+        act(value)
 
     def _lines(self) -> Iterator[PaletteEntry]:
         for view in self._texts():
@@ -210,8 +228,7 @@ class PaletteEntries:
 
     def _places(self, number: int) -> Iterator[PaletteEntry]:
         """Yield the line of this number in the texts, the most recently used one first."""
-        last = self._window.code_commands.text()
-        for view in sorted(self._texts(), key=lambda view: view is not last):
+        for view in self._texts():
             lines = view.editor.lines()
             if 1 <= number <= len(lines):
                 yield self._line(view, number, lines[number - 1].strip())
@@ -229,21 +246,6 @@ def _best(entries: Iterable[PaletteEntry], words: Sequence[str]) -> list[Palette
     return [entry for _, entry in (fitting[:MOST] if words else fitting)]
 
 
-def _select(window: MainWindow, entity: str) -> None:
-    window.show_panes()
-    window.document.select((entity,))
-
-
-def _go(window: MainWindow, moment: Moment) -> None:
-    window.show_panes()
-    window.features.stepping.go(moment)
-
-
-def _add_pass(window: MainWindow, name: str) -> None:
-    window.show_panes()
-    window.pipeline.view.add_named_pass(name)
-
-
 def _go_to_line(view: CodeView, number: int) -> None:
     view.go_to_line(number)
     view.editor.setFocus(Qt.FocusReason.ShortcutFocusReason)
@@ -252,9 +254,9 @@ def _go_to_line(view: CodeView, number: int) -> None:
 SIZE = (720, 480)
 
 
-def open_palette(window: MainWindow) -> None:
+def open_palette(entries: PaletteEntries, queries: Queries, parent: QWidget) -> None:
     """Open the palette over the window."""
-    palette = Palette(window)
+    palette = Palette(entries, queries, parent)
     palette.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     palette.open()
 
@@ -262,10 +264,10 @@ def open_palette(window: MainWindow) -> None:
 class Palette(Finder):
     """A search field above the matching entries."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(3, window)
+    def __init__(self, entries: PaletteEntries, queries: Queries, parent: QWidget) -> None:
+        super().__init__(3, parent)
         self.setWindowTitle(self.tr("All commands"))
-        self._entries = PaletteEntries(window)
+        self._entries = entries
         self._shown: list[PaletteEntry] = []
         self.line.setPlaceholderText(self.tr("Type a part of a name"))
         self.line.setAccessibleName(self.tr("Find a command, node, function, pass or line"))
@@ -290,9 +292,10 @@ class Palette(Finder):
         offer_help(self, "window#without-a-mouse")
         self.resize(*SIZE)
         self._filter("")
-        if window.document.recipe is not None:
-            query = CatalogueQuery(window.document.recipe)
-            window.features.queries.ask(query, self._take_passes, self._go_without_passes)
+        recipe = entries.document.recipe
+        if recipe is not None:
+            query = CatalogueQuery(recipe)
+            queries.ask(query, self._take_passes, self._go_without_passes)
 
     def shown(self) -> list[PaletteEntry]:
         """Return the matching entries, in order."""

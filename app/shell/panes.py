@@ -6,8 +6,8 @@ from PySide6.QtCore import QByteArray, QChildEvent, QEvent, Qt, QTimer
 from PySide6.QtGui import QAction, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QDockWidget, QMainWindow, QWidget
 
+from lowerscope.app.kit.help_key import set_page
 from lowerscope.app.kit.pane import Pane
-from lowerscope.app.panes.common.help_key import set_page
 from lowerscope.app.panes.difference.difference_view import DifferenceView
 from lowerscope.app.panes.fx.fx_view import FxView
 from lowerscope.app.panes.inputs.inputs_page import InputsPage
@@ -20,8 +20,10 @@ from lowerscope.app.panes.relax.relax_view import RelaxView
 from lowerscope.app.panes.relax.translation_page import TranslationPage
 from lowerscope.app.panes.run.compare_page import ComparePage
 from lowerscope.app.panes.run.result_view import ResultView
+from lowerscope.app.panes.run.run_step_page import RunStepPage
 from lowerscope.app.panes.run.time_page import TimePage
 from lowerscope.app.panes.run.variants_page import VariantsPage
+from lowerscope.app.panes.schedule.schedule_script import ScheduleScript
 from lowerscope.app.panes.schedule.schedule_view import ScheduleView
 from lowerscope.app.panes.steps.pipeline_view import PipelineView
 from lowerscope.app.panes.steps.timeline_view import TimelineView
@@ -71,23 +73,33 @@ class Panes(QMainWindow):
             features.colouring,
             features.build,
         )
+        self.scheduled = ScheduleScript(
+            features.document, features.stepping, features.scheduling, features.colouring
+        )
         self.tensorir = TensorIRView(
             features.document,
             features.queries,
             features.stepping,
             features.scheduling,
+            self.scheduled,
             features.colouring,
             features.build,
         )
         self.result = ResultView(features.document, features.runs)
-        self.problems = ProblemsView(features.document, features.variants, features.faults)
+        self.problems = ProblemsView(
+            features.document, features.variants.notes, features.faults.remedies
+        )
+        features.variants.left_over.changed.connect(self.problems.show_problems)
         self.log = LogView(features.document, features.processes)
         self.details = DetailsView(
             features.document,
             features.queries,
             features.stepping,
-            features.run_steps,
         )
+        self.call = RunStepPage(
+            features.document, features.queries, features.run_steps, self.details.set_busy
+        )
+        self.details.add_page("call", self.tr("Call"), self.call)
         self.pipeline = PipelineView(
             features.document, features.queries, features.stepping, features.pins, features.build
         )
@@ -97,10 +109,10 @@ class Panes(QMainWindow):
             features.scheduling,
             features.variants,
             features.measurements,
-            features.runs,
+            features.runs.run,
         )
         self.timeline = TimelineView(
-            features.document, features.stepping, features.scheduling, features.run_steps
+            features.document, features.stepping, features.scheduled, features.run_steps
         )
         # Between the top and the bottom docks, with its fixed height.
         self.setCentralWidget(self.timeline)
@@ -156,7 +168,8 @@ class Panes(QMainWindow):
             self.outcome.set_busy,
         )
         self.time = TimePage(features.document)
-        self.tune = TunePage(features.document, features.variants, features.tuning)
+        self.tune = TunePage(features.document, features.tuning)
+        self.tune.in_model_wanted.connect(features.variants.set_in_model)
         self.variants = VariantsPage(
             features.document, features.queries, features.runs, self.outcome.set_busy
         )
@@ -186,7 +199,7 @@ class Panes(QMainWindow):
         self.compare.translation_wanted.connect(self._show_translation)
         self.compare.rule_wanted.connect(self.details.rule_wanted)
         self.compare.tensor_wanted.connect(self.show_tensor)
-        self.details.call.tensor_wanted.connect(self._show_tensor_of_call)
+        self.call.tensor_wanted.connect(self._show_tensor_of_call)
         self.variants.text_wanted.connect(self._show_difference_of)
         features.runs.variants.ended.connect(self._show_variants)
         self.node_map.node_wanted.connect(self._show_translation)

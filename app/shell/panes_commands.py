@@ -17,18 +17,22 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.kit.commands import Command
+from lowerscope.app.document.document import Document
+from lowerscope.app.kit.commands import Command, Commands
 
 if TYPE_CHECKING:
     from lowerscope.app.shell.panes import Panes
-    from lowerscope.app.shell.window import MainWindow
 
 
 class PaneCommands(QObject):
     """Commands on the panes as a whole, and on the keyboard focus."""
 
-    def __init__(self, window: MainWindow) -> None:
+    def __init__(
+        self, panes: Callable[[], Panes | None], reset: Callable[[], None], window: QWidget
+    ) -> None:
         super().__init__(window)
+        self._panes = panes
+        self._reset = reset
         self._window = window
         self._closed: list[str] = []
         application = QApplication.instance()
@@ -82,14 +86,11 @@ class PaneCommands(QObject):
                 self._switch_timeline,
                 checked=self._has_timeline,
             ),
-            Command(
-                "reset-layout", menu, tr("R&eset layout"), self._window.reset_layout, separated=True
-            ),
+            Command("reset-layout", menu, tr("R&eset layout"), self._reset, separated=True),
         )
 
-    def fill(self, panes: Panes) -> None:
+    def fill(self, panes: Panes, commands: Commands) -> None:
         """Connect the commands to the panes, and handle the keys of floating ones."""
-        commands = self._window.commands
         commands.follow(panes.timeline_action.toggled)
         for dock in panes.docks.values():
             commands.follow(dock.toggleViewAction().toggled)
@@ -97,7 +98,7 @@ class PaneCommands(QObject):
 
     def current(self) -> str:
         """Return the name of the pane that has or last had the focus; empty for none."""
-        panes = self._window.made_panes
+        panes = self._panes()
         if panes is None or not panes.isVisible():
             return ""
         return self._last if self._last and panes.dock_layout.is_in_front(self._last) else ""
@@ -111,7 +112,7 @@ class PaneCommands(QObject):
         return target is not None
 
     def _note_focus(self, _old: QWidget | None, new: QWidget | None) -> None:
-        panes = self._window.made_panes
+        panes = self._panes()
         if panes is not None and new is not None:
             names = (name for name, dock in panes.docks.items() if _holds(dock, new))
             in_main = new.window() is self._window
@@ -120,15 +121,15 @@ class PaneCommands(QObject):
     # Showing and closing
 
     def _is_shown(self, name: str) -> bool:
-        panes = self._window.made_panes
+        panes = self._panes()
         return panes is not None and panes.docks[name].toggleViewAction().isChecked()
 
     def _has_timeline(self) -> bool:
-        panes = self._window.made_panes
+        panes = self._panes()
         return panes is not None and panes.timeline_action.isChecked()
 
     def _switch(self, name: str) -> None:
-        if (panes := self._window.made_panes) is None:
+        if (panes := self._panes()) is None:
             return
         dock = panes.docks[name]
         if dock.isHidden() or panes.dock_layout.is_in_front(name):
@@ -142,13 +143,13 @@ class PaneCommands(QObject):
             self.enter(dock)
 
     def _close(self) -> None:
-        name = self.current()
-        if name:
-            self._window.panes.take_back()
+        name, panes = self.current(), self._panes()
+        if name and panes is not None:
+            panes.take_back()
             self._switch(name)
 
     def _reopen(self) -> None:
-        panes = self._window.made_panes
+        panes = self._panes()
         while panes is not None and self._closed:
             name = self._closed.pop()
             if panes.docks[name].isHidden():
@@ -156,9 +157,8 @@ class PaneCommands(QObject):
                 return
 
     def _float(self) -> None:
-        name = self.current()
-        if name:
-            panes = self._window.panes
+        name, panes = self.current(), self._panes()
+        if name and panes is not None:
             panes.take_back()
             dock = panes.docks[name]
             dock.setFloating(not dock.isFloating())
@@ -167,7 +167,7 @@ class PaneCommands(QObject):
             self._last = name
 
     def _maximise(self) -> None:
-        panes, name = self._window.made_panes, self.current()
+        panes, name = self._panes(), self.current()
         if panes is None:
             return
         if panes.dock_layout.is_maximised:
@@ -176,13 +176,13 @@ class PaneCommands(QObject):
             panes.maximise(name)
 
     def _switch_timeline(self) -> None:
-        if (panes := self._window.made_panes) is not None:
+        if (panes := self._panes()) is not None:
             panes.timeline_action.trigger()
 
     # Moving between panes
 
     def _go(self, step: int) -> None:
-        panes = self._window.made_panes
+        panes = self._panes()
         if panes is None or not panes.isVisible():
             return
         places = [each for each in (*panes.docks.values(), panes.timeline) if each.isVisible()]
@@ -233,16 +233,11 @@ def _target(place: QWidget) -> QWidget | None:
 
 
 class Pointing(QObject):
-    """Does at the focus what the mouse does under the pointer.
+    """Does at the focus what the mouse does under the pointer."""
 
-    Parameters
-    ----------
-    window
-        The window.
-    """
-
-    def __init__(self, window: MainWindow) -> None:
+    def __init__(self, document: Document, window: QWidget) -> None:
         super().__init__(window)
+        self._document = document
         self._window = window
 
     def commands(self) -> tuple[Command, ...]:
@@ -265,7 +260,7 @@ class Pointing(QObject):
             focus.open_columns()
         else:
             words = self._window.tr("The keyboard is in no table: go to one with Tab first.")
-            self._window.banner.show_message(words, "info")
+            self._document.notify(words, "info")
 
     def _tell(self) -> None:
         """Show the tool tip of the focus widget until the next key press."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.commands import Commands
 from lowerscope.app.kit.typefaces import CODE_PIXELS
-from lowerscope.app.shell.desktop_commands import cleared_text
-from lowerscope.core.files.cache import cache_limit, set_cache_limit
+from lowerscope.app.shell.features import Features
+from lowerscope.app.shell.sandbox_commands import SandboxCommands
+from lowerscope.core.files.cache import Cleared, cache_limit, set_cache_limit
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.sandbox.memory_limit import usual_limit
-
-if TYPE_CHECKING:
-    from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.memory_sizes import usual_limit
 
 
 @dataclass(frozen=True)
@@ -56,73 +56,91 @@ class Preferences:
     cache_limit: int
 
 
-def preferences_of(window: MainWindow) -> Preferences:
-    """Return the stored preferences."""
-    settings = window.settings
-    return Preferences(
-        scheme=settings.scheme(),
-        code_pixels=settings.code_pixels(),
-        scale=settings.scale(),
-        asks_first=settings.asks_first(),
-        watching=settings.watching(),
-        sandbox=settings.sandbox(),
-        shares_folder=settings.shares_folder(),
-        memory_limit=settings.memory_limit(),
-        keep=settings.keep(),
-        cache_limit=cache_limit(),
-    )
+class PreferenceStore:
+    """The preferences as stored, and their effect on a window."""
+
+    def __init__(
+        self, settings: Settings, features: Features, sandbox: SandboxCommands, commands: Commands
+    ) -> None:
+        self.settings = settings
+        self.features = features
+        self.sandbox = sandbox
+        self.commands = commands
+
+    def current(self) -> Preferences:
+        """Return the stored preferences."""
+        settings = self.settings
+        return Preferences(
+            scheme=settings.scheme(),
+            code_pixels=settings.code_pixels(),
+            scale=settings.scale(),
+            asks_first=settings.asks_first(),
+            watching=settings.watching(),
+            sandbox=settings.sandbox(),
+            shares_folder=settings.shares_folder(),
+            memory_limit=settings.memory_limit(),
+            keep=settings.keep(),
+            cache_limit=cache_limit(),
+        )
+
+    def start(self) -> None:
+        """Apply to a new window the preferences that concern its worker."""
+        limit = self.settings.memory_limit() or usual_limit()
+        self.features.processes.worker.memory_limit = limit
+        self.features.runs.keep = self.settings.keep()
+
+    def change(self, wanted: Preferences) -> None:
+        """Store preferences, and apply those that changed."""
+        settings, features, document = self.settings, self.features, self.features.document
+        before, tr = self.current(), document.tr
+        if wanted.scheme != before.scheme:
+            self.commands.action(wanted.scheme).trigger()
+        if wanted.code_pixels != before.code_pixels:
+            settings.set_code_pixels(wanted.code_pixels)
+            theme.set_code_pixels(wanted.code_pixels or CODE_PIXELS)
+        if wanted.watching != before.watching:
+            self.commands.action("watch").trigger()
+        if wanted.shares_folder != before.shares_folder:
+            self.sandbox.set_shares(wanted.shares_folder)
+        if wanted.sandbox != before.sandbox:
+            self.sandbox.set_wanted(wanted.sandbox)
+        settings.set_scale(wanted.scale)
+        settings.set_asks_first(wanted.asks_first)
+        said = []
+        if wanted.keep != before.keep:
+            settings.set_keep(wanted.keep)
+            features.runs.keep = wanted.keep
+            words = tr("From the next run on, {0} of its values are kept")
+            said.append(words.format(bytes_text(wanted.keep)))
+        if wanted.memory_limit != before.memory_limit:
+            settings.set_memory_limit(wanted.memory_limit)
+            limit = wanted.memory_limit or usual_limit()
+            features.processes.worker.memory_limit = limit
+            features.processes.worker.restart()
+            words = tr("The worker starts anew, and may have {0} of memory")
+            said.append(words.format(bytes_text(limit)))
+        if wanted.cache_limit != before.cache_limit:
+            said.append(_limit_caches(tr, wanted.cache_limit))
+        if wanted.scale != before.scale:
+            said.append(tr("The window has its new size when Lowerscope is started again"))
+        if said:
+            document.notify(". ".join(said), "info")
 
 
-def take_up(window: MainWindow) -> None:
-    """Apply to a new window the preferences that concern its worker."""
-    settings = window.settings
-    window.features.processes.worker.memory_limit = settings.memory_limit() or usual_limit()
-    window.features.runs.keep = settings.keep()
-
-
-def prefer(window: MainWindow, wanted: Preferences) -> None:
-    """Store preferences, and apply those that changed."""
-    settings, document, tr = window.settings, window.document, window.tr
-    before = preferences_of(window)
-    if wanted.scheme != before.scheme:
-        window.commands.action(wanted.scheme).trigger()
-    if wanted.code_pixels != before.code_pixels:
-        settings.set_code_pixels(wanted.code_pixels)
-        theme.set_code_pixels(wanted.code_pixels or CODE_PIXELS)
-    if wanted.watching != before.watching:
-        window.commands.action("watch").trigger()
-    if wanted.shares_folder != before.shares_folder:
-        window.sandbox.set_shares(wanted.shares_folder)
-    if wanted.sandbox != before.sandbox:
-        window.sandbox.set_wanted(wanted.sandbox)
-    settings.set_scale(wanted.scale)
-    settings.set_asks_first(wanted.asks_first)
-    said = []
-    if wanted.keep != before.keep:
-        settings.set_keep(wanted.keep)
-        window.features.runs.keep = wanted.keep
-        words = tr("From the next run on, {0} of its values are kept")
-        said.append(words.format(bytes_text(wanted.keep)))
-    if wanted.memory_limit != before.memory_limit:
-        settings.set_memory_limit(wanted.memory_limit)
-        limit = wanted.memory_limit or usual_limit()
-        window.features.processes.worker.memory_limit = limit
-        window.features.processes.worker.restart()
-        words = tr("The worker starts anew, and may have {0} of memory")
-        said.append(words.format(bytes_text(limit)))
-    if wanted.cache_limit != before.cache_limit:
-        said.append(_limit_caches(window, wanted.cache_limit))
-    if wanted.scale != before.scale:
-        said.append(tr("The window has its new size when Lowerscope is started again"))
-    if said:
-        document.notify(". ".join(said), "info")
-
-
-def _limit_caches(window: MainWindow, limit: int) -> str:
+def _limit_caches(tr: Callable[[str], str], limit: int) -> str:
     """Limit the caches, and return a message about it."""
     try:
         cleared = set_cache_limit(limit)
     except OSError as error:
-        return window.tr("The caches cannot be limited: {0}").format(error)
-    said = window.tr("The caches may have {0}").format(bytes_text(limit))
-    return f"{said}. {cleared_text(window.tr, cleared)}" if cleared.freed else said
+        return tr("The caches cannot be limited: {0}").format(error)
+    said = tr("The caches may have {0}").format(bytes_text(limit))
+    return f"{said}. {cleared_text(tr, cleared)}" if cleared.freed else said
+
+
+def cleared_text(tr: Callable[[str], str], cleared: Cleared) -> str:
+    """Return a message about what was removed, and what was not."""
+    text = tr("Removed {0} of caches").format(bytes_text(cleared.freed))
+    if cleared.in_use:
+        kept = tr("{0} stay: a tuning adds to them").format(bytes_text(cleared.in_use))
+        return f"{text}; {kept}"
+    return text

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QPushButton, QVBoxLayout, QWidget
 
+from lowerscope.app.document.settings import Settings
 from lowerscope.app.engine.sandboxing import Sandboxing
 from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.question import Question
-from lowerscope.app.panes.common.help_key import offer_help
+from lowerscope.app.shell.features import Features
 from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.recipe import Recipe
 
 if TYPE_CHECKING:
     from lowerscope.app.panes.sessions.sessions import Sessions
-    from lowerscope.app.shell.window import MainWindow
 
 
 # --- The dialog for systems that cannot create a sandbox for opened code ---
@@ -99,15 +100,14 @@ class SandboxCommands(QObject):
         The sandbox of the children.
     """
 
-    def __init__(self, window: MainWindow) -> None:
+    def __init__(self, features: Features, settings: Settings, window: QWidget) -> None:
         super().__init__(window)
         self._window = window
-        self._document = window.document
-        self.sandboxing = Sandboxing(window.settings, self)
-        for client in (
-            self._window.features.processes.engine,
-            self._window.features.processes.worker,
-        ):
+        self._features = features
+        self._document = features.document
+        self._sessions: Sessions | None = None
+        self.sandboxing = Sandboxing(settings, self)
+        for client in (features.processes.engine, features.processes.worker):
             client.sandbox = self.sandboxing
         self._had_network = False
         self._shared: tuple[Path, Path | None] | None = None
@@ -115,7 +115,7 @@ class SandboxCommands(QObject):
         self.sandboxing.held.connect(self._ask_without)
         self.sandboxing.network_wanted.connect(self._ask)
         self._document.on(("recipe", "pending"), self._look_at_recipe)
-        window.features.changes.opening.connect(self._share_folder_of)
+        features.changes.opening.connect(self._share_folder_of)
         self._document.on(("snapshot",), self._share_folder)
 
     def command(self) -> Command:
@@ -142,7 +142,7 @@ class SandboxCommands(QObject):
         self.sandboxing.set_wanted(on)
         self._shared = self._shared_now()
         if self.sandboxing.is_on != was_on:
-            self._window.features.restart()
+            self._features.restart()
             self._document.notify(self.sandboxing.availability, "info")
 
     def set_shares(self, on: bool) -> None:
@@ -154,6 +154,7 @@ class SandboxCommands(QObject):
 
     def watch(self, sessions: Sessions) -> None:
         """Let code write to the folder of the open session, if so configured."""
+        self._sessions = sessions
         sessions.changed.connect(self._share_folder)
         sessions.saved.connect(self._share_folder)
 
@@ -163,7 +164,7 @@ class SandboxCommands(QObject):
     def _share_folder_of(self, recipe: Recipe | None) -> None:
         # Before any of its code runs: code must not write to the previous session's folder, nor the
         # previous code to this one's.
-        path = self._window.sessions.path_of(recipe)
+        path = None if self._sessions is None else self._sessions.path_of(recipe)
         # A session file that does not exist yet cannot be protected from code.
         self.sandboxing.set_session(path if path is not None and path.is_file() else None)
         self._restart_if_shared_anew()
@@ -171,9 +172,10 @@ class SandboxCommands(QObject):
     def _restart_if_shared_anew(self) -> None:
         shared, before = self._shared_now(), self._shared
         self._shared = shared
-        self._window.sessions.has_twin = shared is not None
+        if self._sessions is not None:
+            self._sessions.has_twin = shared is not None
         if shared != before and self.sandboxing.is_on:
-            self._window.features.restart()
+            self._features.restart()
 
     def _shared_now(self) -> tuple[Path, Path | None] | None:
         """Return the folder that code may write to, and the file in it that it may not."""
@@ -198,8 +200,8 @@ class SandboxCommands(QObject):
         if self.sandboxing.has_network and not self._had_network:
             self._had_network = True
             # One that is not started yet will use the new settings.
-            if self._window.features.processes.worker.state not in ("stopped", "failed"):
-                self._window.features.processes.worker.restart()
+            if self._features.processes.worker.state not in ("stopped", "failed"):
+                self._features.processes.worker.restart()
 
     def _look_at_recipe(self) -> None:
         recipe = self._document.wanted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
@@ -20,18 +19,15 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.settings import SCALES
 from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.question import mark_wrong
 from lowerscope.app.kit.typefaces import CODE_PIXELS, CODE_SIZES, ui_font
-from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.shell.desktop_commands import ask_to_clear
-from lowerscope.app.shell.preferences import Preferences, prefer, preferences_of
+from lowerscope.app.shell.preferences import Preferences, PreferenceStore
 from lowerscope.core.files.cache import cache_size
 from lowerscope.core.model.formatting import bytes_text
-from lowerscope.core.sandbox.memory_limit import parse_bytes, parse_limit, usual_limit
-
-if TYPE_CHECKING:
-    from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.memory_sizes import parse_bytes, parse_limit, usual_limit
 
 FIELD_WIDTH = 200
 BESIDE_BOX = 22
@@ -40,9 +36,9 @@ HINT_WIDTH = 200
 WIDTH = 690
 
 
-def open_settings(window: MainWindow, field: str = "") -> None:
+def open_settings(store: PreferenceStore, parent: QWidget, field: str = "") -> None:
     """Open the dialog over the window, with the focus on a field if one is named."""
-    dialog = SettingsDialog(window)
+    dialog = SettingsDialog(store, parent)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
     if field:
@@ -58,13 +54,13 @@ class SettingsDialog(Dialog):
         The fields, by name of the attribute of `Preferences`.
     """
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    def __init__(self, store: PreferenceStore, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._store = store
         self.setWindowTitle(self.tr("Settings"))
         self.fields: dict[str, QWidget] = {}
         self._amounts: list[tuple[QLineEdit, Callable[[str], int]]] = []
-        self._before = preferences_of(window)
+        self._before = store.current()
         self._grid = QGridLayout()
         self._grid.setHorizontalSpacing(16)
         self._grid.setVerticalSpacing(8)
@@ -160,7 +156,7 @@ class SettingsDialog(Dialog):
         self.watching = self._switch(
             "watching", tr("Read files again when they are saved"), self._before.watching
         )
-        sandboxing = self._window.sandbox.sandboxing
+        sandboxing = self._store.sandbox.sandboxing
         self.sandbox = self._switch("sandbox", tr("Run code in a sandbox"), self._before.sandbox)
         self.sandbox.setEnabled(sandboxing.state != "missing")
         self.sandbox.setToolTip(sandboxing.availability)
@@ -171,7 +167,7 @@ class SettingsDialog(Dialog):
             tr("What it leaves there may run later outside of the sandbox: a script, a Makefile."),
         )
         self.shares_folder.setEnabled(sandboxing.state != "missing")
-        known = len(self._window.settings.trusted())
+        known = len(self._store.settings.trusted())
         self.forget = self._button(tr("Forget all"), self._forget)
         self.forget.setEnabled(known > 0)
         self.known = self._add_row(tr("Trusted files"), self.forget, self._said_known(known))
@@ -194,7 +190,7 @@ class SettingsDialog(Dialog):
             tr("Tensors of the calls of a run, until the next run"),
         )
         self.measuring = self._button(tr("Threads and repeats…"), self._edit_measuring)
-        action = self._window.commands.action("measuring")
+        action = self._store.commands.action("measuring")
         self.measuring.setEnabled(action.isEnabled())
         words = tr("Of the open model, saved in its session")
         self._add_row(tr("Measuring"), self.measuring, words)
@@ -214,7 +210,7 @@ class SettingsDialog(Dialog):
     # Slots
 
     def _ask_to_clear(self) -> None:
-        ask_to_clear(self._window.document, self).cleared.connect(self._show_cached)
+        ask_to_clear(self._store.features.document, self).cleared.connect(self._show_cached)
 
     def _show_cached(self) -> None:
         size = cache_size()
@@ -236,17 +232,18 @@ class SettingsDialog(Dialog):
         self.ok.setEnabled(not said)
 
     def _take(self) -> None:
-        prefer(self._window, self.wanted())
+        self._store.change(self.wanted())
 
     def _forget(self) -> None:
-        self._window.settings.set_trusted({})
+        self._store.settings.set_trusted({})
         self.forget.setEnabled(False)
         self.known.setText(self._said_known(0))
 
     def _edit_measuring(self) -> None:
         from lowerscope.app.panes.run.measuring_dialog import edit_measuring
 
-        edit_measuring(self._window.document, self._window.features.runs, self)
+        features = self._store.features
+        edit_measuring(features.document, features.runs, self)
 
     # Construction
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QTreeWidgetItem
+from PySide6.QtWidgets import QTreeWidgetItem, QWidget
 
-from lowerscope.app.kit.commands import keys_of, plain
+from lowerscope.app.kit.commands import Commands, keys_of, plain
 from lowerscope.app.kit.finder import Finder
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.typefaces import ui_font
-from lowerscope.app.panes.common.help_key import offer_help
-
-if TYPE_CHECKING:
-    from lowerscope.app.shell.window import MainWindow
-
 
 # --- Shortcuts of focused panes that are not in the menus, as text ---
 
@@ -139,9 +134,9 @@ def _tr(text: str) -> str:
 SIZE = (640, 720)
 
 
-def open_shortcuts(window: MainWindow) -> None:
+def open_shortcuts(commands: Commands, parent: QWidget) -> None:
     """Show the page in a modeless window."""
-    page = ShortcutsPage(window)
+    page = ShortcutsPage(commands, parent)
     page.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     page.show()
 
@@ -149,8 +144,8 @@ def open_shortcuts(window: MainWindow) -> None:
 class ShortcutsPage(Finder):
     """A search field above the actions and their keys, grouped as the menus are."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(2, window)
+    def __init__(self, commands: Commands, parent: QWidget) -> None:
+        super().__init__(2, parent)
         self.setWindowTitle(self.tr("Keyboard shortcuts"))
         self.line.setPlaceholderText(self.tr("Type a part of a name, or keys"))
         self.line.setAccessibleName(self.tr("Find shortcuts"))
@@ -163,7 +158,7 @@ class ShortcutsPage(Finder):
                 "underlined letter of the command. Alt+V, then D, is View → Dark."
             )
         )
-        for title, rows in (*_of_menus(window), *pane_keys()):
+        for title, rows in (*_of_menus(commands), *pane_keys()):
             self._add(title, rows)
         self.line.textChanged.connect(self._filter)
         self.resize(*SIZE)
@@ -203,9 +198,9 @@ class ShortcutsPage(Finder):
         self.show_found(not all(group.isHidden() for group in self._groups()))
 
 
-def _of_menus(window: MainWindow) -> list[tuple[str, list[Keys]]]:
+def _of_menus(commands: Commands) -> list[tuple[str, list[Keys]]]:
     menus: dict[str, list[Keys]] = {}
-    for command, action in window.commands:
+    for command, action in commands:
         if keys := keys_of(command):
             menus.setdefault(plain(command.menu), []).append((plain(action.text()), keys))
     return list(menus.items())

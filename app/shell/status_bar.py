@@ -15,7 +15,7 @@ from lowerscope.app.engine.watchdog import AtWork
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.pane import ElidedLabel, ProgressLine
 from lowerscope.app.kit.plain_text import Label, Markup, MarkupLabel, markup
-from lowerscope.app.panes.model.descriptions import names_of
+from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.core.model.formatting import bytes_text
 

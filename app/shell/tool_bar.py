@@ -13,6 +13,7 @@ from lowerscope.app.kit.field import Field, Part
 from lowerscope.app.kit.pill import Pill
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
+from lowerscope.app.panes.common.prediction import verdict_state
 from lowerscope.app.panes.relax.commands import ImporterField
 from lowerscope.app.panes.run.faults import Faults
 from lowerscope.app.panes.run.measuring_dialog import edit_measuring
@@ -23,7 +24,6 @@ from lowerscope.core.files.sources import source_label
 from lowerscope.core.model.formatting import (
     duration_text,
     error_text,
-    not_finite_text,
     shape_text,
     tolerance_text,
 )
@@ -265,22 +265,6 @@ class ToolBar(QWidget):
             self.cancel_wanted.emit()
         else:
             self._runs.run()
-
-
-def verdict_state(record: RunRecord) -> tuple[str, str, str]:
-    """Return role, words and figure of the verdict on a run, as a `Pill` shows them."""
-    role, words = {
-        "match": ("right", _tr("matches {0}")),
-        "differ": ("wrong", _tr("differs from {0}")),
-        "inconclusive": ("unsure", _tr("inconclusive")),
-        "not-comparable": ("neutral", _tr("not comparable")),
-        "no-reference": ("neutral", _tr("ran, no reference")),
-    }[record.verdict]
-    figures = []
-    if record.verdict in ("match", "differ"):
-        figures.append(error_text(record.max_abs_error))
-    figures.append(not_finite_text(record.not_finite_count))
-    return role, words.format(record.reference), " · ".join(filter(None, figures))
 
 
 def verdict_tooltip(record: RunRecord) -> str:

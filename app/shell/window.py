@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray, QSize, QTimer, Signal
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from lowerscope.app.document.document import Document
     from lowerscope.app.kit.banner import Banner
     from lowerscope.app.kit.commands import Commands
-    from lowerscope.app.panes.fx.graphs import Graphs
+    from lowerscope.app.kit.host import V
     from lowerscope.app.panes.relax.extensions import Extensions
     from lowerscope.app.panes.schedule.commands import ScheduleCommands
     from lowerscope.app.panes.sessions.opening import Opening
@@ -28,12 +27,16 @@ if TYPE_CHECKING:
     from lowerscope.app.panes.sessions.trust import Trusting
     from lowerscope.app.panes.steps.commands import PipelineEditing
     from lowerscope.app.shell.features import Features
+    from lowerscope.app.shell.graph_commands import Graphs
     from lowerscope.app.shell.help_commands import Help
+    from lowerscope.app.shell.palette import PaletteEntries
     from lowerscope.app.shell.panes import Panes
+    from lowerscope.app.shell.preferences import PreferenceStore
     from lowerscope.app.shell.sandbox_commands import SandboxCommands
     from lowerscope.app.shell.status_bar import StatusBar
     from lowerscope.app.shell.tool_bar import ToolBar
-    from lowerscope.core.model.recipe import Recipe
+    from lowerscope.core.model.module_steps import DifferenceRecord
+    from lowerscope.core.model.recipe import Recipe, WindowLayout
 
 SIZE = (1440, 900)
 SMALLEST = (1000, 600)
@@ -94,6 +97,7 @@ class MainWindow(QMainWindow):
     trusting: Trusting
     sandbox: SandboxCommands
     commands: Commands
+    preferences: PreferenceStore
     opening: Opening
     extensions: Extensions
     pipeline: PipelineEditing
@@ -156,12 +160,11 @@ class MainWindow(QMainWindow):
         from lowerscope.app.document.following import Following
         from lowerscope.app.kit.commands import Commands
         from lowerscope.app.panes.export.commands import ExportCommands
-        from lowerscope.app.panes.fx.graphs import Graphs
-        from lowerscope.app.panes.inputs.commands import Dropping
+        from lowerscope.app.panes.inputs.commands import Dropping, InputsForm
         from lowerscope.app.panes.relax.extensions import Extensions
+        from lowerscope.app.panes.remote.commands import TargetCommands
         from lowerscope.app.panes.schedule.commands import ScheduleCommands
         from lowerscope.app.panes.sessions.archives import Archives
-        from lowerscope.app.panes.sessions.commands import lay_out, layout_of
         from lowerscope.app.panes.sessions.opening import Opening
         from lowerscope.app.panes.sessions.sessions import Sessions
         from lowerscope.app.panes.sessions.source_watch import SourceWatch
@@ -170,56 +173,66 @@ class MainWindow(QMainWindow):
         from lowerscope.app.panes.tuning.commands import TuneCommands
         from lowerscope.app.shell.code_commands import CodeCommands
         from lowerscope.app.shell.features import Features
+        from lowerscope.app.shell.graph_commands import Graphs
         from lowerscope.app.shell.help_commands import Help
         from lowerscope.app.shell.panes_commands import PaneCommands
+        from lowerscope.app.shell.preferences import PreferenceStore
         from lowerscope.app.shell.sandbox_commands import SandboxCommands
 
         self.setWindowIcon(QIcon(str(ICONS / "lowerscope.png")))
-        self.features = Features(self)
-        self.document = self.features.document
-        self.sandbox = SandboxCommands(self)
-        self.trusting = Trusting(
-            self.document,
-            self.features.processes,
-            self.features.runs,
-            self.settings,
-            self,
+        self.features = features = Features(self)
+        self.document = document = features.document
+        self.commands = commands = Commands(self)
+        queries, run = features.queries, features.runs.run
+        self.sandbox = SandboxCommands(features, self.settings, self)
+        self.trusting = Trusting(document, features.processes, run, self.settings, self)
+        self.sessions = Sessions(
+            document, self.settings, self.trusting, self.session_layout, self.lay_out
         )
-        looks = partial(layout_of, self), partial(lay_out, self)
-        self.sessions = Sessions(self.document, self.settings, self.trusting, *looks)
         self.sandbox.watch(self.sessions)
-        self.opening = Opening(self.document, self.trusting, self)
-        self.archives = Archives(self.document, self)
-        self.source_watch = SourceWatch(self.document, self.features.runs, self.settings)
+        self.preferences = PreferenceStore(self.settings, features, self.sandbox, commands)
+        self.inputs_form = InputsForm(document, self)
+        self.opening = Opening(document, self.trusting, self.inputs_form.ask, self)
+        self.archives = Archives(document, self)
+        self.source_watch = SourceWatch(document, run, self.settings)
         self.source_watch.saved.connect(self.trusting.take_saved)
-        self.dropping = Dropping(self)
-        self.extensions = Extensions(self.document, self.features.queries, self.trusting, self)
-        self.pipeline = PipelineEditing(self.document, self.features.stepping, self.trusting, self)
-        self.schedules = ScheduleCommands(self)
-        self.tune = TuneCommands(self)
-        Following(self.document, self)
-        self.graphs = Graphs(self)
-        self.code_commands = CodeCommands(self)
-        self.pane_commands = PaneCommands(self)
-        self.exports = ExportCommands(self)
-        self.help = Help(self)
-        self.commands = Commands(self)
+        self.dropping = Dropping(
+            self, document, features.inputs, self.opening.dropped_file, self.open_source
+        )
+        self.extensions = Extensions(document, queries, self.trusting.ask, self)
+        self.pipeline = PipelineEditing(
+            self, document, features.stepping, self.trusting.ask, commands
+        )
+        self.schedules = ScheduleCommands(
+            self, document, features.stepping, features.scheduling, features.variants, run, commands
+        )
+        self.tune = TuneCommands(
+            self, document, features.tuning, features.active_function, self._show_tuning
+        )
+        Following(document, self)
+        made = self._panes_so_far
+        self.graphs = Graphs(document, made, self)
+        self.code_commands = CodeCommands(document, features.colouring, made, self)
+        self.pane_commands = PaneCommands(made, self.reset_layout, self)
+        self.exports = ExportCommands(
+            self, document, queries, self.session_layout, self.graphs.canvas, self._difference
+        )
+        self.help = Help(self, document)
+        self.targets = TargetCommands(self, document, queries)
+        features.stop_wanted.connect(self.exports.cancel)
 
     def _make_bars(self) -> None:
         from lowerscope.app.kit.banner import Banner
         from lowerscope.app.kit.focus_ring import show_focus
+        from lowerscope.app.kit.help_key import set_page
         from lowerscope.app.kit.pane import tell_roles
-        from lowerscope.app.panes.common.help_key import set_page
-        from lowerscope.app.panes.remote.commands import TargetCommands
         from lowerscope.app.shell.menus import add_commands, fill_menus
-        from lowerscope.app.shell.preferences import take_up
         from lowerscope.app.shell.status_bar import StatusBar
         from lowerscope.app.shell.tool_bar import ToolBar
 
-        take_up(self)
+        self.preferences.start()
         show_focus()
         tell_roles()
-        self.targets = TargetCommands(self)
         add_commands(self.commands, self)
         fill_menus(self.menuBar(), self.commands)
         self.tool_bar = ToolBar(self.document, self.features.runs, self.features.faults)
@@ -245,7 +258,7 @@ class MainWindow(QMainWindow):
         self.welcome.open_wanted.connect(self.choose_file)
         self.welcome.last_wanted.connect(self.open_session)
         self.archives.unpacked.connect(self.open_session)
-        self.tool_bar.inputs_wanted.connect(self.opening.edit_inputs)
+        self.tool_bar.inputs_wanted.connect(self.inputs_form.edit)
         self.tool_bar.target_wanted.connect(self.targets.choose_target)
         self.tool_bar.remote_wanted.connect(self.targets.choose_remote)
         self.tool_bar.here_wanted.connect(self.targets.leave_remote)
@@ -261,29 +274,71 @@ class MainWindow(QMainWindow):
     def panes(self) -> Panes:
         """The panes; created on first use, since the welcome page needs none."""
         if self._panes is None:
-            from lowerscope.app.panes.sessions.commands import LayoutWatch
             from lowerscope.app.shell.panes import Panes
+            from lowerscope.app.shell.session_layout import LayoutWatch
 
             self._panes = Panes(self.features)
-            self._panes.problems.retry_wanted.connect(self.document.reload)
-            self.opening.watch(self._panes)
-            self.extensions.watch(self._panes)
-            self.pipeline.fill(self._panes)
-            self.schedules.fill(self._panes)
-            self.exports.watch(self._panes)
-            self.tune.fill(self._panes)
+            self._connect_panes(self._panes)
             self.pages.addWidget(self._panes)
-            self.pane_commands.fill(self._panes)
+            self.pane_commands.fill(self._panes, self.commands)
             layout = self.settings.layout()
             if not layout.isEmpty():
                 self._panes.restore(layout, same_size=self._same_size)
-            LayoutWatch(self, self._panes)
+            LayoutWatch(self, self._panes, self.sessions.note)
         return self._panes
+
+    def _connect_panes(self, panes: Panes) -> None:
+        """Connect the panes with the commands of several features."""
+        problems, graphs = panes.problems, (panes.fx.graph, panes.relax.graph)
+        problems.retry_wanted.connect(self.document.reload)
+        problems.tracer_wanted.connect(self.opening.trace_by)
+        problems.own_translator_wanted.connect(self.opening.translate_by_own)
+        problems.trust_wanted.connect(self.opening.trust)
+        problems.question_wanted.connect(self.opening.ask)
+        problems.library_wanted.connect(self.extensions.choose_library)
+        problems.step_wanted.connect(self.pipeline.show_failed)
+        panes.translation.rule.place_wanted.connect(self.extensions.open_file)
+        panes.details.rule_wanted.connect(self.extensions.open_rule)
+        panes.fx.graph.rule_wanted.connect(self.extensions.write_rule)
+        panes.tensorir.rules_wanted.connect(self.schedules.rules_in_model)
+        for page in graphs:
+            page.picture_wanted.connect(self.exports.save_page)
+        panes.pipeline.export_wanted.connect(self.exports.export_moment)
+        panes.model.export_wanted.connect(self.exports.export_named)
+        panes.difference.patch_wanted.connect(self.exports.save_patch)
+        panes.tune.tune_wanted.connect(self.tune.ask)
+        panes.tune.workbench_wanted.connect(self._show_function)
+        panes.schedule.tune.clicked.connect(self.tune.ask)
+        self.status.tuning_wanted.connect(self._show_tuning)
+        self.schedules.fill()
+        panes.timeline.compare.setMenu(self.pipeline.comparison_menu(panes.timeline))
+        panes.timeline_action.setChecked(self.settings.timeline())
+        panes.timeline_action.toggled.connect(self.settings.set_timeline)
 
     @property
     def made_panes(self) -> Panes | None:
         """The panes, if they have been created."""
         return self._panes
+
+    def _panes_so_far(self) -> Panes | None:
+        return self._panes
+
+    def _difference(self) -> DifferenceRecord | None:
+        return None if self._panes is None else self._panes.difference.page.record
+
+    @property
+    def widget(self) -> QWidget:
+        """The window itself, as the parent of dialogs; see `Host`."""
+        return self
+
+    def view(self, kind: type[V]) -> V:
+        """Return the pane, or the page of one, of a class; the panes are made on first use."""
+        return next(each for each in vars(self.panes).values() if isinstance(each, kind))
+
+    def bring(self, name: str) -> None:
+        """Bring a pane to the front."""
+        self.show_panes()
+        self.panes.bring(name)
 
     def show_panes(self) -> None:
         """Switch from the welcome page to the panes."""
@@ -335,10 +390,56 @@ class MainWindow(QMainWindow):
         """Reset all panes to their default places."""
         self.panes.arrange()
 
+    def session_layout(self) -> WindowLayout:
+        """Return the layout, as sessions store it."""
+        from lowerscope.app.shell.session_layout import layout_of
+
+        return layout_of(self, self._panes, self.document.selection.chosen)
+
+    def lay_out(self, layout: WindowLayout) -> None:
+        """Apply the layout of a session."""
+        from lowerscope.app.shell.session_layout import lay_out
+
+        lay_out(self, self.panes, layout)
+        if layout.selection:
+            self.document.select(layout.selection)
+
     def show_page(self, key: str) -> None:
         """Show a page of the outcome pane."""
         self.show_panes()
         self.panes.show_page(key)
+
+    def show_tensor(self) -> None:
+        """Show the values of the selected node."""
+        self.show_panes()
+        self.panes.show_tensor()
+
+    def show_palette(self) -> None:
+        """Show all commands, nodes, functions, passes and lines."""
+        from lowerscope.app.shell.palette import open_palette
+
+        open_palette(self.palette_entries(), self.features.queries, self)
+
+    def palette_entries(self) -> PaletteEntries:
+        """Return what the palette finds."""
+        from lowerscope.app.shell.palette import PaletteEntries
+
+        return PaletteEntries(
+            self,
+            self.document,
+            self.features.stepping,
+            self.commands,
+            self.code_commands.shown,
+            lambda name: self.pipeline.view.add_named_pass(name),
+        )
+
+    def _show_tuning(self) -> None:
+        self.show_panes()
+        self.panes.show_tuning()
+
+    def _show_function(self, function: str) -> None:
+        self.document.select((f"tir:{function}",))
+        self.schedules.show()
 
     def show_welcome(self) -> None:
         """Show the welcome page; the document stays open behind it."""
@@ -371,7 +472,7 @@ class MainWindow(QMainWindow):
         from lowerscope.app.panes.sessions.commands import title
 
         # Qt replaces a single "[*]" with the modified mark; a doubled one is literal.
-        self.setWindowTitle(title(self).replace("[*]", "[*][*]"))
+        self.setWindowTitle(title(self.document, self.sessions).replace("[*]", "[*][*]"))
 
     # Qt overrides
 

@@ -19,10 +19,10 @@ from lowerscope.core.files import console
 from lowerscope.core.files.atomic_write import WRITES
 from lowerscope.core.files.paths import cannot_write, is_same_file, user_path
 from lowerscope.core.model.artifacts import announced, parse_wanted
+from lowerscope.core.model.memory_sizes import usual_limit
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.sandbox import bubblewrap
 from lowerscope.core.sandbox.folder import SandboxFolder, own_folder
-from lowerscope.core.sandbox.memory_limit import usual_limit
 from lowerscope.core.sandbox.output import SandboxOutput, only
 
 OPTION = "--sandbox"

@@ -51,13 +51,13 @@ from lowerscope.core.files.user_cache import cache_folder
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.machines import TargetRecord, key_text, machine_text, remote_of
+from lowerscope.core.model.memory_sizes import parse_bytes
 from lowerscope.core.model.problems import LowerscopeError, Problem, last_line, problem_of_system
 from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import WriteRuleQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.schedule_records import CHECK_THREAD
 from lowerscope.core.sandbox import bubblewrap
-from lowerscope.core.sandbox.memory_limit import parse_bytes
 
 if TYPE_CHECKING:
     from lowerscope.core.export.folder import Painter
@@ -259,7 +259,7 @@ def _samples(options: argparse.Namespace) -> tuple[int, str]:
 
 
 def _course(options: argparse.Namespace) -> tuple[int, str]:
-    from lowerscope.core.export.session_zip import write_course
+    from lowerscope.core.files.session_zip import write_course
     from lowerscope.resources import HELP
 
     paths = write_course(Path(options.output), force=options.force)

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from lowerscope.core.cli.recipe_options import SOURCE_HELP, OneLineParser, add_recipe_options
-from lowerscope.core.export.report import check_report, write_report
 from lowerscope.core.files.console import DIFFER, MATCH, on_terminal_line, say, table_lines
+from lowerscope.core.files.report import check_report, write_report
 from lowerscope.core.files.variant_names import variant_names
 from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun, Variant
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import duration_text, error_text, share_of_text
+from lowerscope.core.model.memory_sizes import parse_limit
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Progress, Silent
 from lowerscope.core.model.queries import AgreementQuery, GuardQuery, RunQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.run_records import FAILING, NodeReport, NodeRun, RunRecord
-from lowerscope.core.sandbox.memory_limit import limit_memory, parse_limit
+from lowerscope.core.sandbox.memory_limit import limit_memory
 from lowerscope.core.sandbox.running_call import CallWriter
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from tvm.support import cc
 
 from lowerscope.core.build.build import external_functions
 from lowerscope.core.export.files import File, arrays_file, copied_file, plain_array, text_file
-from lowerscope.core.export.report import template
 from lowerscope.core.files.python_text import attribute, is_identifier, keywords, quoted
+from lowerscope.core.files.report import template
 from lowerscope.core.files.source_files import neighbours
 from lowerscope.core.lowering.library import Argument, LibraryFunction, Size
 from lowerscope.core.lowering.library_nodes import MethodCall, ModuleCall, content_of_module

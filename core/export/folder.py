@@ -21,7 +21,6 @@ from lowerscope.core.export.files import (
     text_file,
     write_files,
 )
-from lowerscope.core.export.graph_formats import TEXT_FORMATS
 from lowerscope.core.export.module_files import (
     builder_files,
     function_files,
@@ -32,11 +31,12 @@ from lowerscope.core.export.module_files import (
     script_files,
     step_files,
 )
-from lowerscope.core.export.report import report_html
 from lowerscope.core.export.reproducing import ARRAYS, MODULE, PROGRAM, reproduction
 from lowerscope.core.files.archives import pack_session
 from lowerscope.core.files.databases import database_files
+from lowerscope.core.files.graph_formats import TEXT_FORMATS
 from lowerscope.core.files.paths import check_not_read, check_readable, user_path
+from lowerscope.core.files.report import report_html
 from lowerscope.core.files.source_files import input_files, neighbours
 from lowerscope.core.files.sources import PREFIX, is_in_memory, not_in_a_file
 from lowerscope.core.files.variant_names import variant_names

@@ -20,9 +20,9 @@ from lowerscope.core.export.files import (
     plain_array,
     text_file,
 )
-from lowerscope.core.export.report import template
 from lowerscope.core.files.pipelines_and_schedules import schedules_text
 from lowerscope.core.files.python_text import is_identifier
+from lowerscope.core.files.report import template
 from lowerscope.core.ir.relax import relax_functions
 from lowerscope.core.ir.script import function_text, module_text
 from lowerscope.core.ir.tensorir import prim_funcs_of

@@ -29,7 +29,6 @@ from tvm import relax, tirx
 
 from lowerscope.core.build.build import without_kills
 from lowerscope.core.export.compiled import library_entries, registering_files
-from lowerscope.core.export.report import source_name, template
 from lowerscope.core.files.paths import user_path
 from lowerscope.core.files.python_text import (
     attribute,
@@ -39,6 +38,7 @@ from lowerscope.core.files.python_text import (
     quoted,
     quoted_lines,
 )
+from lowerscope.core.files.report import source_name, template
 from lowerscope.core.files.sources import PREFIX, is_in_memory, not_in_a_file
 from lowerscope.core.ir.cancellations import with_cancellations
 from lowerscope.core.model.problems import LowerscopeError

@@ -35,6 +35,13 @@ from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe
 
+OPTION = "--handed-over"
+"""Command-line option of the window; its order is read from stdin."""
+
+TAKEN, SHOWN = b"taken\n", b"shown\n"
+"""The window's answers on stdout: the file has been taken, and the window was painted."""
+
+
 VARIABLE = "LOWERSCOPE_HANDED_OVER"
 """Environment variable of the window: the descriptor and the recipe's name of the model."""
 

@@ -1,4 +1,4 @@
-"""Records of one tensor of a run beside torch's: figures, where it differs, and pieces of it; and variants."""
+"""Records of one tensor of a run beside torch's, with figures and pieces of it; and variants."""
 
 from __future__ import annotations
 

@@ -464,5 +464,10 @@ def document_of(recipe: Recipe | None) -> tuple[str, str] | None:
 
 def with_trust(recipe: Recipe, *, trust: bool) -> Recipe:
     """Return a recipe whose source may run code when it is opened, or may not."""
-    source = msgspec.structs.replace(recipe.source, trust=trust)
+    return with_source(recipe, trust=trust)
+
+
+def with_source(recipe: Recipe, **changes: object) -> Recipe:
+    """Return `recipe` with fields of its source changed."""
+    source = msgspec.structs.replace(recipe.source, **changes)
     return msgspec.structs.replace(recipe, source=source)

@@ -377,3 +377,15 @@ class GuardedRun(msgspec.Struct, frozen=True, kw_only=True):
     until: tuple[str, ...] = ()  # the calls up to the first of these: see `Problem.calls`
     milliseconds: float = 0.0  # duration of the run
     failure: str = ""  # reason why the run failed; empty where it did not
+
+
+def call_name(callee: str, nodes: Sequence[str]) -> str:
+    """Return the label of a call: ``fused_conv2d_relu (conv, relu)``."""
+    computed = ", ".join(each.removeprefix("fx:") for each in nodes)
+    return f"{callee} ({computed})" if computed else callee
+
+
+def parts_of_name(name: str) -> tuple[str, tuple[str, ...]]:
+    """Return the callee and the ids of the nodes from a label of `call_name`."""
+    callee, _, computed = name.removesuffix(")").partition(" (")
+    return callee, tuple(f"fx:{each}" for each in computed.split(", ")) if computed else ()

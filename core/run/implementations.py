@@ -35,7 +35,7 @@ from lowerscope.core.model.time_records import (
     side_times,
 )
 from lowerscope.core.model.tolerances import EPSILONS
-from lowerscope.core.run.compare.verdicts import Verdict, judge
+from lowerscope.core.run.compare.verdicts import PreciseRun, Verdict, judge
 from lowerscope.core.run.execution import Execution, Reference
 from lowerscope.core.sources.call_spec import CallSpec
 from lowerscope.core.sources.examples import ExampleInput
@@ -212,14 +212,6 @@ _CASTS: Mapping[Any, torch.dtype] = {
     torch.Tensor.half: torch.float16,
     torch.Tensor.bfloat16: torch.bfloat16,
 }
-
-
-@dataclass(frozen=True)
-class PreciseRun:
-    """The outputs in float64, and the coarsest of the dtypes that the model itself computes in."""
-
-    outputs: tuple[torch.Tensor, ...]
-    coarsest: torch.dtype
 
 
 def precise_run(

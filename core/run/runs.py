@@ -33,6 +33,7 @@ from lowerscope.core.model.run_records import (
     RunRecord,
     SizeRecord,
     TransferMode,
+    call_name,
     first_difference,
     time_fields,
     with_times,
@@ -53,7 +54,7 @@ from lowerscope.core.run.memory_plan import planned_memory
 from lowerscope.core.run.node_runs import REPEATS as WATCHED
 from lowerscope.core.run.node_runs import NodeRuns, node_runs
 from lowerscope.core.run.provenance import making_of
-from lowerscope.core.sandbox.running_call import NO_CALL, call_name, place_of
+from lowerscope.core.sandbox.running_call import NO_CALL, place_of
 from lowerscope.core.stages import Stages
 
 

@@ -97,18 +97,6 @@ class RunningCall(msgspec.Struct, frozen=True, kw_only=True):
         return f"{where} call {self.index + 1} of {self.count}, {self.names[-1][:_SHOWN]}"
 
 
-def call_name(callee: str, nodes: Sequence[str]) -> str:
-    """Return the label of a call: ``fused_conv2d_relu (conv, relu)``."""
-    computed = ", ".join(each.removeprefix("fx:") for each in nodes)
-    return f"{callee} ({computed})" if computed else callee
-
-
-def parts_of_name(name: str) -> tuple[str, tuple[str, ...]]:
-    """Return the callee and the ids of the nodes from a label of `call_name`."""
-    callee, _, computed = name.removesuffix(")").partition(" (")
-    return callee, tuple(f"fx:{each}" for each in computed.split(", ")) if computed else ()
-
-
 def place_of(index: int, inside: bool, names: Sequence[str]) -> RunningCall:
     """Return the position in a run of these calls; see `CallWriter.at`."""
     if not 0 <= index <= len(names):

@@ -44,7 +44,6 @@ from lowerscope.app.panes.steps.pass_dialog import PassDialog
 from lowerscope.app.panes.tuning.tune_dialog import TuneDialog
 from lowerscope.app.shell.about import AboutDialog
 from lowerscope.app.shell.palette import Palette
-from lowerscope.app.shell.preferences import preferences_of
 from lowerscope.app.shell.sandbox_commands import NoSandboxDialog
 from lowerscope.app.shell.settings_dialog import SettingsDialog
 from lowerscope.app.shell.shortcuts_page import ShortcutsPage
@@ -59,7 +58,7 @@ SIZES = {"session.lowerscope": 900, "model/net.py": 2000}
 Make = Callable[[MainWindow], Dialog]
 
 DIALOGS: dict[str, Make] = {
-    "about": AboutDialog,
+    "about": lambda window: AboutDialog(window.preferences, window),
     "entry": lambda window: EntryDialog("net.py", ("Net", "Other"), window),
     "export": lambda window: ExportDialog(
         window.document,
@@ -71,7 +70,7 @@ DIALOGS: dict[str, Make] = {
     "extensions": lambda window: ExtensionsDialog(window.document, window),
     "inputs": lambda window: InputsDialog(["x", "y"], (), (), 0, parent=window),
     "measuring": lambda window: MeasuringDialog(window.document, window.features.runs, window),
-    "palette": Palette,
+    "palette": lambda window: Palette(window.palette_entries(), window.features.queries, window),
     "no sandbox": lambda window: NoSandboxDialog("The system makes no sandbox (why).", window),
     "pass": lambda window: PassDialog(None, window),
     "remote": lambda window: RemoteDialog(window.document, window.targets.targets, window),
@@ -79,17 +78,15 @@ DIALOGS: dict[str, Make] = {
         window.document,
         window.features.stepping,
         window.features.variants,
-        window.features.runs,
+        window.features.runs.run,
         window,
     ),
     "run code": lambda window: RunCodeDialog([__file__], (), window),
-    "settings": SettingsDialog,
-    "shortcuts": ShortcutsPage,
+    "settings": lambda window: SettingsDialog(window.preferences, window),
+    "shortcuts": lambda window: ShortcutsPage(window.commands, window),
     "target": lambda window: TargetDialog(window.document, window.targets.targets, window),
     "tolerances": lambda window: TolerancesDialog(window.document, window),
-    "tune": lambda window: TuneDialog(
-        window.document, window.features.scheduling, window.features.tuning, window
-    ),
+    "tune": lambda window: TuneDialog(window.document, "", window.features.tuning, window),
     "unpack": lambda window: UnpackDialog(
         Archive(Path("/tmp/model.zip"), "session.lowerscope", SIZES), Path("/tmp/model"), window
     ),
@@ -203,7 +200,7 @@ def test_a_dialog_by_keys(qtbot: QtBot, window: MainWindow, name: str) -> None:
     qtbot.waitUntil(dialog.isActiveWindow)
     first = dialog.focusWidget()
     assert first is not None, "nothing has the focus"
-    before = window.document.wanted, preferences_of(window)
+    before = window.document.wanted, window.preferences.current()
 
     # All of it is reached, in the order in which it is read, and back again.
     there = walk(dialog, Qt.Key.Key_Tab)
@@ -234,7 +231,7 @@ def test_a_dialog_by_keys(qtbot: QtBot, window: MainWindow, name: str) -> None:
     assert not dialog.isVisible()
     assert dialog.result() == QDialog.DialogCode.Rejected
     dialog.deleteLater()
-    assert (window.document.wanted, preferences_of(window)) == before
+    assert (window.document.wanted, window.preferences.current()) == before
 
     # Enter presses the button that is drawn as the one that it presses.
     dialog = DIALOGS[name](window)
@@ -254,7 +251,7 @@ def test_a_dialog_by_keys(qtbot: QtBot, window: MainWindow, name: str) -> None:
         dialog.accepted.connect(lambda: pressed.append(True))
         QTest.keyClick(field, Qt.Key.Key_Return)
         assert pressed
-        assert (window.document.wanted, preferences_of(window)) == before
+        assert (window.document.wanted, window.preferences.current()) == before
     dialog.close()
     dialog.deleteLater()
 

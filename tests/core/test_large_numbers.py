@@ -11,9 +11,9 @@ from lowerscope.core.engine.protocol import ProtocolError, to_raw
 from lowerscope.core.files.sources import check_input, parse_input
 from lowerscope.core.model.dimensions import parse_dimension
 from lowerscope.core.model.machines import tracker_address
+from lowerscope.core.model.memory_sizes import parse_bytes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import PassOption
-from lowerscope.core.sandbox.memory_limit import parse_bytes
 
 DIGITS = ("99999999999999999999", "9" * 5000)
 

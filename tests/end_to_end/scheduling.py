@@ -51,7 +51,7 @@ class Bench:
     @property
     def script(self) -> str:
         """The text that the TensorIR pane shows, whichever of its pages that is."""
-        shown = self.window.panes.tensorir.scheduled
+        shown = self.window.panes.scheduled
         page = shown.pages.currentWidget()
         if page is shown.script:
             return shown.script.code.text()
@@ -203,19 +203,19 @@ class Bench:
 
     def code_line(self, part: str) -> int:
         """Return the first line of the script with a text in it, from 0."""
-        lines = self.window.panes.tensorir.scheduled.script.code.text().split("\n")
+        lines = self.window.panes.scheduled.script.code.text().split("\n")
         return next(at for at, line in enumerate(lines) if part in line)
 
     def line_place(self, part: str) -> QPoint:
         """Return where that line stands in the viewport of the script."""
-        editor = self.window.panes.tensorir.scheduled.script.code.editor
+        editor = self.window.panes.scheduled.script.code.editor
         at = self.code_line(part)
         rect = next(rect for line, rect in editor.visible_lines(editor.rect()) if line == at)
         return QPoint(120, round(rect.center().y()))
 
     def click_code(self, part: str, keys: Qt.KeyboardModifier = NONE) -> None:
         """Click the first line of the script with a text in it."""
-        editor = self.window.panes.tensorir.scheduled.script.code.editor
+        editor = self.window.panes.scheduled.script.code.editor
         QTest.mouseClick(editor.viewport(), LEFT, keys, self.line_place(part))
         self.settle()
 

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.kit.canvas.index import chevron, title_bar
-from lowerscope.app.panes.fx.graph_page import GraphPage
+from lowerscope.app.panes.common.graph_page import GraphPage
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.module_steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow, choose_from_menu, wait_for_records

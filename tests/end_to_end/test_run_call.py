@@ -33,7 +33,7 @@ def example_inputs():
 
 def step_to(qtbot: QtBot, window: MainWindow, number: int) -> RunStep:
     """Click the dot of a call, and wait for its values."""
-    slider, page = window.panes.timeline.slider, window.panes.details.call
+    slider, page = window.panes.timeline.slider, window.panes.call
     qtbot.mouseClick(slider, LEFT, pos=slider.dot_centre(number).toPoint())
 
     def there() -> None:
@@ -56,13 +56,13 @@ def opened(qtbot: QtBot, open_window: OpenWindow, spec: str) -> MainWindow:
     run_and_wait(qtbot, window)
     window.features.stepping.set_section("run")
     assert window.panes.details.current() == "call"
-    assert not window.panes.details.call.table.rows()
+    assert not window.panes.call.table.rows()
     return window
 
 
 def test_a_call_says_what_it_read_and_wrote(qtbot: QtBot, open_window: OpenWindow) -> None:
     window = opened(qtbot, open_window, SPEC)
-    page = window.panes.details.call
+    page = window.panes.call
     stages = Pipeline().stages(Recipe(source=Source(spec=SPEC)))
     model, (x,) = stages.loaded.model, (each.value for each in stages.loaded.inputs)
     assert model is not None
@@ -120,7 +120,7 @@ def test_nan_and_infinity_are_said_first(
     window = opened(qtbot, open_window, str(path))
     step = step_to(qtbot, window, 1)
     assert [each.statistics.nans for each in step.tensors if each.statistics] == [0, 3]
-    rows = window.panes.details.call.table.rows()
+    rows = window.panes.call.table.rows()
     (strange,) = (row.cell(1) for row in rows if row.cell(1).role == "wrong")
     assert strange.text == "✕ 3 NaN, 1 infinite"
     # What is finite has a range: the logarithms of 1 and of 3.
@@ -131,7 +131,7 @@ def test_the_values_of_another_run_are_those_of_the_last(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = opened(qtbot, open_window, SPEC)
-    document, page = window.document, window.panes.details.call
+    document, page = window.document, window.panes.call
     step_to(qtbot, window, 3)
     window.document.change_fields(lowering="high-level")
     wait_for_records(qtbot, window)
@@ -155,7 +155,7 @@ def test_a_tensor_of_a_call_is_looked_at_beside_torchs(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = opened(qtbot, open_window, SPEC)
-    panes, page = window.panes, window.panes.details.call
+    panes, page = window.panes, window.panes.call
     looked_at = panes.compare.tensor
 
     def click(name: str) -> None:

@@ -226,7 +226,7 @@ def test_a_run_that_fails_ends_at_the_call_that_it_failed_in(
         assert timeline.title.text() == "✕ 3 env.faulty failed"
         assert said in timeline.facts.whole()
         assert document.selection.chosen == ("fx:relu",)
-        assert ran.panes.details.call.title.whole() == "env.faulty"
+        assert ran.panes.call.title.whole() == "env.faulty"
         qtbot.keyClick(timeline.slider, Qt.Key.Key_Left)
         assert timeline.title.text() == "2 add"
         assert timeline.facts.whole() == "linear0"

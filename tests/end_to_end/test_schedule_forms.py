@@ -142,7 +142,7 @@ def test_a_refused_step_is_kept_as_a_draft_and_mended(bench: Bench) -> None:
     bench.select("k")
     bench.choose("vectorize")
     wait_for(bench, "✕")
-    form, shown = bench.view.form, bench.window.panes.tensorir.scheduled
+    form, shown = bench.view.form, bench.window.panes.scheduled
     assert not form.apply.isEnabled()
     # TVM's own text stands in the place of the script, with the lines that it is about.
     assert shown.pages.currentWidget() is shown.failed

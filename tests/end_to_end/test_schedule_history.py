@@ -92,7 +92,7 @@ def test_a_step_that_is_off_takes_those_along_that_need_it(bench: Bench) -> None
     assert "step 2, which made" in bench.record.steps[2].error.message
     bench.click_step(3)
     assert bench.view.history.why.isVisible()
-    assert bench.window.panes.tensorir.scheduled.line.whole().startswith("✕ ")
+    assert bench.window.panes.scheduled.line.whole().startswith("✕ ")
     QTest.keyClick(steps, Qt.Key.Key_Up)
     bench.wait(lambda: bench.record.index == 2)
     QTest.keyClick(steps, Qt.Key.Key_Space)
@@ -149,7 +149,7 @@ def test_the_slider_goes_through_the_steps(bench: Bench) -> None:
     assert "T.parallel(" not in bench.script
     line = bench.window.panes.timeline.title.text()
     assert "split j" in line
-    code = bench.window.panes.tensorir.scheduled.script.code
+    code = bench.window.panes.scheduled.script.code
     assert any(code.editor.marks.is_changed(at) for at in range(len(code.text().split("\n"))))
 
 

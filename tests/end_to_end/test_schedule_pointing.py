@@ -33,7 +33,7 @@ def do(bench: Bench, name: str, **arguments: object) -> None:
 
 def choose_with_preview(bench: Bench, menu: ScheduleMenu) -> None:
     """Try `unroll` with the mouse, look at what it would make, and apply it with a click."""
-    shown = bench.window.panes.tensorir.scheduled
+    shown = bench.window.panes.scheduled
     bench.wait(menu.isVisible)
     bench.settle()
     bench.point_at(menu.page, "unroll")
@@ -53,7 +53,7 @@ def choose_with_preview(bench: Bench, menu: ScheduleMenu) -> None:
 @pytest.mark.x
 def test_the_menu_of_the_script_offers_the_moves(bench: Bench) -> None:
     do(bench, "annotate", block_or_loop=LOOP_J, ann_key="note", ann_val="here")
-    script = bench.window.panes.tensorir.scheduled
+    script = bench.window.panes.scheduled
     bench.choose_in_menu(script.script.code.editor, bench.line_place("T.serial("), "Moves…")
     menu = script.menu
     bench.wait(menu.isVisible)
@@ -92,7 +92,7 @@ def test_several_are_selected_by_keyboard_and_in_the_script(bench: Bench) -> Non
     bench.key(tree, Qt.Key.Key_Down, SHIFT)
     bench.settle()
     assert tree.selected_keys() == bench.ids("i", "j")
-    marks = bench.window.panes.tensorir.scheduled.script.code.editor.marks
+    marks = bench.window.panes.scheduled.script.code.editor.marks
     assert marks.is_selected(bench.code_line("T.grid("))
     assert not marks.is_selected(bench.code_line("T.unroll("))
     assert bench.moves()["fuse"]
@@ -103,7 +103,7 @@ def test_several_are_selected_by_keyboard_and_in_the_script(bench: Bench) -> Non
     bench.click_code('T.sblock("matmul")', CONTROL)
     assert tree.selected_keys() == bench.ids("k", "matmul")
     assert bench.moves()["decompose_reduction"]
-    editor = bench.window.panes.tensorir.scheduled.script.code.editor
+    editor = bench.window.panes.scheduled.script.code.editor
     editor.go_to(bench.code_line("T.unroll("))
     bench.key(editor, Qt.Key.Key_Return)
     assert tree.selected_keys() == bench.ids("k")
@@ -124,7 +124,7 @@ def test_the_timeline_goes_through_the_primitives(bench: Bench) -> None:
     bench.wait(lambda: bench.record.index == 1)
     assert "j_0" in bench.script
     assert "T.parallel(" not in bench.script
-    marks = bench.window.panes.tensorir.scheduled.script.code.editor.marks
+    marks = bench.window.panes.scheduled.script.code.editor.marks
     assert marks.is_changed(bench.code_line("T.grid("))
     assert not marks.is_changed(bench.code_line("T.writes("))
 

@@ -60,7 +60,7 @@ def test_the_walk_of_the_matmul(bench: Bench) -> None:
 def test_loops_are_selected_in_the_script_and_in_the_tree(bench: Bench) -> None:
     bench.open("te_matmul")
     bench.select("k")
-    script = bench.window.panes.tensorir.scheduled.script.code
+    script = bench.window.panes.scheduled.script.code
     line = next(at for at, text in enumerate(script.text().split("\n")) if "T.grid" in text)
     assert script.editor.marks.is_selected(line)
     line = next(at for at, text in enumerate(script.text().split("\n")) if "T.reads" in text)
@@ -84,7 +84,7 @@ def test_moves_are_offered_with_reasons_and_previewed(bench: Bench) -> None:
     item = choices.item_of("unroll")
     assert item is not None
     bench.point(choices.list, item)
-    shown = bench.window.panes.tensorir.scheduled
+    shown = bench.window.panes.scheduled
     bench.wait(lambda: shown.pages.currentWidget() is shown.preview)
     assert "T.unroll(" in bench.script
     assert shown.line.whole().startswith("Preview: ")
@@ -117,7 +117,7 @@ def test_what_is_typed_wrong_cannot_be_applied(bench: Bench) -> None:
     assert form.state.text() == "✕ 4 × 16 = 64 does not cover 128"
     bench.type_factors(8, 16)
     bench.wait(lambda: form.state.text().startswith("✓"))
-    shown = bench.window.panes.tensorir.scheduled
+    shown = bench.window.panes.scheduled
     bench.wait(lambda: shown.pages.currentWidget() is shown.preview)
     bench.key(form.editors["factors"].factors.fields[0], Qt.Key.Key_Escape)  # type: ignore[attr-defined]
     assert bench.scheduling.trying.draft is None

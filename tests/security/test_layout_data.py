@@ -9,7 +9,6 @@ from base64 import b64decode, b64encode
 
 import pytest
 
-from lowerscope.app.panes.sessions.commands import lay_out, layout_of
 from lowerscope.app.shell.dock_layout import is_geometry, is_state
 from lowerscope.core.model.recipe import WindowLayout
 from tests.end_to_end.driving import OpenWindow
@@ -75,7 +74,7 @@ def test_a_layout_of_a_window_is_what_qt_writes(open_window: OpenWindow) -> None
     names = [each.objectName() for each in docks.values()]
 
     def check() -> None:
-        layout = layout_of(window)
+        layout = window.session_layout()
         assert is_state(b64decode(layout.panes), names)
         assert is_geometry(b64decode(layout.geometry))
 
@@ -104,7 +103,7 @@ def test_a_window_leaves_out_a_layout_that_is_hostile(
 ) -> None:
     window = open_window()
     window.panes.show()
-    panes = b64decode(layout_of(window).panes)
+    panes = b64decode(window.session_layout().panes)
     given = {
         "names": panes.replace("model".encode("utf-16-be"), "pipes".encode("utf-16-be")),
         "count": changed(panes, 9, 1 << 30),
@@ -115,11 +114,11 @@ def test_a_window_leaves_out_a_layout_that_is_hostile(
     taken: list[object] = []
     monkeypatch.setattr(type(window.panes), "restore", lambda *given, **_: taken.append(given))
     hostile = WindowLayout(
-        panes=b64encode(given).decode(), panes_version=layout_of(window).panes_version
+        panes=b64encode(given).decode(), panes_version=window.session_layout().panes_version
     )
-    lay_out(window, hostile)
+    window.lay_out(hostile)
     assert taken == []
-    lay_out(window, layout_of(window))
+    window.lay_out(window.session_layout())
     assert len(taken) == 1
 
 
@@ -128,6 +127,6 @@ def test_a_window_of_no_size_that_a_screen_has_is_left_out(
     open_window: OpenWindow, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     window = open_window()
-    given = changed(b64decode(layout_of(window).geometry), at, 1 << 24)
+    given = changed(b64decode(window.session_layout().geometry), at, 1 << 24)
     monkeypatch.setattr(type(window), "restoreGeometry", lambda *_: pytest.fail("it was passed on"))
-    lay_out(window, WindowLayout(geometry=b64encode(given).decode()))
+    window.lay_out(WindowLayout(geometry=b64encode(given).decode()))

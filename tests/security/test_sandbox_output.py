@@ -110,6 +110,9 @@ class Client(QObject):
         super().__init__()
         self.asked: list[object] = []
 
+    def client(self, _role: object) -> Client:
+        return self
+
     def request(self, query: object, *_: object) -> None:
         self.asked.append(query)
 

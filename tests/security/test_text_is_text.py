@@ -433,7 +433,7 @@ def test_the_names_of_a_model_are_shown_as_they_are(
     assert "&lt;img" in window.panes.result.side.prediction.text()
     assert any(text in tip for tip in check_shown(window, trap))
     assert text in window.panes.log.toPlainText()
-    palette = Palette(window)
+    palette = Palette(window.palette_entries(), window.features.queries, window)
     drawn(palette)
     palette.close()
     palette.deleteLater()

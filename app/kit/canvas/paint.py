@@ -1,5 +1,6 @@
 """Painting of a graph: cached paths, and the marks on it."""
 
+import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,9 @@ from PySide6.QtGui import (
     QPdfWriter,
     QPen,
 )
+from PySide6.QtWidgets import QApplication
 
+from lowerscope.app.kit import theme
 from lowerscope.app.kit.canvas.edges import LABEL_PIXELS, EdgePaths
 from lowerscope.app.kit.canvas.frames import (
     TEXT_SCALE,
@@ -30,7 +33,8 @@ from lowerscope.app.kit.canvas.nodes import NodePainter
 from lowerscope.app.kit.canvas.overlays import CanvasShade, Colouring
 from lowerscope.app.kit.theme import current
 from lowerscope.app.kit.typefaces import SHOWN_CHARACTERS, TextMetrics, ui_font
-from lowerscope.core.model.graph import Port
+from lowerscope.core.model import graph
+from lowerscope.core.model.graph import GraphRecord, Port
 
 # --- Flags on the nodes of a graph: a disc at the corner of each, at any scale ---
 
@@ -320,3 +324,30 @@ def _paint(graph: GraphPainter, area: QRectF, device: QPaintDevice, scale: float
     graph.paint(painter, area, 1.0)
     if not painter.end():
         raise OSError("Qt cannot write it")
+
+
+# --- Pictures of graphs for the command line: the window's painter, without a window ---
+
+
+class GraphPictures:
+    """Paints graphs like the window, in its light theme."""
+
+    def __init__(self) -> None:
+        if QApplication.instance() is None:
+            self._application = QApplication([sys.argv[0], *theme.STYLE])
+            theme.start(self._application, "light")
+
+    def metrics(self) -> graph.TextMetrics:
+        """Return the character widths that it paints with."""
+        return graph.DEFAULT
+
+    def paint(self, graph: GraphRecord, path: Path, kind: str, title: str) -> None:
+        """Paint a graph into a file: ``"svg"``, ``"pdf"`` or ``"png"``.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        index = GraphIndex(graph)
+        write_picture(GraphPainter(index), index.bounds(), path, kind, title)

@@ -1,1 +1,1 @@
-"""The pane common: its model, views and commands."""
+"""Texts and pages that several panes show."""

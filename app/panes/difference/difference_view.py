@@ -25,7 +25,7 @@ from lowerscope.app.kit.pane import PartsLabel
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.panes.difference.difference_page import DifferencePage
-from lowerscope.app.panes.fx.graph_difference_page import GraphDifferencePage
+from lowerscope.app.panes.difference.graph_difference_page import GraphDifferencePage
 
 
 class DifferenceView(QWidget):

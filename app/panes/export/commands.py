@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QFileDialog
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.host import Host
 from lowerscope.app.kit.question import Question
 from lowerscope.app.panes.export.exports import Exporting, Order
-from lowerscope.app.panes.sessions.commands import layout_of
 from lowerscope.core.files.atomic_write import atomic_file
 from lowerscope.core.model.artifacts import EXISTS, PAINTED, PICTURES, ExportRecord, Wanted
-from lowerscope.core.model.module_steps import Moment
-from lowerscope.core.model.problems import LowerscopeError, Problem
+from lowerscope.core.model.module_steps import DifferenceRecord, Moment
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.recipe import WindowLayout
 
 if TYPE_CHECKING:
     from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
+    from lowerscope.app.panes.common.graph_page import GraphPage
     from lowerscope.app.panes.export.export_dialog import ExportDialog
-    from lowerscope.app.panes.fx.graph_page import GraphPage
-    from lowerscope.app.shell.panes import Panes
-    from lowerscope.app.shell.window import MainWindow
 
 
 class ExportCommands(QObject):
@@ -37,16 +37,23 @@ class ExportCommands(QObject):
         The last dialog opened.
     """
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
-        self._layout = partial(layout_of, window)
-        self._exporting = Exporting(
-            window.document,
-            window.features.queries,
-            self._layout,
-            self,
-        )
+    def __init__(
+        self,
+        host: Host,
+        document: Document,
+        queries: Queries,
+        layout: Callable[[], WindowLayout],
+        canvas: Callable[[], GraphCanvas | None],
+        difference: Callable[[], DifferenceRecord | None],
+    ) -> None:
+        super().__init__(host.widget)
+        self._host = host
+        self._document = document
+        self._queries = queries
+        self._layout = layout
+        self._canvas = canvas
+        self._difference = difference
+        self._exporting = Exporting(document, queries, layout, self)
         self._exporting.done.connect(self._say)
         self._exporting.refused.connect(self._refuse)
         self._order: Order | None = None
@@ -54,7 +61,7 @@ class ExportCommands(QObject):
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands, for the menu File."""
-        tr = self._window.tr
+        tr = self._host.tr
         file = tr("&File")
         return (
             Command(
@@ -63,28 +70,28 @@ class ExportCommands(QObject):
                 tr("E&xport…"),
                 self.choose,
                 "Ctrl+Shift+X",
-                enabled=self._window.document.is_open,
+                enabled=self._document.is_open,
             ),
             Command(
                 "export-function",
                 file,
                 tr("Export the &function…"),
                 self.export_function,
-                enabled=self._window.document.is_open,
+                enabled=self._document.is_open,
             ),
             Command(
                 "export-step",
                 file,
                 tr("Export the module of &the step…"),
                 self.export_step,
-                enabled=self._window.document.is_open,
+                enabled=self._document.is_open,
             ),
             Command("save-patch", file, tr("Save the difference as a &patch…"), self.save_patch),
         )
 
     def picture_commands(self) -> tuple[Command, ...]:
         """Return the commands, for the menu Graph."""
-        tr = self._window.tr
+        tr = self._host.tr
         graph = tr("&Graph")
         return (
             Command(
@@ -92,7 +99,7 @@ class ExportCommands(QObject):
                 graph,
                 tr("Save &picture…"),
                 self.save_picture,
-                enabled=self._window.document.is_open,
+                enabled=self._document.is_open,
                 separated=True,
             ),
             Command(
@@ -100,17 +107,13 @@ class ExportCommands(QObject):
                 graph,
                 tr("Save picture of what &is seen…"),
                 self.save_seen,
-                enabled=self._window.document.is_open,
+                enabled=self._document.is_open,
             ),
         )
 
-    def watch(self, panes: Panes) -> None:
-        """Connect to the menus of the panes."""
-        for page in (panes.fx.graph, panes.relax.graph):
-            page.picture_wanted.connect(self._save_page)
-        panes.pipeline.export_wanted.connect(self.export_moment)
-        panes.model.export_wanted.connect(self.export_named)
-        panes.difference.patch_wanted.connect(self.save_patch)
+    def cancel(self) -> None:
+        """Cancel the export under way, if any."""
+        self._exporting.cancel()
 
     # Exports by the worker
 
@@ -118,43 +121,38 @@ class ExportCommands(QObject):
         """Open the dialog."""
         from lowerscope.app.panes.export.export_dialog import choose_exports
 
-        window = self._window
         self.dialog = choose_exports(
-            window.document,
-            window.features.queries,
-            self._folder(),
-            self._layout,
-            window,
+            self._document, self._queries, self._folder(), self._layout, self._host.widget
         )
 
     def export_function(self) -> None:
         """Export the selected function, after all steps."""
         chosen = [
             each
-            for each in (*self._window.document.selection.chosen, *sorted(self._linked()))
+            for each in (*self._document.selection.chosen, *sorted(self._linked()))
             if each.startswith("tir:") and "/" not in each
         ]
         if chosen:
             self.export_named(chosen[0])
         else:
-            text = self._window.tr("Select the TensorIR function that is to be exported")
-            self._window.document.notify(text, "info")
+            text = self._host.tr("Select the TensorIR function that is to be exported")
+            self._document.notify(text, "info")
 
     def _linked(self) -> frozenset[str]:
-        return frozenset(self._window.document.selection.linked)
+        return frozenset(self._document.selection.linked)
 
     def export_named(self, entity: str) -> None:
         """Export the function with an id."""
         name = entity.partition(":")[2]
-        self._ask(Wanted(name="function", which=name), self._window.tr("Export the function"))
+        self._ask(Wanted(name="function", which=name), self._host.tr("Export the function"))
 
     def export_step(self) -> None:
         """Export the module at the current step, or after all steps."""
-        self.export_moment(self._window.document.moment)
+        self.export_moment(self._document.moment)
 
     def export_moment(self, moment: Moment | None) -> None:
         """Export the module at a step of the passes, or after all steps."""
-        document, tr = self._window.document, self._window.tr
+        document, tr = self._document, self._host.tr
         snapshot = document.snapshot
         if moment is not None and moment.section != "passes":
             text = tr("Modules are exported after passes: choose a step of Passes")
@@ -169,17 +167,17 @@ class ExportCommands(QObject):
 
     def _ask(self, wanted: Wanted, title: str) -> None:
         """Select a folder in a dialog, and export one artifact to it."""
-        window = self._window
-        if window.document.snapshot is None or self._exporting.is_busy:
+        document = self._document
+        if document.snapshot is None or self._exporting.is_busy:
             return
-        folder = QFileDialog.getExistingDirectory(window, title, self._folder())
+        folder = QFileDialog.getExistingDirectory(self._host.widget, title, self._folder())
         if folder and not self._exporting.is_busy:
             self._order = Order(wanted=(wanted,), folder=folder)
-            window.document.say(window.tr("Exporting"), of="export", cancel=self._exporting.cancel)
+            document.say(self._host.tr("Exporting"), of="export", cancel=self._exporting.cancel)
             self._exporting.begin(self._order)
 
     def _say(self, record: ExportRecord) -> None:
-        document, tr = self._window.document, self._window.tr
+        document, tr = self._document, self._host.tr
         document.say("", of="export")
         if record.left_out:
             document.notify("; ".join(record.left_out), "wrong")
@@ -191,22 +189,22 @@ class ExportCommands(QObject):
             document.notify(text.format(len(record.paths), folder), "info")
 
     def _refuse(self, problem: Problem) -> None:
-        window, order = self._window, self._order
-        window.document.say("", of="export")
+        document, order, tr = self._document, self._order, self._host.tr
+        document.say("", of="export")
         if problem.code == EXISTS and order is not None:
             names = ", ".join(problem.choices[:3])
-            text = window.tr("{0} is there already. Overwrite it?")
+            text = tr("{0} is there already. Overwrite it?")
             if len(problem.choices) > 1:
-                text = window.tr("{0} are there already. Overwrite them?")
+                text = tr("{0} are there already. Overwrite them?")
                 names = f"{names} …" if len(problem.choices) > 3 else names
             question = Question(
-                window.tr("Export"), text.format(names), window.tr("Overwrite"), parent=window
+                tr("Export"), text.format(names), tr("Overwrite"), parent=self._host.widget
             )
             self._order = replace(order, replacing=problem.choices)
             question.accepted.connect(self._overwrite)
             question.open()
         elif problem.code != "cancelled":
-            window.document.report(problem)
+            document.report(problem)
 
     def _overwrite(self) -> None:
         if self._order is not None:
@@ -222,47 +220,49 @@ class ExportCommands(QObject):
         """Save the difference shown, in the format of ``diff -u``."""
         from lowerscope.core.model.line_difference import unified_text
 
-        window, tr = self._window, self._window.tr
-        panes = window.made_panes
-        record = None if panes is None else panes.difference.page.record
+        tr, record = self._host.tr, self._difference()
         if record is None:
             text = tr("No difference is shown: choose Compare, or a step")
-            window.document.notify(text, "info")
+            self._document.notify(text, "info")
             return
         path, _ = QFileDialog.getSaveFileName(
-            window, tr("Save the difference"), "difference.patch", tr("Patches (*.patch *.diff)")
+            self._host.widget,
+            tr("Save the difference"),
+            "difference.patch",
+            tr("Patches (*.patch *.diff)"),
         )
         if path:
             self._write(path, lambda file: file.write_text(unified_text(record) + "\n", "utf-8"))
 
     def save_picture(self) -> None:
         """Save the focused graph, or else the first visible one."""
-        canvas = self._window.graphs.canvas()
+        canvas = self._canvas()
         if canvas is not None:
             self._save_canvas(canvas, seen=False)
 
     def save_seen(self) -> None:
         """Save the visible part of that graph."""
-        canvas = self._window.graphs.canvas()
+        canvas = self._canvas()
         if canvas is not None:
             self._save_canvas(canvas, seen=True)
 
-    def _save_page(self, page: GraphPage, seen: bool) -> None:
+    def save_page(self, page: GraphPage, seen: bool) -> None:
+        """Save the graph of a page, or its visible part."""
         self._save_canvas(page.canvas, seen=seen)
 
     def _save_canvas(self, canvas: GraphCanvas, *, seen: bool) -> None:
-        window, tr = self._window, self._window.tr
+        tr = self._host.tr
         if not canvas.graph().boxes:
             return
         from lowerscope.app.kit.canvas.paint import write_picture
-        from lowerscope.core.export.graph_formats import TEXT_FORMATS
+        from lowerscope.core.files.graph_formats import TEXT_FORMATS
 
         kinds = tr(
             "SVG (*.svg);;PDF (*.pdf);;PNG (*.png);;"
             "Graphviz (*.dot);;GraphML (*.graphml);;Node-link JSON (*.json)"
         )
         title = tr("Save picture")
-        path, chosen = QFileDialog.getSaveFileName(window, title, "graph.svg", kinds)
+        path, chosen = QFileDialog.getSaveFileName(self._host.widget, title, "graph.svg", kinds)
         if not path:
             return
         kind = Path(path).suffix.lower().removeprefix(".")
@@ -278,7 +278,7 @@ class ExportCommands(QObject):
             self._write(path, lambda file: file.write_text(text, "utf-8"))
 
     def _write(self, path: str, write: Callable[[Path], object]) -> None:
-        document, tr = self._window.document, self._window.tr
+        document, tr = self._document, self._host.tr
         try:
             with atomic_file(Path(path)) as made:
                 write(made)
@@ -287,50 +287,3 @@ class ExportCommands(QObject):
             document.report(Problem(what=what, where=path))
         else:
             document.notify(tr("Saved {0}").format(path), "info")
-
-
-# --- The command that exports a report on the variants ---
-
-
-def reporting(window: MainWindow) -> tuple[Command, ...]:
-    """Return the command, for the menu File."""
-    runs = window.features.runs.variants
-    return (
-        Command(
-            "export-report",
-            window.tr("&File"),
-            window.tr("&Export report…"),
-            partial(export_report, window),
-            enabled=lambda: bool(runs.kept),
-        ),
-    )
-
-
-def export_report(window: MainWindow) -> None:
-    """Select a file in a dialog, and write a report on the selected variants, or on all."""
-    # Imported here to keep the window's start fast.
-    from lowerscope.core.export.report import source_name, write_report
-
-    document, tr = window.document, window.tr
-    runs = window.features.runs.variants
-    chosen = window.panes.variants.selected()
-    variants = [
-        variant
-        for kept, variant in zip(runs.kept, runs.all, strict=True)
-        if not chosen or kept.id in chosen
-    ]
-    if not variants:
-        return
-    name = PurePath(source_name(variants[0].recipe).replace(":", "-")).stem
-    path, _ = QFileDialog.getSaveFileName(
-        window, tr("Export a report"), f"{name}.html", tr("Reports (*.html)")
-    )
-    if not path:
-        return
-    path = path if path.endswith((".html", ".htm")) else f"{path}.html"
-    try:
-        written = write_report(path, variants)
-    except LowerscopeError as error:
-        document.report(error.problem)
-    else:
-        document.notify(tr("The report is written: {0}").format(written), "info")

@@ -24,10 +24,10 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.banner import Banner
 from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.pane import ProgressLine
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import ui_font
-from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.panes.export.exports import Exporting, Order
 from lowerscope.core.files.paths import user_path
 from lowerscope.core.model.artifacts import (

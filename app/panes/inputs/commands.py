@@ -2,48 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QMimeData, QObject, Signal
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QSpinBox, QWidget
+import msgspec
+from PySide6.QtCore import QMimeData, QObject, Qt
+from PySide6.QtWidgets import QDialog, QFileDialog, QWidget
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command
-from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.panes.sessions.opening import with_source
+from lowerscope.app.kit.host import Host
+from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.core.files.sources import MEMORY, WEIGHTS, is_file
+from lowerscope.core.model.recipe import Recipe, with_source
 
 if TYPE_CHECKING:
-    from lowerscope.app.document.document import Document
     from lowerscope.app.panes.inputs.inputs_page import InputsPage
-    from lowerscope.app.shell.window import MainWindow
+
+
+class InputsForm(QObject):
+    """Shows the form for the inputs, and applies it."""
+
+    def __init__(self, document: Document, window: QWidget) -> None:
+        super().__init__(window)
+        self._document = document
+        self._window = window
+
+    def edit(self) -> None:
+        """Show the form for the inputs, and apply it."""
+        recipe, snapshot = self._document.recipe, self._document.snapshot
+        if recipe is None or snapshot is None:
+            return
+        from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
+
+        known = snapshot.model.inputs
+        names = [record.name for record in known]
+        dialog = InputsDialog(
+            names,
+            known,
+            recipe.inputs,
+            recipe.seed,
+            parent=self._window,
+            dimensions=recipe.dimensions,
+        )
+        if dialog.exec() == QDialog.DialogCode.Accepted:
+            # The recipe may have changed while the form was open.
+            asked, recipe = recipe, self._document.wanted or recipe
+            if recipe.source != asked.source:
+                text = self.tr("Another model is open by now: its inputs stay as they are.")
+                self._document.notify(text, "wrong")
+                return
+            self._document.change(
+                msgspec.structs.replace(
+                    recipe,
+                    inputs=dialog.specs(),
+                    dimensions=dialog.dimensions(),
+                    seed=dialog.chosen_seed(),
+                )
+            )
+
+    def ask(self, refused: Recipe, names: Sequence[str]) -> None:
+        """Show the form for the inputs of a rejected recipe, and retry with them."""
+        from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
+
+        file = Path(refused.source.spec).name
+        question = self.tr("{0} does not say what its inputs are.").format(file)
+        dialog = InputsDialog(
+            names,
+            (),
+            refused.inputs,
+            refused.seed,
+            question,
+            parent=self._window,
+            dimensions=refused.dimensions,
+        )
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.accepted.connect(self._take_inputs)
+        dialog.open()
+
+    def _take_inputs(self) -> None:
+        from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
+
+        dialog, refused = self.sender(), self._document.rejected
+        if refused is not None and isinstance(dialog, InputsDialog):
+            self._document.retry(
+                msgspec.structs.replace(
+                    refused,
+                    inputs=dialog.specs(),
+                    dimensions=dialog.dimensions(),
+                    seed=dialog.chosen_seed(),
+                )
+            )
 
 
 # --- Commands for the file that the open model's parameters are loaded from ---
 
 
-def loading_parameters(window: MainWindow) -> tuple[Command, ...]:
+def loading_parameters(host: Host, document: Document) -> tuple[Command, ...]:
     """Return the commands, for the menu Lowering."""
-    menu, tr = window.tr("&Lowering"), window.tr
+    menu, tr = host.tr("&Lowering"), host.tr
     return (
         Command(
             "load-parameters",
             menu,
             tr("&Load parameters from a file…"),
-            partial(choose_parameters, window),
-            enabled=partial(takes_parameters, window.document),
+            partial(choose_parameters, host, document),
+            enabled=partial(takes_parameters, document),
             separated=True,
         ),
         Command(
             "own-parameters",
             menu,
             tr("The model'&s own parameters"),
-            partial(take_parameters, window, ""),
-            enabled=lambda: (
-                (recipe := window.document.wanted) is not None and bool(recipe.source.params)
-            ),
+            partial(take_parameters, document, ""),
+            enabled=lambda: (recipe := document.wanted) is not None and bool(recipe.source.params),
         ),
     )
 
@@ -57,25 +131,25 @@ def takes_parameters(document: Document) -> bool:
     return takes and document.snapshot is not None
 
 
-def choose_parameters(window: MainWindow) -> None:
+def choose_parameters(host: Host, document: Document) -> None:
     """Select a file in a dialog, and load the model's parameters from it."""
-    tr = window.tr
+    tr = host.tr
     kinds = " ".join(f"*{suffix}" for suffix in WEIGHTS)
     path, _ = QFileDialog.getOpenFileName(
-        window,
+        host.widget,
         tr("Load parameters"),
-        _folder(window.document),
+        _folder(document),
         tr("Parameters ({0});;All files (*)").format(kinds),
     )
     if path:
-        take_parameters(window, path)
+        take_parameters(document, path)
 
 
-def take_parameters(window: MainWindow, path: str) -> None:
+def take_parameters(document: Document, path: str) -> None:
     """Load the parameters from a file, or from the model itself, as one undo step."""
-    recipe = window.document.wanted
+    recipe = document.wanted
     if recipe is not None:
-        window.document.change(with_source(recipe, params=path))
+        document.change(with_source(recipe, params=path))
 
 
 def _folder(document: Document) -> str:
@@ -86,13 +160,15 @@ def _folder(document: Document) -> str:
     return str(Path(source.params or source.spec).parent)
 
 
-def changing_inputs(window: MainWindow) -> tuple[Command, ...]:
+def changing_inputs(host: Host, inputs: Inputs) -> tuple[Command, ...]:
     """Return the commands, for the menu Lowering: they stand below the form for inputs."""
-    menu, tr = window.tr("&Lowering"), window.tr
+    menu, tr = host.tr("&Lowering"), host.tr
 
     def shown() -> InputsPage:
-        window.show_page("inputs")
-        return window.panes.inputs
+        from lowerscope.app.panes.inputs.inputs_page import InputsPage
+
+        host.show_page("inputs")
+        return host.view(InputsPage)
 
     def one(what: str) -> None:
         page = shown()
@@ -106,7 +182,7 @@ def changing_inputs(window: MainWindow) -> tuple[Command, ...]:
         {"folder": page.sets.choose_folder, "archive": page.sets.choose_file}[what]()
 
     def has_inputs() -> bool:
-        return bool(window.features.inputs.records)
+        return bool(inputs.records)
 
     return (
         Command(
@@ -143,11 +219,29 @@ class Dropping(QObject):
     """Handles files dropped on the window: a model, an input, a set, or parameters.
 
     Any other file is opened as a model all the same, which reports what it is.
+
+    Parameters
+    ----------
+    model_in
+        Returns the path of a dragged model or session; empty for another file.
+    open_source
+        Opens a file.
     """
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
+    def __init__(
+        self,
+        host: Host,
+        document: Document,
+        inputs: Inputs,
+        model_in: Callable[[QMimeData], str],
+        open_source: Callable[[str], None],
+    ) -> None:
+        super().__init__(host.widget)
+        self._host = host
+        self._document = document
+        self._inputs = inputs
+        self._model_in = model_in
+        self._open_source = open_source
 
     def takes(self, data: QMimeData) -> bool:
         """Return whether a file is being dragged."""
@@ -155,87 +249,19 @@ class Dropping(QObject):
 
     def take(self, data: QMimeData) -> bool:
         """Handle a dropped file; return whether it is one."""
-        window, path = self._window, _local_file(data)
-        model, value = window.opening.dropped_file(data), window.features.inputs.droppable(data)
+        document, path = self._document, _local_file(data)
+        model, value = self._model_in(data), self._inputs.droppable(data)
         if value and not model:
-            window.show_page("inputs")
-            window.panes.inputs.drop(value)
-        elif (
-            not model and Path(path).suffix.lower() in WEIGHTS and takes_parameters(window.document)
-        ):
-            take_parameters(window, path)
+            from lowerscope.app.panes.inputs.inputs_page import InputsPage
+
+            self._host.show_page("inputs")
+            self._host.view(InputsPage).drop(value)
+        elif not model and Path(path).suffix.lower() in WEIGHTS and takes_parameters(document):
+            take_parameters(document, path)
         elif path:
-            window.open_source(model or path)
+            self._open_source(model or path)
         return bool(path)
 
 
 def _local_file(data: QMimeData) -> str:
     return next((url.toLocalFile() for url in data.urls() if url.isLocalFile()), "")
-
-
-# --- Selection of a slice of a tensor: an index in each dimension before the last two ---
-
-_WIDTH = 92
-
-
-class SlicesRow(QWidget):
-    """A field for each of these dimensions.
-
-    Signals
-    -------
-    changed
-        The user selected another slice.
-    """
-
-    changed = Signal()
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.title = Label(self.tr("slice"))
-        self.title.setProperty("role", "quiet")
-        self.fields: list[QSpinBox] = []
-        self._shape: tuple[int, ...] = ()
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(4)
-        self._row.addWidget(self.title)
-        self.hide()
-
-    def set_shape(self, shape: Sequence[int]) -> None:
-        """Set the shape of another tensor, and select its first slice."""
-        if tuple(shape) == self._shape:
-            return
-        self._shape = tuple(shape)
-        for field in self.fields:
-            self._row.removeWidget(field)
-            field.hide()
-            field.deleteLater()
-        self.fields = [self._field(place, extent) for place, extent in enumerate(shape[:-2])]
-        for field, extent in zip(self.fields, shape[:-2], strict=True):
-            self._row.addWidget(field)
-            # A dimension of extent 1 offers no choice.
-            field.setVisible(extent > 1)
-        self.setVisible(any(extent > 1 for extent in shape[:-2]))
-
-    def index(self) -> tuple[int, ...]:
-        """The index of the slice shown."""
-        return tuple(field.value() for field in self.fields)
-
-    def set_index(self, index: Sequence[int]) -> None:
-        """Select another slice, without a signal."""
-        for field, value in zip(self.fields, index, strict=False):
-            field.blockSignals(True)
-            field.setValue(value)
-            field.blockSignals(False)
-
-    def _field(self, place: int, extent: int) -> QSpinBox:
-        field = QSpinBox()
-        field.setRange(0, max(0, extent - 1))
-        field.setWrapping(True)
-        field.setSuffix(self.tr(" of {0}").format(extent))
-        field.setFixedWidth(_WIDTH)
-        field.setKeyboardTracking(False)
-        field.setAccessibleName(self.tr("Index in dimension {0}").format(place))
-        field.setToolTip(self.tr("Index in dimension {0}, of {1}").format(place, extent))
-        field.valueChanged.connect(self.changed)
-        return field

@@ -20,10 +20,10 @@ from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.pill import Pill
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
+from lowerscope.app.panes.common.prediction import verdict_state
 from lowerscope.app.panes.inputs.input_panel import InputPanel
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.app.panes.inputs.set_panel import SetPanel
-from lowerscope.app.shell.tool_bar import verdict_state
 from lowerscope.core.model.formatting import shape_text
 
 NARROW = 500

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,8 +10,7 @@ from PySide6.QtCore import QMimeData, QObject, QTimer, Signal
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.panes.run.dataset_run import SetRuns
-from lowerscope.app.panes.run.runs import Runs
+from lowerscope.app.panes.inputs.dataset_run import SetRuns
 from lowerscope.core.files.sources import ARRAYS, IMAGES, INTEGERS, MANY_SAMPLES
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Drawing, InputSpec, Recipe, Source
@@ -42,10 +41,10 @@ class Inputs(QObject):
 
     changed = Signal()
 
-    def __init__(self, document: Document, queries: Queries, runs: Runs) -> None:
+    def __init__(self, document: Document, queries: Queries, run: Callable[..., None]) -> None:
         super().__init__(document)
         self._document = document
-        self._runs = runs
+        self._run_model = run
         self.live = True
         self.sets = SetRuns(document, queries)
         self._strokes: list[dict[str, InputSpec | None]] = []
@@ -224,7 +223,7 @@ class Inputs(QObject):
         if self._strokes:
             self._settling.start()
         else:
-            self._runs.run(quick=True)
+            self._run_model(quick=True)
 
     def _note_problem(self) -> None:
         problem = self.problem

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
 
@@ -23,8 +23,6 @@ from lowerscope.app.kit.finder import EmptyState
 from lowerscope.app.kit.plain_text import Label, PlainTextEdit
 from lowerscope.app.kit.typefaces import code_font
 from lowerscope.app.panes.common.save_whole import WholeText
-from lowerscope.app.panes.run.faults import Faults
-from lowerscope.app.panes.schedule.schedule_variants import Variants
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.snapshot import Note
 
@@ -32,8 +30,19 @@ NOTES_CHARACTERS = 10_000
 """Maximum characters of the notes listed, each of which has a widget of its own."""
 
 
+Remedies = list[tuple[str, Callable[[], object]]]
+"""Titles of buttons, and their actions."""
+
+
 class ProblemsView(QWidget):
     """The page with the problems of the last change or run.
+
+    Parameters
+    ----------
+    notes
+        Returns notes besides the document's.
+    remedies
+        Returns more remedies of a problem.
 
     Signals
     -------
@@ -62,32 +71,33 @@ class ProblemsView(QWidget):
     step_wanted = Signal()
 
     def __init__(
-        self, document: Document, variants: Variants, faults: Faults, parent: QWidget | None = None
+        self,
+        document: Document,
+        notes: Callable[[], Sequence[str]],
+        remedies: Callable[[Problem], Remedies],
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._document = document
-        self._variants = variants
-        self._faults = faults
+        self._more_notes = notes
+        self._more_remedies = remedies
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._content: QWidget | None = None
         self.saving = WholeText(document, self)
-        document.on(("problems",), self._show_problems)
-        document.on(("snapshot",), self._show_problems)
-        variants.left_over.changed.connect(self._show_problems)
-        theme.notifier().changed.connect(self._show_problems)
-        self._show_problems()
+        document.on(("problems",), self.show_problems)
+        document.on(("snapshot",), self.show_problems)
+        theme.notifier().changed.connect(self.show_problems)
+        self.show_problems()
 
-    def _show_problems(self) -> None:
+    def show_problems(self) -> None:
+        """Show the problems and notes again."""
         if self._content is not None:
             self._column.removeWidget(self._content)
             self._content.hide()
             self._content.deleteLater()
         problems = self._document.problems
-        left = self._variants.left_over.notes
-        # While schedules are applied to the model, its own notes cover them.
-        left = () if self._variants.in_model else left
-        notes = (*self._document.notes, *(Note(text=each) for each in left))
+        notes = (*self._document.notes, *(Note(text=each) for each in self._more_notes()))
         self._content = self._list(problems, notes) if problems or notes else self._nothing()
         self._column.addWidget(self._content)
 
@@ -154,8 +164,8 @@ class ProblemsView(QWidget):
             column.addWidget(details)
         return card
 
-    def _remedies(self, problem: Problem) -> list[tuple[str, Callable[[], None]]]:
-        remedies: list[tuple[str, Callable[[], None]]] = []
+    def _remedies(self, problem: Problem) -> Remedies:
+        remedies: Remedies = []
         for tracer in ("fx", "export"):
             if problem.code == f"try-{tracer}":
                 label = self.tr("Trace with torch.{0}").format(tracer)
@@ -175,12 +185,7 @@ class ProblemsView(QWidget):
             remedies.append((self.tr("Load a library file…"), self.library_wanted.emit))
         if problem.code == "failed-step":
             remedies.append((self.tr("Show the step"), self.step_wanted.emit))
-        faults = self._faults
-        if problem is faults.failed and faults.nodes:
-            select = partial(self._document.select, faults.nodes)
-            remedies.append((self.tr("Select what was called"), select))
-        if problem is faults.failed and faults.can_go_back:
-            remedies.append((self.tr("Go back to what worked"), faults.go_back))
+        remedies += self._more_remedies(problem)
         if self._document.rejected is not None:
             remedies.append((self.tr("Try again"), self.retry_wanted.emit))
         if (whole := whole_of(problem)) is not None:

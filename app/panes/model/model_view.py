@@ -10,13 +10,13 @@ from PySide6.QtGui import QColor, QFont, QGuiApplication
 from PySide6.QtWidgets import QMenu, QStackedWidget, QTreeWidget, QTreeWidgetItem, QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.finder import EmptyState
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.tables.table_cells import NOTE, NoteDelegate
 from lowerscope.app.kit.typefaces import ui_font
-from lowerscope.app.panes.common.help_key import nothing_words
-from lowerscope.app.panes.fx.graph_page import EXTENDING
+from lowerscope.app.panes.common.descriptions import nothing_words
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.snapshot import FunctionRecord, ModuleRecord, Snapshot
 

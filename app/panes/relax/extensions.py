@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, Qt, QTimer, QUrl, Signal
@@ -21,22 +20,17 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.document.document import Document
+from lowerscope.app.document.document import Document, Trust
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.engine.file_broker import ask_for_file
 from lowerscope.app.kit.finder import Dialog, EmptyState
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.panes.common.help_key import offer_help
-from lowerscope.app.panes.model.descriptions import find_node, line_text
-from lowerscope.app.panes.sessions.trust import Trusting
+from lowerscope.app.panes.common.descriptions import find_node, line_text
 from lowerscope.core.files.sources import is_file
 from lowerscope.core.model.queries import WriteRuleQuery
 from lowerscope.core.model.recipe import Extension, ExtensionKind, Recipe
 from lowerscope.core.model.snapshot import ExtensionRecord, FxNode, SourceLine
-
-if TYPE_CHECKING:
-    from lowerscope.app.shell.panes import Panes
-
 
 # --- The list of rule and library files: existing, enabled, and in order ---
 
@@ -255,23 +249,14 @@ def with_extension(recipe: Recipe, path: str, kind: ExtensionKind) -> Recipe:
 class Extensions(QObject):
     """Commands about rule and library files."""
 
-    def __init__(
-        self, document: Document, queries: Queries, trusting: Trusting, window: QWidget
-    ) -> None:
+    def __init__(self, document: Document, queries: Queries, trust: Trust, window: QWidget) -> None:
         super().__init__(window)
         self._document = document
         self._queries = queries
-        self._trusting = trusting
+        self._trust = trust
         self._window = window
         self._folder = ""
         self._dialog: ExtensionsDialog | None = None
-
-    def watch(self, panes: Panes) -> None:
-        """Connect to the signals of the panes."""
-        panes.problems.library_wanted.connect(self.choose_library)
-        panes.translation.rule.place_wanted.connect(self.open_file)
-        panes.details.rule_wanted.connect(self.open_rule)
-        panes.fx.graph.rule_wanted.connect(self.write_rule)
 
     def show_list(self) -> None:
         """Show the list of rule and library files in a modeless dialog."""
@@ -314,7 +299,7 @@ class Extensions(QObject):
         recipe = self._document.wanted
         if recipe is not None:
             changed = with_extension(recipe, path, kind)
-            self._trusting.ask(changed, self._document.change)
+            self._trust(changed, self._document.change)
 
     def write_rule(self, entity: str = "") -> None:
         """Select a file in a dialog, and write a working rule for a node into it.
@@ -343,8 +328,7 @@ class Extensions(QObject):
             document = self._document
             assert document.recipe is not None
             query = WriteRuleQuery(document.recipe, node.id, path)
-            client = self._queries.client(query.child)
-            ask_for_file(client, query, taken, document.report)
+            ask_for_file(self._queries, query, taken, document.report)
 
     def open_rule(self) -> None:
         """Open the file of the rule that lowered the last selected node."""
@@ -402,9 +386,9 @@ class Extensions(QObject):
         changed = with_extension(recipe, line.file, "rules")
         # A rule may have been added to a file that contains others.
         if changed == recipe:
-            self._trusting.ask(changed, self._reload)
+            self._trust(changed, self._reload)
         else:
-            self._trusting.ask(changed, self._document.change)
+            self._trust(changed, self._document.change)
 
     def _reload(self, _recipe: Recipe) -> None:
         self._document.reload()

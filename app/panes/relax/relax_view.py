@@ -11,17 +11,16 @@ from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
+from lowerscope.app.document.run_steps import RunSteps
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.code.view import CodeView
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.panes.common.help_key import nothing_words
+from lowerscope.app.panes.common.compiled_page import CompiledPage
+from lowerscope.app.panes.common.descriptions import names_of, nothing_words
+from lowerscope.app.panes.common.graph_page import GraphPage
 from lowerscope.app.panes.common.script_page import FetchedPage, ScriptPage
-from lowerscope.app.panes.fx.graph_page import GraphPage
-from lowerscope.app.panes.model.descriptions import names_of
-from lowerscope.app.panes.run.run_steps import RunSteps
-from lowerscope.app.panes.steps.pipeline_rows import fate_text, moment_text
-from lowerscope.app.panes.tensorir.compiled_page import CompiledPage
+from lowerscope.app.panes.common.step_texts import fate_text, moment_text
 from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.snapshot import TextRecord
 

@@ -25,7 +25,7 @@ from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.table import Cell, Row, Table
 from lowerscope.app.kit.tables.table_model import Column
-from lowerscope.app.panes.model.descriptions import find_node, line_text
+from lowerscope.app.panes.common.descriptions import find_node, line_text
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.graph import STRATEGY_NAMES, name_of
 from lowerscope.core.model.problems import Problem

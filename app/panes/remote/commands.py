@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import Qt
 
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.host import Host
 from lowerscope.app.panes.remote.remote_dialog import Targets
-
-if TYPE_CHECKING:
-    from lowerscope.app.shell.window import MainWindow
 
 
 class TargetCommands:
     """Commands on targets and remote machines."""
 
-    def __init__(self, window: MainWindow) -> None:
-        self._window = window
-        self._document = window.document
-        self.targets = Targets(window.features.queries, window)
+    def __init__(self, host: Host, document: Document, queries: Queries) -> None:
+        self._host = host
+        self._document = document
+        self.targets = Targets(queries, host.widget)
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands, for the menu."""
-        tr, document = self._window.tr, self._document
+        tr, document = self._host.tr, self._document
         change = document.change_fields
         menu = tr("&Run")
 
@@ -77,7 +76,7 @@ class TargetCommands:
             return
         from lowerscope.app.panes.remote.target_dialog import TargetDialog
 
-        dialog = TargetDialog(self._document, self.targets, self._window)
+        dialog = TargetDialog(self._document, self.targets, self._host.widget)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
 
@@ -87,7 +86,7 @@ class TargetCommands:
             return
         from lowerscope.app.panes.remote.remote_dialog import RemoteDialog
 
-        dialog = RemoteDialog(self._document, self.targets, self._window)
+        dialog = RemoteDialog(self._document, self.targets, self._host.widget)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
 

@@ -22,9 +22,9 @@ from PySide6.QtWidgets import (
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Slot
 from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.question import mark_wrong
-from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.core.model.machines import (
     TIMEOUT,
     Remote,
@@ -107,11 +107,7 @@ class Targets(QObject):
 
     def attempt(self, remote: Remote) -> None:
         """Query a remote machine, as soon as the worker may reach it."""
-        sandbox = self._queries.client("worker").sandbox
-        if sandbox is None:
-            self._attempt(remote)
-        else:
-            sandbox.ask(remote, partial(self._attempt, remote))
+        self._queries.client("worker").reach(remote, partial(self._attempt, remote))
 
     def _attempt(self, remote: Remote) -> None:
         self.give_up()

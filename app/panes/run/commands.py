@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from functools import partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from PySide6.QtWidgets import QFileDialog
+
 from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.host import Host
 from lowerscope.app.panes.run.measuring_dialog import edit_measuring
 from lowerscope.app.panes.run.tolerances_dialog import edit_tolerances
+from lowerscope.core.model.problems import LowerscopeError
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
 
     from lowerscope.app.document.document import Document
+    from lowerscope.app.document.run_steps import RunSteps
     from lowerscope.app.document.stepping import Stepping
     from lowerscope.app.panes.run.faults import Faults
-    from lowerscope.app.panes.run.run_steps import RunSteps
+    from lowerscope.app.panes.run.run_variants import RunVariants
     from lowerscope.app.panes.run.runs import Runs
-    from lowerscope.app.shell.window import MainWindow
 
 
 def timing_commands(document: Document, runs: Runs, parent: QWidget) -> tuple[Command, ...]:
@@ -144,15 +150,15 @@ def fault_commands(document: Document, faults: Faults) -> tuple[Command, ...]:
 # --- Commands on variants ---
 
 
-def running_variants(window: MainWindow) -> tuple[Command, ...]:
+def running_variants(host: Host, document: Document, runs: Runs) -> tuple[Command, ...]:
     """Return the commands, for the menu Run."""
-    tr, menu, document = window.tr, window.tr("&Run"), window.document
+    tr, menu = host.tr, host.tr("&Run")
     return (
         Command(
             "run-variants",
             menu,
             tr("Run var&iants"),
-            window.features.runs.variants.run_all,
+            runs.variants.run_all,
             "Ctrl+F5",
             enabled=lambda: document.recipe is not None and not document.running,
         ),
@@ -160,7 +166,7 @@ def running_variants(window: MainWindow) -> tuple[Command, ...]:
             "variants",
             menu,
             tr("Variant&s side by side"),
-            partial(window.show_page, "variants"),
+            partial(host.show_page, "variants"),
             "Ctrl+Shift+V",
             enabled=document.is_open,
         ),
@@ -170,10 +176,11 @@ def running_variants(window: MainWindow) -> tuple[Command, ...]:
 # --- Commands that go to the nodes whose values differ from torch's ---
 
 
-def finding_differences(window: MainWindow) -> tuple[Command, ...]:
+def finding_differences(
+    host: Host, document: Document, show_tensor: Callable[[], None]
+) -> tuple[Command, ...]:
     """Return the commands, for the menu Run."""
-    document, tr = window.document, window.tr
-    menu = tr("&Run")
+    tr, menu = host.tr, host.tr("&Run")
 
     def select() -> None:
         record = document.run_record
@@ -181,12 +188,10 @@ def finding_differences(window: MainWindow) -> tuple[Command, ...]:
             document.select((record.first_difference,))
 
     def show_nodes() -> None:
-        window.show_page("compare")
-        window.panes.compare.show_part("nodes")
+        from lowerscope.app.panes.run.compare_page import ComparePage
 
-    def look() -> None:
-        window.show_panes()
-        window.panes.show_tensor()
+        host.show_page("compare")
+        host.view(ComparePage).show_part("nodes")
 
     def differs() -> bool:
         return bool(differing(document))
@@ -209,7 +214,7 @@ def finding_differences(window: MainWindow) -> tuple[Command, ...]:
             "compare-values",
             menu,
             tr("Look at the values o&f the node"),
-            look,
+            show_tensor,
             "Ctrl+Shift+E",
             enabled=document.is_open,
         ),
@@ -263,3 +268,46 @@ def select_differing(document: Document, step: int) -> None:
         # In Python, index −1 is that of the last one.
         place = bisect_left(where, min(marked)) - 1
     document.select((snapshot.fx[where[place]].id,))
+
+
+# --- The command that exports a report on the variants ---
+
+
+def reporting(host: Host, document: Document, runs: RunVariants) -> Command:
+    """Return the command, for the menu File."""
+    return Command(
+        "export-report",
+        host.tr("&File"),
+        host.tr("&Export report…"),
+        partial(export_report, host, document, runs),
+        enabled=lambda: bool(runs.kept),
+    )
+
+
+def export_report(host: Host, document: Document, runs: RunVariants) -> None:
+    """Select a file in a dialog, and write a report on the selected variants, or on all."""
+    # Imported here to keep the window's start fast.
+    from lowerscope.app.panes.run.variants_page import VariantsPage
+    from lowerscope.core.files.report import source_name, write_report
+
+    tr, chosen = host.tr, host.view(VariantsPage).selected()
+    variants = [
+        variant
+        for kept, variant in zip(runs.kept, runs.all, strict=True)
+        if not chosen or kept.id in chosen
+    ]
+    if not variants:
+        return
+    name = PurePath(source_name(variants[0].recipe).replace(":", "-")).stem
+    path, _ = QFileDialog.getSaveFileName(
+        host.widget, tr("Export a report"), f"{name}.html", tr("Reports (*.html)")
+    )
+    if not path:
+        return
+    path = path if path.endswith((".html", ".htm")) else f"{path}.html"
+    try:
+        written = write_report(path, variants)
+    except LowerscopeError as error:
+        document.report(error.problem)
+    else:
+        document.notify(tr("The report is written: {0}").format(written), "info")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QResizeEvent
@@ -16,7 +15,7 @@ from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.kit.split import Split
-from lowerscope.app.panes.model.descriptions import find_node, line_text
+from lowerscope.app.panes.common.descriptions import find_node, line_text
 from lowerscope.app.panes.run.compare_table import CompareTable
 from lowerscope.app.panes.run.tensor_page import TensorPage
 from lowerscope.core.model.formatting import error_text
@@ -25,9 +24,6 @@ from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.recipe import STRATEGIES
 
 # --- The menu of a row of the page Compare, with the commands on a node ---
-
-if TYPE_CHECKING:
-    pass
 
 Deeds = dict[QAction, Callable[[], object]]
 

@@ -9,13 +9,13 @@ from PySide6.QtGui import QContextMenuEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.kit.tables.table import Cell, Row, Table
 from lowerscope.app.kit.tables.table_model import Column
-from lowerscope.app.panes.fx.graph_page import EXTENDING
-from lowerscope.app.panes.model.descriptions import names_of
-from lowerscope.app.panes.run.dlpack_text import hand_over_text
+from lowerscope.app.panes.common.descriptions import names_of
+from lowerscope.app.panes.common.dlpack_text import hand_over_text
 from lowerscope.core.model.formatting import duration_text, error_text, status_words
 from lowerscope.core.model.graph import STRATEGY_LETTERS, STRATEGY_NAMES
 from lowerscope.core.model.run_records import NOT_THERE, NodeRun, NodeStatus, RunRecord

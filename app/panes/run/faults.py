@@ -15,8 +15,7 @@ from lowerscope.app.engine.client import EngineClient
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import GuardQuery
 from lowerscope.core.model.recipe import Recipe
-from lowerscope.core.model.run_records import FAILING, GuardedRun
-from lowerscope.core.sandbox.running_call import parts_of_name
+from lowerscope.core.model.run_records import FAILING, GuardedRun, parts_of_name
 
 SPOILT = frozenset(("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE"))
 """Signals that kill a process after memory corruption, possibly long before."""
@@ -71,6 +70,16 @@ class Faults(QObject):
         if problem is None:
             return ()
         return problem.choices or (parts_of_name(problem.calls[-1])[1] if problem.calls else ())
+
+    def remedies(self, problem: Problem) -> list[tuple[str, Callable[[], object]]]:
+        """Return titles and actions that help with a problem; none if no run ended with it."""
+        found: list[tuple[str, Callable[[], object]]] = []
+        if problem is self._failed and self.nodes:
+            select = partial(self._document.select, self.nodes)
+            found.append((self.tr("Select what was called"), select))
+        if problem is self._failed and self.can_go_back:
+            found.append((self.tr("Go back to what worked"), self.go_back))
+        return found
 
     def go_back(self) -> None:
         """Return to the last recipe that ran successfully, as one undo step."""

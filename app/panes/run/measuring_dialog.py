@@ -15,8 +15,8 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.time_records import LEAST, MOST, REPEATS, Measuring

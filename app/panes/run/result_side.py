@@ -2,61 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from PySide6.QtCore import QCoreApplication, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.charts.bars import Bar, Bars
+from lowerscope.app.kit.charts.bars import Bars
 from lowerscope.app.kit.charts.picture_view import PictureView
 from lowerscope.app.kit.plain_text import Markup, MarkupLabel, join_markup, markup
+from lowerscope.app.panes.common.prediction import show_prediction
 from lowerscope.core.model.formatting import shape_text
-from lowerscope.core.model.run_records import TOP, RunRecord
-
-# --- The prediction of a run as bars: the five best classes of both sides ---
-
-
-def show_prediction(bars: Bars, record: RunRecord | None, *, legend: bool = True) -> None:
-    """Show in bars both sides' scores of the best classes of either; nothing without a record."""
-    prediction = None if record is None else record.prediction
-    if record is None or prediction is None:
-        bars.set_bars(())
-        bars.setToolTip("")
-        return
-    has_torch = all(each.torch is not None for each in prediction.top)
-    sides = ("TVM", record.reference) if has_torch else ("TVM",)
-    rows: list[Bar] = []
-    for each in prediction.top:
-        scores = (each.tvm,) if each.torch is None else (each.tvm, each.torch)
-        rows.append(Bar(each.name, scores, _figures(scores), best=not rows))
-    ours = prediction.tvm
-    # A class found by one side only is always included.
-    shown = [row for place, row in enumerate(rows) if place < TOP or row.name == ours]
-    bars.set_bars(shown, sides if legend else ())
-    said = {
-        "softmax": _tr("The softmax of the output"),
-        "output": _tr("The output itself: it adds up to 1"),
-    }
-    heading = [said[prediction.scores]] if prediction.scores else []
-    bars.setToolTip("\n".join([*heading, *(_line(row, sides) for row in rows)]))
-
-
-def _line(row: Bar, sides: Sequence[str]) -> str:
-    scores = (f"{side} {score:.1%}" for side, score in zip(sides, row.values, strict=True))
-    return f"{row.name}: {', '.join(scores)}"
-
-
-def _figures(scores: Sequence[float]) -> str:
-    """Return the scores of both sides, once if they look the same: ``98.2%``, ``98.2 · 91.0%``."""
-    texts = list(dict.fromkeys(f"{each:.1%}" for each in scores))
-    return " · ".join([*(each.removesuffix("%") for each in texts[:-1]), texts[-1]])
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("PredictionRows", text)
-
+from lowerscope.core.model.run_records import RunRecord
 
 WIDTH, PICTURE_SIDE = 186, 100
 

@@ -16,9 +16,9 @@ from lowerscope.app.kit.charts.picture_view import PictureView
 from lowerscope.app.kit.charts.value_grid import ValueGrid
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
+from lowerscope.app.kit.slices_row import SlicesRow
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.table import Cell, Row
-from lowerscope.app.panes.inputs.commands import SlicesRow
 from lowerscope.core.model.comparison_records import Comparison, TensorStatistics, Window
 from lowerscope.core.model.formatting import (
     error_text,

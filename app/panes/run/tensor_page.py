@@ -164,8 +164,7 @@ class TensorPage(QWidget):
         document = self._document
         assert document.recipe is not None
         query = SaveRunValuesQuery(document.recipe, place, file, side)
-        client = self._queries.client(query.child)
-        ask_for_file(client, query, self._note_saved, document.report)
+        ask_for_file(self._queries, query, self._note_saved, document.report)
 
     def _open_saving(self) -> None:
         menu = QMenu(self)

@@ -10,18 +10,22 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QMenu
 
-from lowerscope.app.kit.commands import Command
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.kit.commands import Command, Commands
+from lowerscope.app.kit.host import Host
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.kit.question import LineQuestion
+from lowerscope.app.panes.schedule.measurements import Measurements
+from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.rules_dialog import RulesDialog
+from lowerscope.app.panes.schedule.schedule_variants import Variants
 from lowerscope.core.files.pipelines_and_schedules import save_schedules
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.schedule import shown_name
 
 if TYPE_CHECKING:
     from lowerscope.app.panes.schedule.schedule_view import ScheduleView
-    from lowerscope.app.shell.panes import Panes
-    from lowerscope.app.shell.window import MainWindow
 
 
 FILES = "Schedules (*.json)"
@@ -30,24 +34,38 @@ FILES = "Schedules (*.json)"
 class ScheduleCommands(QObject):
     """Commands on schedules."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
-        self._document = window.document
-        self._variants = window.features.variants
+    def __init__(
+        self,
+        host: Host,
+        document: Document,
+        stepping: Stepping,
+        scheduling: Scheduling,
+        variants: Variants,
+        run: Callable[[], None],
+        commands: Commands,
+    ) -> None:
+        super().__init__(host.widget)
+        self._host = host
+        self._document = document
+        self._stepping = stepping
+        self._scheduling = scheduling
+        self._variants = variants
+        self._run = run
+        self._commands = commands
         # Created on first use; it keeps its last content.
         self._rules: RulesDialog | None = None
 
     @property
     def view(self) -> ScheduleView:
         """The Schedule pane."""
-        return self._window.panes.schedule
+        from lowerscope.app.panes.schedule.schedule_view import ScheduleView
+
+        return self._host.view(ScheduleView)
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands, for the menu."""
-        tr, menu = self._window.tr, self._window.tr("&Schedule")
-        document, variants = self._document, self._variants
-        scheduling = self._window.features.scheduling
+        tr, menu = self._host.tr, self._host.tr("&Schedule")
+        document, variants, scheduling = self._document, self._variants, self._scheduling
 
         def has_function() -> bool:
             return scheduling.active and scheduling.record is not None
@@ -201,28 +219,26 @@ class ScheduleCommands(QObject):
             ),
         )
 
-    def fill(self, panes: Panes) -> None:
+    def fill(self) -> None:
         """Give the pane its menus."""
-        panes.tensorir.rules_wanted.connect(self.rules_in_model)
-        self._variant_menu = panes.schedule.variant.menu()
+        self._variant_menu = self.view.variant.menu()
         self._variant_menu.aboutToShow.connect(self._fill_variants)
-        self._left_menu = panes.schedule.left_over.menu()
+        self._left_menu = self.view.left_over.menu()
         self._left_menu.aboutToShow.connect(self._fill_left_over)
-        keep = panes.schedule.keep.menu()
-        commands = self._window.commands
-        commands.fill(keep, "copy-schedule", "save-schedule", "load-schedule")
+        self._commands.fill(
+            self.view.keep.menu(), "copy-schedule", "save-schedule", "load-schedule"
+        )
 
     def show(self) -> None:
         """Show the workbench."""
-        self._window.show_panes()
-        self._window.features.stepping.set_section("schedule")
-        self._window.panes.bring("schedule")
+        self._stepping.set_section("schedule")
+        self._host.bring("schedule")
         self.view.set_current("loops")
         self.view.tree.setFocus()
 
     def open_moves(self) -> None:
         """Open the menu of primitives for the selection."""
-        if not self._window.features.scheduling.active:
+        if not self._scheduling.active:
             self.show()
         self.view.open_menu_here()
 
@@ -236,36 +252,32 @@ class ScheduleCommands(QObject):
         self._variants.rules.set_in_model(True)
         if self._rules is None:
             self._rules = RulesDialog(
-                self._document,
-                self._window.features.stepping,
-                self._window.features.variants,
-                self._window.features.runs,
-                self._window,
+                self._document, self._stepping, self._variants, self._run, self._host.widget
             )
         self._rules.show()
 
     def duplicate(self) -> None:
         """Add a copy of the enabled variant."""
-        schedule = self._window.features.scheduling.schedule
+        schedule = self._scheduling.schedule
         if schedule is not None:
             name = self.tr("copy of {0}").format(shown_name(schedule.variant))
             self._variants.add(name, copied=True)
 
     def copy_python(self) -> None:
         """Copy the schedule to the clipboard as a Python function."""
-        record = self._window.features.scheduling.record
+        record = self._scheduling.record
         if record is not None:
             QGuiApplication.clipboard().setText(record.code)
             self._document.notify(self.tr("Copied as apply_trace(sch)."), "info")
 
     def save(self) -> None:
         """Select a file in a dialog, and save the schedule to it."""
-        scheduling = self._window.features.scheduling
+        scheduling = self._scheduling
         schedule, name = scheduling.schedule, f"{scheduling.function}.json"
         if schedule is None:
             return
         path, _ = QFileDialog.getSaveFileName(
-            self._window, self.tr("Save the schedule"), name, self.tr(FILES)
+            self._host.widget, self.tr("Save the schedule"), name, self.tr(FILES)
         )
         if not path:
             return
@@ -280,7 +292,7 @@ class ScheduleCommands(QObject):
     def load(self) -> None:
         """Select a file in a dialog, and load its schedule as another variant."""
         path, _ = QFileDialog.getOpenFileName(
-            self._window, self.tr("Load a schedule"), "", self.tr(FILES)
+            self._host.widget, self.tr("Load a schedule"), "", self.tr(FILES)
         )
         if not path:
             return
@@ -300,13 +312,13 @@ class ScheduleCommands(QObject):
         self._ask_name(self.tr("New variant"), self.tr("Add"), "", self._variants.add)
 
     def _ask_other_name(self) -> None:
-        schedule = self._window.features.scheduling.schedule
+        schedule = self._scheduling.schedule
         if schedule is not None:
             title, name = self.tr("Rename the variant"), shown_name(schedule.variant)
             self._ask_name(title, self.tr("Rename"), name, self._variants.rename)
 
     def _ask_name(self, title: str, act: str, name: str, take: Callable[[str], None]) -> None:
-        question = LineQuestion(title, self.tr("Name"), act, name, self._window)
+        question = LineQuestion(title, self.tr("Name"), act, name, self._host.widget)
         question.accepted.connect(partial(self._take_name, question, take))
         question.open()
 
@@ -316,7 +328,7 @@ class ScheduleCommands(QObject):
     def _fill_variants(self) -> None:
         menu: QMenu = self._variant_menu
         menu.clear()
-        schedule = self._window.features.scheduling.schedule
+        schedule = self._scheduling.schedule
         for each in self._variants.all:
             count = len(each.primitives)
             words = self.tr("{0} · 1 step") if count == 1 else self.tr("{0} · {1} steps")
@@ -324,7 +336,7 @@ class ScheduleCommands(QObject):
             action = menu.addAction(text, partial(self._variants.choose, each.variant))
             action.setCheckable(True)
             action.setChecked(each is schedule)
-        commands = self._window.commands
+        commands = self._commands
         menu.addAction(commands.action("unscheduled"))
         menu.addSeparator()
         for key in ("new-variant", "duplicate-variant", "rename-variant", "delete-variant"):
@@ -333,7 +345,7 @@ class ScheduleCommands(QObject):
     def _fill_left_over(self) -> None:
         menu, left_over = self._left_menu, self._variants.left_over
         menu.clear()
-        scheduling = self._window.features.scheduling
+        scheduling = self._scheduling
         for each in left_over.all:
             inner = menu.addMenu(literal(left_over.title(each)))
             inner.addAction(literal(left_over.reason(each))).setEnabled(False)
@@ -358,13 +370,13 @@ class ScheduleCommands(QObject):
 class NumberCommands:
     """Commands that measure."""
 
-    def __init__(self, window: MainWindow) -> None:
-        self._window = window
-        self._measurements = window.features.measurements
+    def __init__(self, schedules: ScheduleCommands, measurements: Measurements) -> None:
+        self._schedules = schedules
+        self._measurements = measurements
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands of the menu."""
-        tr, menu = self._window.tr, self._window.tr("&Schedule")
+        tr, menu = self._schedules.tr, self._schedules.tr("&Schedule")
         return (
             Command("numbers", menu, tr("Numbers"), self.show, "Ctrl+Shift+N", separated=True),
             Command(
@@ -376,8 +388,8 @@ class NumberCommands:
 
     def show(self) -> None:
         """Show the metrics of the scheduled function."""
-        self._window.schedules.show()
-        self._window.panes.schedule.show_numbers()
+        self._schedules.show()
+        self._schedules.view.show_numbers()
 
     def measure(self) -> None:
         """Check and measure the function at the current step again."""
@@ -387,7 +399,7 @@ class NumberCommands:
     def measure_all(self) -> None:
         """Measure all variants."""
         self.show()
-        self._window.panes.schedule.numbers.measure_all()
+        self._schedules.view.numbers.measure_all()
 
     def peaks(self) -> None:
         """Measure the machine's peak rates again."""

@@ -9,7 +9,7 @@ import msgspec
 from PySide6.QtCore import QObject
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.panes.schedule import schedule_files as sharing
+from lowerscope.core.model import shared_schedules as sharing
 from lowerscope.core.model.recipe import Recipe, changed, inserted, moved, removed, replaced
 from lowerscope.core.model.schedule import Made, Primitive, references_of
 from lowerscope.core.model.schedule_records import ScheduleRecord

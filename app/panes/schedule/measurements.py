@@ -197,6 +197,15 @@ class Measurements(QObject):
         """Return how fast a function is, if measured."""
         return self._measured.get(of)
 
+    def seconds_of(self, recipe: Recipe, schedule: Schedule) -> float | None:
+        """Return the measured seconds per call of a function with a schedule; ``None`` if
+        unknown.
+        """
+        base = msgspec.structs.replace(recipe, schedules=())
+        of = Scheduled(base, schedule.function, schedule.structure).after(schedule.primitives)
+        measured = self.measured(of)
+        return None if measured is None else measured.milliseconds / 1000
+
     def checked(self, of: Scheduled) -> Checked | None:
         """Return the result of a function's check, if there is one."""
         return self._checked.get(of) if of.primitives else Checked(verdict="same")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -30,9 +29,6 @@ from lowerscope.core.model.schedule import (
 from lowerscope.core.model.schedule_records import LoopNode, Move, ScheduleRecord, ScheduleStep
 
 # --- Primitives applicable to the selection in the scheduled function ---
-
-if TYPE_CHECKING:
-    pass
 
 
 class Moves(QObject):

@@ -9,8 +9,8 @@ from PySide6.QtGui import QGuiApplication
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.panes.schedule import schedule_files as sharing
 from lowerscope.app.panes.schedule.editing import Primitives
+from lowerscope.core.model import shared_schedules as sharing
 from lowerscope.core.model.queries import ScheduleProgramQuery
 from lowerscope.core.model.schedule import Schedule, shown_name
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -14,11 +16,10 @@ from PySide6.QtWidgets import (
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.table import Cell, Row, Table
 from lowerscope.app.kit.tables.table_model import Column
-from lowerscope.app.panes.common.help_key import offer_help
-from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.schedule.schedule_variants import Variants
 from lowerscope.core.model.schedule_records import RuledFunction
 
@@ -31,7 +32,7 @@ class RulesDialog(Dialog):
         document: Document,
         stepping: Stepping,
         variants: Variants,
-        runs: Runs,
+        run: Callable[[], None],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -83,7 +84,7 @@ class RulesDialog(Dialog):
         column.addLayout(row)
         self.resize(860, 420)
         self.in_model.clicked.connect(self._rules.set_in_model)
-        self.run.clicked.connect(runs.run)
+        self.run.clicked.connect(run)
         close.clicked.connect(self.close)
         self.table.row_activated.connect(self._open)
         self._rules.changed.connect(self._show)

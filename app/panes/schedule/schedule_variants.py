@@ -11,11 +11,11 @@ from PySide6.QtCore import QObject, Signal
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.panes.schedule import editing as order
-from lowerscope.app.panes.schedule import schedule_files as sharing
 from lowerscope.app.panes.schedule.editing import Primitives
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.orphans import LeftOver
 from lowerscope.core.files.pipelines_and_schedules import load_schedules
+from lowerscope.core.model import shared_schedules as sharing
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ByRuleQuery, RulesQuery
 from lowerscope.core.model.recipe import Recipe, applied_to_model, applies_schedules, ruled_in_model
@@ -241,6 +241,13 @@ class Variants:
         recipe = self._document.wanted
         if recipe is not None:
             self._document.change(applied_to_model(recipe, on))
+
+    def notes(self) -> tuple[str, ...]:
+        """Return the notes on orphaned schedules.
+
+        While schedules are applied to the model, its own notes cover them.
+        """
+        return () if self.in_model else self.left_over.notes
 
     # Files
 

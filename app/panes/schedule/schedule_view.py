@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import (
@@ -22,7 +24,6 @@ from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.typefaces import TextMetrics
-from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.numbers_page import NumbersPage, VerdictPill
@@ -47,13 +48,13 @@ class ScheduleView(Pane):
         scheduling: Scheduling,
         variants: Variants,
         measurements: Measurements,
-        runs: Runs,
+        run: Callable[[], None],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(self.tr("Schedule"), parent)
         self._document = document
         self._variants = variants
-        self._runs = runs
+        self._run_model = run
         self._scheduling = scheduling
         self.tree = ScheduleTree(document, scheduling)
         self.moves = ScheduleMovesPage(document, scheduling)
@@ -192,7 +193,7 @@ class ScheduleView(Pane):
                 "The model runs unscheduled: tick “Apply to the model” to change it too."
             )
             self._document.notify(text, "info")
-        self._runs.run()
+        self._run_model()
 
     def _show_left_over(self) -> None:
         left_over = self._variants.left_over

@@ -6,7 +6,6 @@ from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import (
@@ -26,16 +25,13 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.kit.background import in_thread, when_done
 from lowerscope.app.kit.banner import Banner
 from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.pane import ProgressLine
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.core.files.archives import Archive, folder_for, is_archive, read_archive, unpack
 from lowerscope.core.files.paths import user_path
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import Cancelled, LowerscopeError, Problem
-
-if TYPE_CHECKING:
-    pass
 
 
 class Archives(QObject):

@@ -2,136 +2,90 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray, QEvent, QObject
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtWidgets import QFileDialog
 
-from lowerscope.app.document.settings import LAYOUT_VERSION
+from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command
-from lowerscope.app.shell.dock_layout import is_geometry, is_state
+from lowerscope.app.kit.host import Host
+from lowerscope.app.panes.sessions.sessions import Sessions
+from lowerscope.app.panes.sessions.source_watch import SourceWatch
 from lowerscope.core.files.sessions import SUFFIX
 from lowerscope.core.files.sources import is_in_memory
-from lowerscope.core.model.recipe import WindowLayout
-
-if TYPE_CHECKING:
-    from lowerscope.app.shell.panes import Panes
-    from lowerscope.app.shell.window import MainWindow
 
 
-def keeping_sessions(window: MainWindow) -> tuple[Command, ...]:
+def keeping_sessions(
+    host: Host,
+    document: Document,
+    sessions: Sessions,
+    watch: SourceWatch,
+    open_session: Callable[[str], None],
+) -> tuple[Command, ...]:
     """Return the commands, for the menu File."""
-    menu, tr = window.tr("&File"), window.tr
+    menu, tr = host.tr("&File"), host.tr
     return (
         Command(
             "save-session",
             menu,
             tr("Sa&ve session as…"),
-            partial(save_as, window),
+            partial(save_as, host, document, sessions),
             "Ctrl+S",
-            enabled=window.document.is_open,
+            enabled=document.is_open,
         ),
-        Command("reopen", menu, tr("Reopen where &I was"), partial(reopen, window)),
+        Command(
+            "reopen",
+            menu,
+            tr("Reopen where &I was"),
+            partial(reopen, document, sessions, open_session),
+        ),
         Command(
             "watch",
             menu,
             tr("Read files again when they are &saved"),
-            window.source_watch.switch,
-            checked=lambda: window.source_watch.on,
+            watch.switch,
+            checked=lambda: watch.on,
         ),
-        window.sandbox.command(),
     )
 
 
-def save_as(window: MainWindow) -> None:
+def save_as(host: Host, document: Document, sessions: Sessions) -> None:
     """Select a file in a dialog, and save the session there from now on."""
-    snapshot = window.document.snapshot
+    snapshot = document.snapshot
     if snapshot is None:
         return
-    tr, sessions = window.tr, window.sessions
+    tr = host.tr
     name = str(sessions.path or f"{snapshot.model.title}{SUFFIX}")
     path, _ = QFileDialog.getSaveFileName(
-        window, tr("Save the session"), name, tr("Sessions (*{0})").format(SUFFIX)
+        host.widget, tr("Save the session"), name, tr("Sessions (*{0})").format(SUFFIX)
     )
     if path:
         sessions.save_as(path)
-        recipe = window.document.recipe
+        recipe = document.recipe
         if recipe is not None and is_in_memory(recipe):
             text = tr(
                 "{0} lives in the memory of the Python process that made it: the session has all"
                 " choices, but cannot be opened again."
             )
-            window.banner.show_message(text.format(snapshot.model.title), "info")
+            document.notify(text.format(snapshot.model.title), "info")
 
 
-def reopen(window: MainWindow) -> None:
+def reopen(document: Document, sessions: Sessions, open_session: Callable[[str], None]) -> None:
     """Open the last session."""
-    path = window.sessions.last()
+    path = sessions.last()
     if path is None:
-        window.banner.show_message(window.tr("There is no session to reopen."), "info")
+        document.notify(document.tr("There is no session to reopen."), "info")
     else:
-        window.open_session(str(path))
+        open_session(str(path))
 
 
-def title(window: MainWindow) -> str:
+def title(document: Document, sessions: Sessions) -> str:
     """Return the text of the title bar."""
-    snapshot, path = window.document.snapshot, window.sessions.path
+    snapshot, path = document.snapshot, sessions.path
     parts = [] if snapshot is None else [snapshot.model.title]
     if path is not None:
-        words = "{0} [read-only]" if window.sessions.read_only else "{0}"
-        parts.append(window.tr(words).format(Path(path).stem))
+        words = "{0} [read-only]" if sessions.read_only else "{0}"
+        parts.append(document.tr(words).format(Path(path).stem))
     return " – ".join([*parts, "Lowerscope"])
-
-
-def layout_of(window: MainWindow) -> WindowLayout:
-    """Return the layout of a window."""
-    panes = window.made_panes
-    return WindowLayout(
-        geometry=_text(window.saveGeometry()),
-        panes="" if panes is None else _text(panes.state()),
-        panes_version=LAYOUT_VERSION,
-        timeline=panes is None or panes.timeline_action.isChecked(),
-        selection=window.document.selection.chosen,
-    )
-
-
-def lay_out(window: MainWindow, layout: WindowLayout) -> None:
-    """Apply a session's layout to a window; unknown parts of it are ignored."""
-    geometry, panes = _bytes(layout.geometry), _bytes(layout.panes)
-    # Qt keeps the current size if the screen's size has changed.
-    same_size = is_geometry(bytes(geometry.data())) and window.restoreGeometry(geometry)
-    docks = [each.objectName() for each in window.panes.docks.values()]
-    if layout.panes_version == LAYOUT_VERSION and is_state(bytes(panes.data()), docks):
-        window.panes.restore(panes, same_size=same_size)
-        window.panes.timeline_action.setChecked(layout.timeline)
-    if layout.selection:
-        window.document.select(layout.selection)
-
-
-class LayoutWatch(QObject):
-    """Notifies the session when panes are moved, closed or resized."""
-
-    def __init__(self, window: MainWindow, panes: Panes) -> None:
-        super().__init__(panes)
-        self._sessions = window.sessions
-        watched: tuple[QWidget, ...] = (window, *panes.docks.values())
-        for widget in watched:
-            widget.installEventFilter(self)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() in _MOVES:
-            self._sessions.note()
-        return super().eventFilter(watched, event)
-
-
-_MOVES = (QEvent.Type.Resize, QEvent.Type.Move, QEvent.Type.Hide, QEvent.Type.Show)
-
-
-def _text(value: QByteArray) -> str:
-    return bytes(value.toBase64().data()).decode()
-
-
-def _bytes(text: str) -> QByteArray:
-    return QByteArray.fromBase64(text.encode())

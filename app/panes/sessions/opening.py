@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QMimeData, QObject, Qt
 from PySide6.QtWidgets import (
-    QDialog,
     QDialogButtonBox,
     QFileDialog,
     QListWidget,
@@ -19,41 +17,43 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.panes.sessions.trust import Trusting
 from lowerscope.core.files.archives import ARCHIVE
 from lowerscope.core.files.sessions import SUFFIX
 from lowerscope.core.files.sources import parse_spec, with_absolute_paths
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import LowerscopeError, Problem
-from lowerscope.core.model.recipe import Recipe, Source, TracerName, from_json
+from lowerscope.core.model.recipe import Recipe, Source, TracerName, from_json, with_source
 from lowerscope.core.model.schedule import with_unique_names
-
-if TYPE_CHECKING:
-    from lowerscope.app.shell.panes import Panes
-
 
 SUFFIXES = (".py", ".pt2", SUFFIX, ARCHIVE)
 
 
 class Opening(QObject):
-    """Opens sources, and shows the dialogs that resolve a problem with one."""
+    """Opens sources, and shows the dialogs that resolve a problem with one.
 
-    def __init__(self, document: Document, trusting: Trusting, window: QWidget) -> None:
+    Parameters
+    ----------
+    ask_inputs
+        Shows the form for the inputs of a rejected recipe, with their names.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        trusting: Trusting,
+        ask_inputs: Callable[[Recipe, Sequence[str]], None],
+        window: QWidget,
+    ) -> None:
         super().__init__(window)
         self._document = document
         self._trusting = trusting
+        self._ask_inputs = ask_inputs
         self._window = window
         self._folder = ""
         document.on(("problems",), self.ask)
-
-    def watch(self, panes: Panes) -> None:
-        """Connect to the actions offered beside a problem."""
-        panes.problems.tracer_wanted.connect(self.trace_by)
-        panes.problems.own_translator_wanted.connect(self.translate_by_own)
-        panes.problems.trust_wanted.connect(self.trust)
-        panes.problems.question_wanted.connect(self.ask)
 
     def text_of(self, recipe: Recipe) -> str:
         """Return a recipe's source in the syntax of the command line."""
@@ -104,39 +104,6 @@ class Opening(QObject):
             )
         self._trusting.ask(recipe, self._document.open)
 
-    def edit_inputs(self) -> None:
-        """Show the form for the inputs, and apply it."""
-        recipe, snapshot = self._document.recipe, self._document.snapshot
-        if recipe is None or snapshot is None:
-            return
-        from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
-
-        known = snapshot.model.inputs
-        names = [record.name for record in known]
-        dialog = InputsDialog(
-            names,
-            known,
-            recipe.inputs,
-            recipe.seed,
-            parent=self._window,
-            dimensions=recipe.dimensions,
-        )
-        if dialog.exec() == QDialog.DialogCode.Accepted:
-            # The recipe may have changed while the form was open.
-            asked, recipe = recipe, self._document.wanted or recipe
-            if recipe.source != asked.source:
-                text = self.tr("Another model is open by now: its inputs stay as they are.")
-                self._document.notify(text, "wrong")
-                return
-            self._document.change(
-                msgspec.structs.replace(
-                    recipe,
-                    inputs=dialog.specs(),
-                    dimensions=dialog.dimensions(),
-                    seed=dialog.chosen_seed(),
-                )
-            )
-
     def trace_by(self, tracer: TracerName) -> None:
         """Retry a rejected source with another tracer."""
         refused = self._document.rejected
@@ -177,8 +144,8 @@ class Opening(QObject):
         dialog.open()
 
     def _ask_arguments(self, refused: Recipe, problem: Problem) -> None:
+        from lowerscope.app.kit.help_key import offer_help
         from lowerscope.app.kit.question import LineQuestion
-        from lowerscope.app.panes.common.help_key import offer_help
 
         text = self.tr("{0}: {1}. Give them as JSON.")
         dialog = LineQuestion(
@@ -204,44 +171,6 @@ class Opening(QObject):
         dialog, refused = self.sender(), self._document.rejected
         if refused is not None and isinstance(dialog, EntryDialog):
             self._document.retry(with_source(refused, entry=dialog.choice()))
-
-    def _ask_inputs(self, refused: Recipe, names: Sequence[str]) -> None:
-        from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
-
-        file = Path(refused.source.spec).name
-        question = self.tr("{0} does not say what its inputs are.").format(file)
-        dialog = InputsDialog(
-            names,
-            (),
-            refused.inputs,
-            refused.seed,
-            question,
-            parent=self._window,
-            dimensions=refused.dimensions,
-        )
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.accepted.connect(self._take_inputs)
-        dialog.open()
-
-    def _take_inputs(self) -> None:
-        from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
-
-        dialog, refused = self.sender(), self._document.rejected
-        if refused is not None and isinstance(dialog, InputsDialog):
-            self._document.retry(
-                msgspec.structs.replace(
-                    refused,
-                    inputs=dialog.specs(),
-                    dimensions=dialog.dimensions(),
-                    seed=dialog.chosen_seed(),
-                )
-            )
-
-
-def with_source(recipe: Recipe, **changes: object) -> Recipe:
-    """Return `recipe` with fields of its source changed."""
-    source = msgspec.structs.replace(recipe.source, **changes)
-    return msgspec.structs.replace(recipe, source=source)
 
 
 # --- The dialog that selects the class, instance or function of a file to open ---

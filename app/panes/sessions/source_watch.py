@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.settings import Settings
-from lowerscope.app.panes.run.runs import Runs
 from lowerscope.core.files.sessions import files_of
 from lowerscope.core.files.source_files import neighbours
 from lowerscope.core.files.sources import PREFIX
@@ -33,10 +33,10 @@ class SourceWatch(QObject):
 
     saved = Signal(object)
 
-    def __init__(self, document: Document, runs: Runs, settings: Settings) -> None:
+    def __init__(self, document: Document, run: Callable[[], None], settings: Settings) -> None:
         super().__init__(document)
         self._document = document
-        self._runs = runs
+        self._run = run
         self._settings = settings
         self._watcher = QFileSystemWatcher(self)
         self._watcher.fileChanged.connect(self._note)
@@ -105,7 +105,7 @@ class SourceWatch(QObject):
             running = self._document.running
             self._document.reload()
             if running:
-                self._runs.run()
+                self._run()
 
     def _say_gone(self, gone: set[str]) -> None:
         names = ", ".join(sorted(Path(path).name for path in gone - self._gone))

@@ -22,9 +22,8 @@ from lowerscope.app.document.settings import Settings
 from lowerscope.app.engine.children import Children
 from lowerscope.app.kit.code.view import CodeView
 from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label, literal
-from lowerscope.app.panes.common.help_key import offer_help
-from lowerscope.app.panes.run.runs import Runs
 from lowerscope.core.files.approved import long_lines, readable_source
 from lowerscope.core.files.databases import database_files
 from lowerscope.core.files.paths import read_plain
@@ -50,13 +49,13 @@ class Trusting(QObject):
         self,
         document: Document,
         children: Children,
-        runs: Runs,
+        run: Callable[[], None],
         settings: Settings,
         window: QWidget,
     ) -> None:
         super().__init__(window)
         self._document = document
-        self._runs = runs
+        self._run = run
         self._settings = settings
         self._window = window
         self._allowed: dict[str, str] = {}
@@ -174,7 +173,7 @@ class Trusting(QObject):
         self._asks_unseen = False
         self._document.reload()
         if running:
-            self._runs.run()
+            self._run()
 
 
 def _hashes(paths: Iterable[str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -9,7 +10,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
-from lowerscope.app.kit.commands import Command
+from lowerscope.app.document.document import Document, Trust
+from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.kit.commands import Command, Commands
+from lowerscope.app.kit.host import Host
 from lowerscope.core.files.presets import (
     PRESETS,
     load_preset,
@@ -17,11 +21,9 @@ from lowerscope.core.files.presets import (
     save_preset,
     with_pipeline,
 )
-from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import (
-    STRATEGIES,
     Step,
     binds_params,
     with_bound_params,
@@ -30,12 +32,7 @@ from lowerscope.core.model.recipe import (
 from lowerscope.core.model.snapshot import Preset
 
 if TYPE_CHECKING:
-    from lowerscope.app.document.document import Document
-    from lowerscope.app.document.stepping import Stepping
-    from lowerscope.app.panes.sessions.trust import Trusting
     from lowerscope.app.panes.steps.pipeline_view import PipelineView
-    from lowerscope.app.shell.panes import Panes
-    from lowerscope.app.shell.window import MainWindow
 
 
 COMPARING = ("difference", "pin-step", "compare-pinned", "swap-sides", "unpin", "compare-before")
@@ -46,25 +43,28 @@ class PipelineEditing(QObject):
     """Selects pipelines, and edits their steps."""
 
     def __init__(
-        self, document: Document, stepping: Stepping, trusting: Trusting, window: MainWindow
+        self, host: Host, document: Document, stepping: Stepping, trust: Trust, commands: Commands
     ) -> None:
-        super().__init__(window)
+        super().__init__(host.widget)
+        self._host = host
         self._document = document
         self._stepping = stepping
-        self._trusting = trusting
-        self._window = window
+        self._trust = trust
+        self._commands = commands
 
     @property
     def view(self) -> PipelineView:
         """The Pipeline pane."""
-        return self._window.panes.pipeline
+        from lowerscope.app.panes.steps.pipeline_view import PipelineView
+
+        return self._host.view(PipelineView)
 
     def menu(self, parent: QWidget) -> QMenu:
         """Return the menu of the tool bar: pipelines, and loading or saving one."""
         menu = QMenu(parent)
         presets = (f"pipeline-{preset.name}" for preset in PRESETS)
         others = ("rules-in-model", "save-pipeline", "load-pipeline", "add-pass")
-        self._window.commands.fill(menu, *presets, "", *others)
+        self._commands.fill(menu, *presets, "", *others)
         return menu
 
     def show_failed(self) -> None:
@@ -72,18 +72,14 @@ class PipelineEditing(QObject):
         for line in self._stepping.lines("passes"):
             if line.status == "failed" and line.depth == 0:
                 self._stepping.go(Moment(section="passes", index=line.number))
-                self._window.panes.bring("pipeline")
+                self._host.bring("pipeline")
                 self.view.select_place(line.step - 1)
 
-    def fill(self, panes: Panes) -> None:
-        """Give the timeline its comparison menu, and connect to the problems."""
-        menu = QMenu(panes.timeline)
-        self._window.commands.fill(menu, *COMPARING)
-        panes.timeline.compare.setMenu(menu)
-        settings = self._window.settings
-        panes.timeline_action.setChecked(settings.timeline())
-        panes.timeline_action.toggled.connect(settings.set_timeline)
-        panes.problems.step_wanted.connect(self.show_failed)
+    def comparison_menu(self, parent: QWidget) -> QMenu:
+        """Return the comparison menu of the timeline."""
+        menu = QMenu(parent)
+        self._commands.fill(menu, *COMPARING)
+        return menu
 
     def hide_unchanged(self) -> None:
         """Toggle hiding of steps that changed nothing."""
@@ -116,7 +112,7 @@ class PipelineEditing(QObject):
         """Select a file in a dialog, and save the pipeline to it."""
         recipe = self._document.wanted
         path, _ = QFileDialog.getSaveFileName(
-            self._window, self.tr("Save the pipeline"), "pipeline.json", self.tr(FILES)
+            self._host.widget, self.tr("Save the pipeline"), "pipeline.json", self.tr(FILES)
         )
         if recipe is None or not path:
             return
@@ -134,7 +130,7 @@ class PipelineEditing(QObject):
     def load(self) -> None:
         """Select a file in a dialog, and load its pipeline."""
         path, _ = QFileDialog.getOpenFileName(
-            self._window, self.tr("Load a pipeline"), "", self.tr(FILES)
+            self._host.widget, self.tr("Load a pipeline"), "", self.tr(FILES)
         )
         if not path:
             return
@@ -145,13 +141,12 @@ class PipelineEditing(QObject):
         else:
             recipe = self._document.wanted
             if recipe is not None:
-                self._trusting.ask(with_pipeline(recipe, preset.steps), self._document.change)
+                self._trust(with_pipeline(recipe, preset.steps), self._document.change)
 
 
-def binding(window: MainWindow) -> tuple[Command, ...]:
+def binding(document: Document, pipeline: PipelineEditing) -> tuple[Command, ...]:
     """Return the switches for the model's parameters, for the menu Lowering."""
-    menu, tr = window.tr("&Lowering"), window.tr
-    document, pipeline = window.document, window.pipeline
+    menu, tr = pipeline.tr("&Lowering"), pipeline.tr
 
     def binds() -> bool:
         return document.wanted is not None and binds_params(document.wanted)
@@ -184,10 +179,14 @@ def binding(window: MainWindow) -> tuple[Command, ...]:
     )
 
 
-def passes(window: MainWindow) -> tuple[Command, ...]:
+def passes(
+    document: Document,
+    stepping: Stepping,
+    pipeline: PipelineEditing,
+    load_passes: Callable[[], None],
+) -> tuple[Command, ...]:
     """Return the commands of the menu Passes."""
-    tr, document, pipeline = window.tr, window.document, window.pipeline
-    stepping, menu = window.features.stepping, tr("&Passes")
+    tr, menu = pipeline.tr, pipeline.tr("&Passes")
 
     def has_steps() -> bool:
         return bool(stepping.lines(stepping.section))
@@ -300,125 +299,7 @@ def passes(window: MainWindow) -> tuple[Command, ...]:
             "load-passes",
             menu,
             tr("Load passes of &your own…"),
-            window.extensions.choose_passes,
+            load_passes,
             enabled=document.is_open,
         ),
     )
-
-
-# --- Commands that compare steps, lowerings and pipelines ---
-
-
-class CompareCommands(QObject):
-    """Commands that compare.
-
-    Parameters
-    ----------
-    window
-        The window.
-    """
-
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
-
-    def commands(self) -> tuple[Command, ...]:
-        """Return the commands, for the menu Compare."""
-        document, tr = self._window.document, self._window.tr
-        pins, menu = self._window.features.pins, tr("&Compare")
-
-        def pinned() -> bool:
-            return pins.first is not None
-
-        return (
-            Command(
-                "difference",
-                menu,
-                tr("&Difference"),
-                self._show_difference,
-                "F4",
-                enabled=document.is_open,
-            ),
-            Command(
-                "next-change",
-                menu,
-                tr("N&ext change"),
-                partial(self._next_change, 1),
-                "F7",
-                enabled=document.is_open,
-            ),
-            Command(
-                "previous-change",
-                menu,
-                tr("P&revious change"),
-                partial(self._next_change, -1),
-                "Shift+F7",
-                enabled=document.is_open,
-            ),
-            Command(
-                "pin-step",
-                menu,
-                tr("&Pin this step"),
-                pins.pin_here,
-                "Ctrl+Shift+D",
-                enabled=document.is_open,
-                separated=True,
-            ),
-            Command(
-                "compare-pinned",
-                menu,
-                tr("Co&mpare with the pinned step"),
-                pins.compare_here,
-                "Ctrl+Shift+B",
-                enabled=pinned,
-            ),
-            Command("swap-sides", menu, tr("&Swap the sides"), pins.swap, enabled=pinned),
-            Command("unpin", menu, tr("&Unpin"), pins.clear, enabled=pinned),
-            Command(
-                "compare-before",
-                menu,
-                tr("Compare with what Undo goes back &to"),
-                self._compare_before,
-                enabled=lambda: document.before is not None,
-                separated=True,
-            ),
-            *(
-                Command(
-                    f"compare-{lowering}",
-                    menu,
-                    tr("Compare with all nodes as {0}").format(STRATEGY_NAMES[lowering]),
-                    partial(pins.compare_lowering, lowering),
-                    enabled=document.has_torch,
-                    separated=lowering == STRATEGIES[0],
-                )
-                for lowering in STRATEGIES
-            ),
-            *(
-                Command(
-                    f"compare-steps-{preset.name}",
-                    menu,
-                    tr("Compare with the pipeline “{0}”").format(preset.title),
-                    partial(pins.compare_steps, preset.steps),
-                    enabled=document.is_open,
-                    separated=preset is PRESETS[0],
-                )
-                for preset in PRESETS
-            ),
-        )
-
-    def _show_difference(self) -> None:
-        """Show the changes made by the current step, or the pinned comparison."""
-        self._window.panes.show_difference()
-
-    def _next_change(self, step: int) -> None:
-        """Go to the next or the previous change of the difference."""
-        self._show_difference()
-        difference = self._window.panes.difference
-        (difference.next_change if step > 0 else difference.previous_change)()
-
-    def _compare_before(self) -> None:
-        """Compare with the recipe that undo returns to."""
-        document = self._window.document
-        before = document.before
-        if before is not None:
-            self._window.features.pins.compare_with(before)

@@ -5,112 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lowerscope.app.document.document import Document
-from lowerscope.app.document.stepping import HEAVY, StepFilter, StepLine, Stepping
+from lowerscope.app.document.links import value_text
+from lowerscope.app.document.stepping import StepFilter, StepLine
 from lowerscope.app.kit.tables.step_row import StepRow
-from lowerscope.app.panes.sessions.links import value_text
-from lowerscope.core.model.formatting import duration_text, share_text
+from lowerscope.app.panes.common.step_texts import left_out_text, step_text
+from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.module_steps import Moment, Section
 from lowerscope.core.model.recipe import OptionValue, Step
-from lowerscope.core.model.run_records import CallRun
-from lowerscope.core.model.snapshot import Snapshot
-
-# --- Texts of a step: for the timeline, the pipeline, and the headers of panes ---
-
-
-def changed_text(line: StepLine) -> str:
-    """Return ``4 functions changed``, or another outcome of the step."""
-    words = {"failed": "failed", "skipped": "not reached", "off": "switched off"}
-    if line.status in words:
-        return words[line.status]
-    if line.note:
-        return line.note
-    count = len(line.changed)
-    if not count:
-        return "nothing changed"
-    return f"{line.changed[0]} changed" if count == 1 else f"{count} functions changed"
-
-
-def left_out_text(line: StepLine) -> str:
-    """Return ``⚠ leaves out f: why``, or the number of functions; empty for none."""
-    count = len(line.left_out)
-    if count < 2:
-        return "".join(f"⚠ leaves out {each}" for each in line.left_out)
-    return f"⚠ leaves out {count} functions: {'; '.join(line.left_out)}"
-
-
-def step_text(line: StepLine) -> str:
-    """Return a step in one line, with the names of some functions, or why it failed."""
-    words = [f"{line.label} {line.title}"]
-    if line.milliseconds is not None:
-        words.append(duration_text(line.milliseconds))
-    words.append(changed_text(line))
-    if line.error:
-        words.append(line.error)
-    elif len(line.changed) > 1 and not line.note:
-        more = f" and {len(line.changed) - 6} more" if len(line.changed) > 6 else ""
-        words.append(", ".join(line.changed[:6]) + more)
-    if line.left_out:
-        words.append(left_out_text(line))
-    return " · ".join(words)
-
-
-def call_text(call: CallRun, calls: Sequence[CallRun]) -> str:
-    """Return the time of a call of a run, and its share of that of all of them."""
-    whole = sum(each.milliseconds for each in calls)
-    share = f" · {share_text(call.milliseconds / whole)}" if whole else ""
-    return f"{duration_text(call.milliseconds)}{share}"
-
-
-def run_text(calls: Sequence[CallRun]) -> str:
-    """Return a legend for the dots of a run, and the number of the VM's other calls."""
-    if not calls:
-        return ""
-    own = sum(call.own for call in calls)
-    folded = f" · {own} calls for memory and shapes folded" if own else ""
-    return f"big dots take {HEAVY:.0%} of the time{folded}"
-
-
-def moment_text(stepping: Stepping) -> str:
-    """Return ``after 15 FuseOps``; empty if no step is current."""
-    moment, line = stepping.moment, stepping.line
-    if moment is None:
-        return ""
-    if line is not None and line.status == "failed":
-        return f"before {line.label} {line.title}, which failed"
-    if moment.index == 0:
-        first = stepping.lines(moment.section)[0]
-        return f"before {first.label} {first.title}"
-    last = stepping.lines(moment.section)[moment.index - 1]
-    return f"after {last.label} {last.title}"
-
-
-def fate_text(document: Document, stepping: Stepping) -> str:
-    """Return ``folded by FoldConstant`` if a pass has removed the selection.
-
-    It is empty if the selection exists at the current step.
-    """
-    snapshot, selection = document.snapshot, document.selection
-    if snapshot is None or not selection.chosen:
-        return ""
-    entities = [each for each in selection.chosen if each in snapshot.fates] or [
-        each for each in selection.of_kind("relax") if "/" in each
-    ]
-    fates = [snapshot.fates.get(each) for each in entities]
-    step = _last_step(stepping, snapshot)
-    gone = [fate.text for fate in fates if fate is not None and fate.gone and fate.step <= step]
-    return gone[0] if gone and len(gone) == len(fates) else ""
-
-
-def _last_step(stepping: Stepping, snapshot: Snapshot) -> int:
-    """Return the number of the recipe's last step before the current position."""
-    moment = stepping.moment
-    if moment is None or moment.section == "build":
-        return len(snapshot.passes)
-    if moment.section == "translate" or moment.index == 0:
-        return 0
-    return snapshot.passes[moment.index - 1].step
-
 
 METAL = "section:build"
 """Key of the row above the build's own passes."""

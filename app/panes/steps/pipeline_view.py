@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.document import Document
+from lowerscope.app.document.links import moment_link
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import StepLine, Stepping
@@ -26,8 +27,7 @@ from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.question import filter_field
 from lowerscope.app.kit.tables.step_list import StepList
 from lowerscope.app.kit.tables.step_row import StepRow
-from lowerscope.app.panes.common.help_key import nothing_words
-from lowerscope.app.panes.sessions.links import moment_link
+from lowerscope.app.panes.common.descriptions import nothing_words
 from lowerscope.app.panes.steps.pass_dialog import PassDialog
 from lowerscope.app.panes.steps.pipeline_rows import (
     METAL,

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.document.run_steps import RunSteps
 from lowerscope.app.document.stepping import APART, StepLine, Stepping
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.kit.step_slider import Dot, StepSlider
-from lowerscope.app.panes.run.run_steps import RunSteps
-from lowerscope.app.panes.schedule.model import Scheduling
-from lowerscope.app.panes.steps.pipeline_rows import (
+from lowerscope.app.panes.common.step_texts import (
     call_text,
     changed_text,
     left_out_text,
@@ -37,19 +38,25 @@ SECTIONS: dict[str, Section] = {
 
 
 class TimelineView(QWidget):
-    """The timeline strip: buttons, the timelines, the current step, and the slider."""
+    """The timeline strip: buttons, the timelines, the current step, and the slider.
+
+    Parameters
+    ----------
+    scheduled
+        Returns the name of the scheduled function; empty for none.
+    """
 
     def __init__(
         self,
         document: Document,
         stepping: Stepping,
-        scheduling: Scheduling,
+        scheduled: Callable[[], str],
         run_steps: RunSteps,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._document = document
-        self._scheduling = scheduling
+        self._scheduled = scheduled
         self._run_steps = run_steps
         self._stepping = stepping
         self.setAccessibleName(self.tr("Timeline"))
@@ -251,7 +258,7 @@ class TimelineView(QWidget):
             return "", ""
         scheduled = (
             self.tr("nothing was done to the function yet: select a loop below")
-            if self._scheduling.function
+            if self._scheduled()
             else self.tr("no function: select a node or a TensorIR function")
         )
         words = {

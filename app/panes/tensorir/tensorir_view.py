@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from typing import Protocol
+
+from PySide6.QtCore import Qt, Signal, SignalInstance
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.document.build_steps import BuildSteps
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
+from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.kit.tables.table import Cell, Row, Table
 from lowerscope.app.kit.tables.table_model import Column
-from lowerscope.app.panes.common.help_key import nothing_words
+from lowerscope.app.panes.common.compiled_page import CompiledPage
+from lowerscope.app.panes.common.descriptions import names_of, nothing_words
 from lowerscope.app.panes.common.script_page import FetchedPage
-from lowerscope.app.panes.fx.graph_page import EXTENDING
-from lowerscope.app.panes.model.descriptions import names_of
-from lowerscope.app.panes.relax.library_page import LibraryPage
-from lowerscope.app.panes.schedule.model import Scheduling
-from lowerscope.app.panes.schedule.schedule_script import ScheduleScript
-from lowerscope.app.panes.steps.pipeline_rows import fate_text, moment_text
-from lowerscope.app.panes.tensorir.compiled_page import CompiledPage
+from lowerscope.app.panes.common.step_texts import fate_text, moment_text
+from lowerscope.app.panes.tensorir.library_page import LibraryPage
 from lowerscope.core.model.graph import name_of
+from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import FunctionsQuery
+from lowerscope.core.model.schedule_records import ScheduleRecord
 from lowerscope.core.model.snapshot import FunctionRecord
 
 # --- The callers of a function, as links ---
@@ -91,8 +92,40 @@ AT_STEPS = ("numpy", "te", "llvm", "asm")
 KINDS = {"tensorir": "TensorIR", "external": "library", "relax": "Relax"}
 
 
+class ScheduledFunction(Protocol):
+    """The function at the workbench, which is shown at the current step of its schedule."""
+
+    @property
+    def changed(self) -> SignalInstance:
+        """Emitted when any of the others changed."""
+
+    @property
+    def active(self) -> bool:
+        """Whether the workbench is in use."""
+
+    @property
+    def record(self) -> ScheduleRecord | None:
+        """The scheduled function, once it is known."""
+
+    @property
+    def problem(self) -> Problem | None:
+        """The reason that it cannot be scheduled."""
+
+    @property
+    def moment(self) -> Moment | None:
+        """The current step of the schedule."""
+
+    def look(self, function: str) -> None:
+        """Schedule a function from now on; none for an empty name."""
+
+
 class TensorIRView(Pane):
     """The pane with the functions after the passes.
+
+    Parameters
+    ----------
+    scheduled
+        Replaces the script after the passes while the function is scheduled.
 
     Signals
     -------
@@ -107,7 +140,8 @@ class TensorIRView(Pane):
         document: Document,
         queries: Queries,
         stepping: Stepping,
-        scheduling: Scheduling,
+        scheduling: ScheduledFunction,
+        scheduled: QWidget,
         colouring: Colouring,
         build: BuildSteps,
         parent: QWidget | None = None,
@@ -170,9 +204,8 @@ class TensorIRView(Pane):
             ),
         }
         self.script = self.texts["script"].script
-        # Replaces the script after the passes while the function is scheduled.
-        self.scheduled = ScheduleScript(document, stepping, scheduling, colouring)
-        self.texts["script"].column.addWidget(self.scheduled, 1)
+        self._scheduled = scheduled
+        self.texts["script"].column.addWidget(scheduled, 1)
         self._show_section()
         stepping.list_changed.connect(self._show_section)
         scheduling.changed.connect(self._show_scheduled)
@@ -244,7 +277,7 @@ class TensorIRView(Pane):
     def _show_section(self) -> None:
         scheduled = self._stepping.section == "schedule"
         self.script.setVisible(not scheduled)
-        self.scheduled.setVisible(scheduled)
+        self._scheduled.setVisible(scheduled)
         if self._function and not scheduled:
             for page in self.texts.values():
                 page.show_text_of(self._function, self._stepping.moment)

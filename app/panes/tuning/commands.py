@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from PySide6.QtCore import QObject
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.host import Host
+from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.app.panes.tuning.tune_dialog import ask_tuning
-
-if TYPE_CHECKING:
-    from lowerscope.app.shell.panes import Panes
-    from lowerscope.app.shell.window import MainWindow
 
 
 class TuneCommands(QObject):
-    """The commands, and their dialog and page."""
+    """The commands, and their dialog and page.
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self._window = window
-        self._document, self._tuning = window.document, window.features.tuning
+    Parameters
+    ----------
+    scheduled
+        Returns the function at the workbench; empty for none.
+    show_page
+        Shows the progress of tuning.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        document: Document,
+        tuning: Tuning,
+        scheduled: Callable[[], str],
+        show_page: Callable[[], None],
+    ) -> None:
+        super().__init__(host.widget)
+        self._host = host
+        self._document, self._tuning = document, tuning
+        self._scheduled = scheduled
+        self.show_page = show_page
 
     def commands(self) -> tuple[Command, ...]:
         """Return the commands, for the menu Schedule."""
-        tr, tuning, document = self._window.tr, self._tuning, self._document
+        tr, tuning, document = self._host.tr, self._tuning, self._document
         menu = tr("&Schedule")
 
         return (
@@ -41,7 +57,7 @@ class TuneCommands(QObject):
                 "tune-page",
                 menu,
                 tr("Tuning so far"),
-                self._show_page,
+                self.show_page,
                 "Ctrl+Shift+T",
                 enabled=document.is_open,
             ),
@@ -75,32 +91,12 @@ class TuneCommands(QObject):
             ),
         )
 
-    def fill(self, panes: Panes) -> None:
-        """Connect to the signals of the panes."""
-        panes.tune.tune_wanted.connect(self.ask)
-        panes.tune.workbench_wanted.connect(self._show_function)
-        panes.schedule.tune.clicked.connect(self.ask)
-        self._window.status.tuning_wanted.connect(self._show_page)
-
     def ask(self) -> None:
         """Show the dialog that starts a tuning; the page shows the progress."""
-        dialog = ask_tuning(
-            self._document,
-            self._window.features.scheduling,
-            self._window.features.tuning,
-            self._window,
-        )
-        dialog.accepted.connect(self._show_page)
+        dialog = ask_tuning(self._document, self._scheduled(), self._tuning, self._host.widget)
+        dialog.accepted.connect(self.show_page)
 
     def go_on(self) -> None:
         """Tune the same functions for the same number of trials again."""
-        self._show_page()
+        self.show_page()
         self._tuning.go_on()
-
-    def _show_page(self) -> None:
-        self._window.show_panes()
-        self._window.panes.show_tuning()
-
-    def _show_function(self, function: str) -> None:
-        self._document.select((f"tir:{function}",))
-        self._window.schedules.show()

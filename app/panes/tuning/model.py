@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,8 +13,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.client import EngineClient
-from lowerscope.app.panes.schedule import schedule_files as sharing
-from lowerscope.app.panes.schedule.measurements import Measurements, Scheduled
+from lowerscope.core.model import shared_schedules as sharing
 from lowerscope.core.model.formatting import ratio_text
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import PauseTuningQuery, ScheduleQuery, TuneQuery, TuneStateQuery
@@ -23,6 +23,9 @@ from lowerscope.core.model.schedule_records import ScheduleRecord
 from lowerscope.core.model.tuning_records import Tuned, TunedFunction, TuneOptions, TuneState
 
 # --- Applying tuning results to the recipe, as ordinary schedules and in one undo step ---
+
+SecondsOf = Callable[[Recipe, Schedule], float | None]
+"""Measured seconds per call of a function with a schedule; ``None`` if unknown."""
 
 BETTER = 0.98
 """A schedule that takes less than this share of the previous time is better."""
@@ -39,10 +42,10 @@ class TunedLanding(QObject):
 
     landed = Signal(str, str)
 
-    def __init__(self, document: Document, queries: Queries, measurements: Measurements) -> None:
+    def __init__(self, document: Document, queries: Queries, measured: SecondsOf) -> None:
         super().__init__(document)
         self._document = document
-        self._measurements = measurements
+        self._measured = measured
         self._tuned = Tuned(state=TuneState())
         self._open: list[Schedule] = []
         self._there: list[Schedule] = []
@@ -121,10 +124,7 @@ class TunedLanding(QObject):
             return found.by_rules if ruled and found.by_rules is not None else found.unscheduled
         if chosen.primitives == schedule.primitives:
             return found.best
-        base = msgspec.structs.replace(recipe, schedules=())
-        of = Scheduled(base, schedule.function, schedule.structure).after(chosen.primitives)
-        measured = self._measurements.measured(of)
-        return None if measured is None else measured.milliseconds / 1000
+        return self._measured(recipe, chosen)
 
     def _words(self, better: dict[str, float | None], worse: list[str]) -> str:
         """Return one line on the functions that became faster, and on the others."""
@@ -211,6 +211,8 @@ class Tuning(QObject):
         `phase`, `state` or `said` changed.
     made_way
         It may measure no more: a waiting run can start.
+    held_back(bool)
+        `holds_back` changed.
 
     Attributes
     ----------
@@ -228,24 +230,24 @@ class Tuning(QObject):
 
     changed = Signal()
     made_way = Signal()
+    held_back = Signal(bool)
 
     def __init__(
         self,
         document: Document,
         queries: Queries,
         children: Children,
-        measurements: Measurements,
+        measured: SecondsOf,
     ) -> None:
         super().__init__(document)
         self._document = document
         self._children = children
-        self._measurements = measurements
         self._client: EngineClient | None = None
         self._request: int | None = None
         self._asked: int | None = None
         self._of: Recipe | None = None
         self._for_run = False
-        self._landing = TunedLanding(document, queries, measurements)
+        self._landing = TunedLanding(document, queries, measured)
         self._landing.landed.connect(self._say_landed)
         self.phase: Phase = "idle"
         self.state: TuneState | None = None
@@ -530,6 +532,6 @@ class Tuning(QObject):
     def _set_phase(self, phase: Phase, text: str = "", *, wrong: bool = False) -> None:
         before, self.phase = self.holds_back, phase
         if before != self.holds_back:
-            self._measurements.follow_tuning(self.holds_back)
+            self.held_back.emit(self.holds_back)
         self.said = Said(text, "wrong" if wrong else "info")
         self.changed.emit()

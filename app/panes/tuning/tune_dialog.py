@@ -16,9 +16,8 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.panes.common.help_key import offer_help
-from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.app.panes.tuning.tune_page import estimated_seconds
 from lowerscope.core.model.formatting import seconds_text
@@ -34,14 +33,14 @@ class TuneDialog(Dialog):
     def __init__(
         self,
         document: Document,
-        scheduling: Scheduling,
+        function: str,
         tuning: Tuning,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._document = document
         self._tuning = tuning
-        self._function = function_of(document, scheduling)
+        self._function = function
         self.setWindowTitle(self.tr("Tune"))
         name = self._function or self.tr("none is selected")
         self.one = QRadioButton(self.tr("This function: {0}").format(name))
@@ -167,10 +166,8 @@ class TuneDialog(Dialog):
         self._tuning.start(self.options())
 
 
-def function_of(document: Document, scheduling: Scheduling) -> str:
-    """Return the scheduled or the selected function; empty for none."""
-    if scheduling.active and scheduling.function:
-        return scheduling.function
+def function_of(document: Document) -> str:
+    """Return the selected function; empty for none."""
     snapshot = document.snapshot
     names = {} if snapshot is None else {each.id: each.name for each in snapshot.functions}
     kinds = {} if snapshot is None else {each.id: each.kind for each in snapshot.functions}
@@ -179,11 +176,9 @@ def function_of(document: Document, scheduling: Scheduling) -> str:
     return next(found, "")
 
 
-def ask_tuning(
-    document: Document, scheduling: Scheduling, tuning: Tuning, parent: QWidget
-) -> TuneDialog:
+def ask_tuning(document: Document, function: str, tuning: Tuning, parent: QWidget) -> TuneDialog:
     """Show the form, and start the tuning."""
-    dialog = TuneDialog(document, scheduling, tuning, parent)
+    dialog = TuneDialog(document, function or function_of(document), tuning, parent)
     dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     dialog.open()
     return dialog

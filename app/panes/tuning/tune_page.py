@@ -13,9 +13,9 @@ from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.table import Cell, Row, Table
 from lowerscope.app.kit.tables.table_model import Column
-from lowerscope.app.panes.schedule.schedule_variants import Variants
 from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.core.model.formatting import UNRELIABLE, disturbed_times, ratio_text, seconds_text
+from lowerscope.core.model.recipe import applies_schedules
 from lowerscope.core.model.tuning_records import TunedFunction, TunedState, TuneState
 
 # --- Texts of a tuning: rows, a function's curve, times, and the remaining work ---
@@ -136,17 +136,17 @@ class TunePage(QWidget):
         Show the form for a tuning.
     workbench_wanted(str)
         Show the schedule of a function.
+    in_model_wanted(bool)
+        Apply the schedules to the model, or not.
     """
 
     tune_wanted = Signal()
     workbench_wanted = Signal(str)
+    in_model_wanted = Signal(bool)
 
-    def __init__(
-        self, document: Document, variants: Variants, tuning: Tuning, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, document: Document, tuning: Tuning, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._document = document
-        self._variants = variants
         self._tuning = tuning
         # The function selected by the user; empty to follow the one being tuned.
         self._chosen = ""
@@ -202,7 +202,7 @@ class TunePage(QWidget):
         self.pause.clicked.connect(self._pause_or_resume)
         self.stop.clicked.connect(self._tuning.stop)
         self.more.clicked.connect(self._go_on)
-        self.in_model.clicked.connect(variants.set_in_model)
+        self.in_model.clicked.connect(self.in_model_wanted)
         self.table.row_clicked.connect(self._choose)
         self.table.row_activated.connect(self.workbench_wanted)
         self._tuning.changed.connect(self._show_if_seen)
@@ -259,7 +259,7 @@ class TunePage(QWidget):
 
     def _show(self) -> None:
         tuning, phase = self._tuning, self._tuning.phase
-        state = tuning.state
+        state, recipe = tuning.state, self._document.wanted
         self.tune.setEnabled(self._document.recipe is not None and not tuning.under_way)
         paused = phase in ("paused", "pausing")
         self.pause.setText(self.tr("Resume") if paused else self.tr("Pause"))
@@ -268,7 +268,7 @@ class TunePage(QWidget):
         more = self.tr("{0} more trials").format(tuning.trials)
         self.more.setText(more if tuning.can_go_on else self.tr("Go on"))
         self.more.setEnabled(tuning.can_go_on)
-        self.in_model.setChecked(self._variants.in_model)
+        self.in_model.setChecked(recipe is not None and applies_schedules(recipe))
         self.in_model.setEnabled(self._document.recipe is not None)
         words = summary(tuning)
         self.summary.set_whole(words)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import torch
 
@@ -13,14 +12,19 @@ from lowerscope.core.model.formatting import error_text
 from lowerscope.core.model.run_records import FAILING, OutputRecord, OutputVerdict
 from lowerscope.core.model.tolerances import DTYPES, EXACT, Tolerance, Tolerances
 
-if TYPE_CHECKING:
-    from lowerscope.core.run.implementations import PreciseRun
-
 CHUNK = 1 << 16
 """Number of elements processed at once, so that intermediate results fit the cache."""
 
 _FAR = float(2**62)
 """Distance from which integers are subtracted as float64."""
+
+
+@dataclass(frozen=True)
+class PreciseRun:
+    """The outputs in float64, and the coarsest of the dtypes that the model itself computes in."""
+
+    outputs: tuple[torch.Tensor, ...]
+    coarsest: torch.dtype
 
 
 @dataclass(frozen=True)

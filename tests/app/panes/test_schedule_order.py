@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lowerscope.app.panes.schedule import editing as order
-from lowerscope.app.panes.schedule import schedule_files as sharing
+from lowerscope.core.model import shared_schedules as sharing
 from lowerscope.core.model.recipe import (
     Recipe,
     Source,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowerscope.app.document.history import History
-from lowerscope.app.panes.schedule import schedule_files as sharing
+from lowerscope.core.model import shared_schedules as sharing
 from lowerscope.core.model.recipe import Recipe, Source, from_json, to_json
 from lowerscope.core.model.schedule import (
     Primitive,

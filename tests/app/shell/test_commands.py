@@ -264,7 +264,7 @@ def test_a_menu_opens_by_its_letter_and_runs_a_command_by_its_own(qtbot: QtBot) 
 
 def test_the_palette_finds_and_runs(qtbot: QtBot) -> None:
     window = window_of(qtbot)
-    palette = Palette(window)
+    palette = Palette(window.palette_entries(), window.features.queries, window)
     qtbot.addWidget(palette)
     palette.show()
     assert len(palette.shown()) == len(list(window.commands))
@@ -278,7 +278,8 @@ def test_the_palette_finds_and_runs(qtbot: QtBot) -> None:
 
 
 def test_the_palette_runs_nothing_where_nothing_matches(qtbot: QtBot) -> None:
-    palette = Palette(window_of(qtbot))
+    window = window_of(qtbot)
+    palette = Palette(window.palette_entries(), window.features.queries, window)
     qtbot.addWidget(palette)
     palette.show()
     qtbot.keyClicks(palette.line, "zzz")
@@ -294,7 +295,7 @@ def test_the_palette_runs_nothing_where_nothing_matches(qtbot: QtBot) -> None:
 
 def test_the_page_has_all_keys(qtbot: QtBot) -> None:
     window = window_of(qtbot)
-    page = ShortcutsPage(window)
+    page = ShortcutsPage(window.commands, window)
     qtbot.addWidget(page)
     page.show()
     for command, action in window.commands:

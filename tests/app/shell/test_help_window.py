@@ -12,9 +12,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit import theme
+from lowerscope.app.kit import help_key, theme
 from lowerscope.app.kit.typefaces import CODE_FAMILY
-from lowerscope.app.panes.common import help_key
 from lowerscope.app.shell import help_pages
 from lowerscope.app.shell.help_window import HelpWindow
 from lowerscope.core.model.problems import Problem
@@ -214,7 +213,7 @@ def test_each_dialog_offers_a_page_that_there_is() -> None:
     dialogs = [
         file
         for folder in ("panes", "shell")
-        for file in (Path(help_key.__file__).parents[2] / folder).glob("**/*.py")
+        for file in (Path(help_key.__file__).parents[1] / folder).glob("**/*.py")
         if re.search(r"^class \w+\((Dialog|Finder)\):$", file.read_text("utf-8"), re.MULTILINE)
     ]
     assert len(dialogs) > 15

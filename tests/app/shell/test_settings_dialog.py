@@ -18,7 +18,6 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.code.view import CodeView
 from lowerscope.app.kit.typefaces import CODE_PIXELS
 from lowerscope.app.shell.about import AboutDialog, without_paths
-from lowerscope.app.shell.preferences import preferences_of
 from lowerscope.app.shell.settings_dialog import SettingsDialog
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.problems import Problem
@@ -75,18 +74,18 @@ def test_what_is_chosen_is_in_effect_after_ok_and_nothing_of_it_after_cancel(
     qtbot.addWidget(code)
     code.set_text("x = 1")
     usual, height = code.editor.font().pointSizeF(), code.editor.fontMetrics().height()
-    before = preferences_of(window)
+    before = window.preferences.current()
     others = replace(before, **OTHERS)
     dialog = opened(window)
     assert dialog.wanted() == before
     fill(dialog)
     assert dialog.wanted() == others
     dialog.reject()
-    assert preferences_of(window) == before
+    assert window.preferences.current() == before
     dialog = opened(window)
     fill(dialog)
     dialog.accept()
-    assert preferences_of(window) == others
+    assert window.preferences.current() == others
     assert theme.current().name == "dark"
     assert window.commands.action("dark").isChecked()
     assert code.editor.font().pointSizeF() == pytest.approx(usual * 16 / CODE_PIXELS)
@@ -124,7 +123,7 @@ def test_details_for_a_report_are_copied_without_paths(qtbot: QtBot, window: Mai
     path = str(Path.home() / "secret project" / "net.py")
     window.document.set(recipe=Recipe(source=Source(spec=f"{path}:Net")))
     window.document.report(Problem(what="no such thing", where=f"{path}:12"))
-    about = AboutDialog(window)
+    about = AboutDialog(window.preferences, window)
     qtbot.addWidget(about)
     about.show()
     about.copy.click()

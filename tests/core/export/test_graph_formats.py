@@ -9,7 +9,7 @@ from typing import Any
 import networkx
 import pytest
 
-from lowerscope.core.export.graph_formats import graphml_text, json_text
+from lowerscope.core.files.graph_formats import graphml_text, json_text
 from lowerscope.core.files.presets import PRESETS
 from lowerscope.core.model.graph import (
     DEFAULT,

@@ -12,7 +12,7 @@ import pytest
 
 from lowerscope.app.kit.theme_colours import DARK, LIGHT
 from lowerscope.core.cli.main import main
-from lowerscope.core.export.report import check_report, write_report
+from lowerscope.core.files.report import check_report, write_report
 from lowerscope.core.model.comparison_records import Variant
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.problems import LowerscopeError

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QShowEvent
@@ -13,13 +12,19 @@ from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
+from lowerscope.app.document.run_steps import RunSteps, can_break
+from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.kit.canvas.overlays import FIGURES, Colouring
 from lowerscope.app.kit.hover_card import CardText
 from lowerscope.app.kit.plain_text import literal
-from lowerscope.app.panes.model.descriptions import RANDOM, Facts, find_node, line_text, names_of
-from lowerscope.app.panes.run.node_figures import figures_of, measured_in, run_facts, why_no_figures
-from lowerscope.app.panes.run.run_steps import RunSteps, can_break
+from lowerscope.app.panes.common.descriptions import RANDOM, Facts, find_node, line_text, names_of
+from lowerscope.app.panes.common.node_figures import (
+    figures_of,
+    measured_in,
+    run_facts,
+    why_no_figures,
+)
 from lowerscope.core.model.graph import (
     FITS,
     STRATEGY_NAMES,
@@ -139,9 +144,6 @@ def _given(facts: list[tuple[str, str]]) -> Facts:
 
 # --- The menu of a graph: commands on a box, and on the graph as a whole ---
 
-if TYPE_CHECKING:
-    pass
-
 Deeds = dict[QAction, Callable[[], object]]
 
 
@@ -247,7 +249,6 @@ def _add_graph(page: GraphPage, menu: QMenu, deeds: Deeds) -> None:
         deeds[action] = partial(canvas.set_colouring, colouring)
 
 
-EXTENDING = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
 NOTHING = GraphRecord()
 
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from PySide6.QtCore import QCoreApplication, QObject, Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QWidget
-
-from lowerscope.app.document.document import Document
 
 PAGE = "help"
 
@@ -57,19 +55,3 @@ def offer_help(dialog: QDialog, page: str) -> None:
         button = box.addButton(QDialogButtonBox.StandardButton.Help)
         button.setAutoDefault(False)
         box.helpRequested.connect(notifier().tell)
-
-
-# --- Text of the panes while no model is shown ---
-
-
-def nothing_words(document: Document) -> tuple[str, str]:
-    """Return a title and a hint: the state, and what the user can do."""
-    if document.wanted is not None:
-        return _tr("Opening…"), _tr("Cancel, in the status bar, stops it.")
-    if document.problems:
-        return _tr("Not opened"), _tr("Problems says why, and what to do.")
-    return _tr("Nothing is open"), _tr("Open… (Ctrl+O) opens a model; so does a file dropped here.")
-
-
-def _tr(text: str) -> str:
-    return QCoreApplication.translate("nothing_shown", text)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping, call_lines
-from lowerscope.app.panes.run.faults import Faults
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Source
-from lowerscope.core.model.run_records import NOT_THERE, CallRun, RunRecord
-from lowerscope.core.sandbox.running_call import parts_of_name
+from lowerscope.core.model.run_records import NOT_THERE, CallRun, RunRecord, parts_of_name
 
 
 class RunSteps(QObject):
@@ -22,6 +20,11 @@ class RunSteps(QObject):
 
     Breakpoints are FX nodes or bindings, by id. They belong to the window and are no part of the
     recipe: when that changes, they stay for nodes and bindings that still exist.
+
+    Parameters
+    ----------
+    failure
+        Returns the problem that the last run ended with, if it failed.
 
     Signals
     -------
@@ -34,19 +37,20 @@ class RunSteps(QObject):
     call_changed = Signal()
     breaks_changed = Signal()
 
-    def __init__(self, document: Document, stepping: Stepping, faults: Faults) -> None:
+    def __init__(
+        self, document: Document, stepping: Stepping, failure: Callable[[], Problem | None]
+    ) -> None:
         super().__init__(document)
         self._document = document
         self._stepping = stepping
-        self._faults = faults
+        self._failure = failure
         self._source: Source | None = None
         self._record: RunRecord | None = None
         self._failed: Problem | None = None
         self._breaks: frozenset[str] = frozenset()
         self._calls: tuple[CallRun, ...] = ()
         self._call: CallRun | None = None
-        document.on(("run", "running"), self._take_run)
-        faults.changed.connect(self._take_run)
+        document.on(("run", "running"), self.take_run)
         document.on(("snapshot",), self._take_snapshot)
         stepping.run_moved.connect(self._follow)
 
@@ -106,8 +110,9 @@ class RunSteps(QObject):
         if call is not None and (before is None or _computed(call) != _computed(before)):
             self._document.select(_computed(call))
 
-    def _take_run(self) -> None:
-        record, failed = self._document.run_record, self._faults.failed
+    def take_run(self) -> None:
+        """Take the calls of the last run, or those of one that failed."""
+        record, failed = self._document.run_record, self._failure()
         failed = failed if failed is not None and failed.calls else None
         if record is self._record and failed is self._failed:
             return

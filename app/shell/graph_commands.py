@@ -10,13 +10,14 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication, QMenuBar, QWidget
 from shiboken6 import isValid
 
+from lowerscope.app.document.document import Document
 from lowerscope.app.kit.canvas.overlays import Colouring
 from lowerscope.app.kit.commands import Command
 
 if TYPE_CHECKING:
     from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
-    from lowerscope.app.panes.fx.graph_page import GraphPage
-    from lowerscope.app.shell.window import MainWindow
+    from lowerscope.app.panes.common.graph_page import GraphPage
+    from lowerscope.app.shell.panes import Panes
 
 
 class Graphs(QObject):
@@ -24,12 +25,16 @@ class Graphs(QObject):
 
     Parameters
     ----------
-    window
-        The window.
+    panes
+        Returns the panes, if they have been created.
     """
 
-    def __init__(self, window: MainWindow) -> None:
+    def __init__(
+        self, document: Document, panes: Callable[[], Panes | None], window: QWidget
+    ) -> None:
         super().__init__(window)
+        self._document = document
+        self._panes = panes
         self._window = window
         # The widget that the menu bar took the keyboard focus from.
         self._before: QWidget | None = None
@@ -44,8 +49,8 @@ class Graphs(QObject):
 
     def current(self) -> GraphPage | None:
         """Return the focused graph, or else the first visible one."""
-        panes = self._window.panes
-        pages = [panes.fx.graph, panes.relax.graph]
+        panes = self._panes()
+        pages = [] if panes is None else [panes.fx.graph, panes.relax.graph]
         focus = self._focus()
         for page in pages:
             if focus is not None and page.isAncestorOf(focus):
@@ -94,15 +99,15 @@ class Graphs(QObject):
 
         def is_on(switch: Callable[[GraphCanvas], bool]) -> Callable[[], bool]:
             def checked() -> bool:
-                canvas = None if self._window.made_panes is None else self.canvas()
+                canvas = None if self._panes() is None else self.canvas()
                 return canvas is not None and switch(canvas)
 
             return checked
 
         def why_not(colouring: Colouring) -> str:
-            from lowerscope.app.panes.run.node_figures import why_no_figures
+            from lowerscope.app.panes.common.node_figures import why_no_figures
 
-            return why_no_figures(self._window.document.run_record, colouring)
+            return why_no_figures(self._document.run_record, colouring)
 
         return [
             Command(

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.kit import theme
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
-from lowerscope.app.kit.canvas.index import GraphIndex
-from lowerscope.app.kit.canvas.paint import GraphPainter, write_picture
 from lowerscope.app.kit.hover_card import CardText
 from lowerscope.app.kit.tables.table import Cell, Row, Table
 from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.app.panes.difference.difference_page import SidesPage, status_cell
-from lowerscope.app.panes.model.descriptions import names_of
-from lowerscope.core.model.graph import DEFAULT, STATUS_MARKS, Box, GraphRecord, TextMetrics
+from lowerscope.core.model.graph import STATUS_MARKS, Box, GraphRecord
 from lowerscope.core.model.module_steps import GraphDifference, NodeDifference
 from lowerscope.core.model.queries import GraphDifferenceQuery
 
@@ -205,30 +200,3 @@ def _row(node: NodeDifference) -> Row:
 
 def _tr(text: str) -> str:
     return QCoreApplication.translate("GraphDifferencePage", text)
-
-
-# --- Pictures of graphs for the command line: the window's painter, without a window ---
-
-
-class GraphPictures:
-    """Paints graphs like the window, in its light theme."""
-
-    def __init__(self) -> None:
-        if QApplication.instance() is None:
-            self._application = QApplication([sys.argv[0], *theme.STYLE])
-            theme.start(self._application, "light")
-
-    def metrics(self) -> TextMetrics:
-        """Return the character widths that it paints with."""
-        return DEFAULT
-
-    def paint(self, graph: GraphRecord, path: Path, kind: str, title: str) -> None:
-        """Paint a graph into a file: ``"svg"``, ``"pdf"`` or ``"png"``.
-
-        Raises
-        ------
-        OSError
-            If it cannot be written.
-        """
-        index = GraphIndex(graph)
-        write_picture(GraphPainter(index), index.bounds(), path, kind, title)

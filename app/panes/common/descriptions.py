@@ -6,6 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from PySide6.QtCore import QCoreApplication
+
+from lowerscope.app.document.document import Document
 from lowerscope.core.model.formatting import bytes_text, shape_text
 from lowerscope.core.model.graph import STRATEGY_NAMES, name_of
 from lowerscope.core.model.snapshot import (
@@ -190,3 +193,19 @@ def _linked_facts(linked: frozenset[str], kinds: tuple[str, ...]) -> Facts:
         if names:
             facts.append((labels[kind], names_of(names, most=12)))
     return tuple(facts)
+
+
+# --- Text of the panes while no model is shown ---
+
+
+def nothing_words(document: Document) -> tuple[str, str]:
+    """Return a title and a hint: the state, and what the user can do."""
+    if document.wanted is not None:
+        return _tr("Opening…"), _tr("Cancel, in the status bar, stops it.")
+    if document.problems:
+        return _tr("Not opened"), _tr("Problems says why, and what to do.")
+    return _tr("Nothing is open"), _tr("Open… (Ctrl+O) opens a model; so does a file dropped here.")
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("nothing_shown", text)

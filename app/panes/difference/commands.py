@@ -1,0 +1,137 @@
+"""Commands that compare steps, lowerings and pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from PySide6.QtCore import QObject
+
+from lowerscope.app.document.document import Document
+from lowerscope.app.document.pins import Pins
+from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.host import Host
+from lowerscope.core.files.presets import (
+    PRESETS,
+)
+from lowerscope.core.model.graph import STRATEGY_NAMES
+from lowerscope.core.model.recipe import (
+    STRATEGIES,
+)
+
+
+class CompareCommands(QObject):
+    """Commands that compare.
+
+    Parameters
+    ----------
+    show
+        Shows the difference.
+    """
+
+    def __init__(
+        self, host: Host, document: Document, pins: Pins, show: Callable[[], None]
+    ) -> None:
+        super().__init__(host.widget)
+        self._host = host
+        self._document = document
+        self._pins = pins
+        self._show = show
+
+    def commands(self) -> tuple[Command, ...]:
+        """Return the commands, for the menu Compare."""
+        document, pins, tr = self._document, self._pins, self._host.tr
+        menu = tr("&Compare")
+
+        def pinned() -> bool:
+            return pins.first is not None
+
+        return (
+            Command(
+                "difference",
+                menu,
+                tr("&Difference"),
+                self._show,
+                "F4",
+                enabled=document.is_open,
+            ),
+            Command(
+                "next-change",
+                menu,
+                tr("N&ext change"),
+                partial(self._next_change, 1),
+                "F7",
+                enabled=document.is_open,
+            ),
+            Command(
+                "previous-change",
+                menu,
+                tr("P&revious change"),
+                partial(self._next_change, -1),
+                "Shift+F7",
+                enabled=document.is_open,
+            ),
+            Command(
+                "pin-step",
+                menu,
+                tr("&Pin this step"),
+                pins.pin_here,
+                "Ctrl+Shift+D",
+                enabled=document.is_open,
+                separated=True,
+            ),
+            Command(
+                "compare-pinned",
+                menu,
+                tr("Co&mpare with the pinned step"),
+                pins.compare_here,
+                "Ctrl+Shift+B",
+                enabled=pinned,
+            ),
+            Command("swap-sides", menu, tr("&Swap the sides"), pins.swap, enabled=pinned),
+            Command("unpin", menu, tr("&Unpin"), pins.clear, enabled=pinned),
+            Command(
+                "compare-before",
+                menu,
+                tr("Compare with what Undo goes back &to"),
+                self._compare_before,
+                enabled=lambda: document.before is not None,
+                separated=True,
+            ),
+            *(
+                Command(
+                    f"compare-{lowering}",
+                    menu,
+                    tr("Compare with all nodes as {0}").format(STRATEGY_NAMES[lowering]),
+                    partial(pins.compare_lowering, lowering),
+                    enabled=document.has_torch,
+                    separated=lowering == STRATEGIES[0],
+                )
+                for lowering in STRATEGIES
+            ),
+            *(
+                Command(
+                    f"compare-steps-{preset.name}",
+                    menu,
+                    tr("Compare with the pipeline “{0}”").format(preset.title),
+                    partial(pins.compare_steps, preset.steps),
+                    enabled=document.is_open,
+                    separated=preset is PRESETS[0],
+                )
+                for preset in PRESETS
+            ),
+        )
+
+    def _next_change(self, step: int) -> None:
+        """Go to the next or the previous change of the difference."""
+        from lowerscope.app.panes.difference.difference_view import DifferenceView
+
+        self._show()
+        difference = self._host.view(DifferenceView)
+        (difference.next_change if step > 0 else difference.previous_change)()
+
+    def _compare_before(self) -> None:
+        """Compare with the recipe that undo returns to."""
+        before = self._document.before
+        if before is not None:
+            self._pins.compare_with(before)
