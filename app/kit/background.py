@@ -30,12 +30,9 @@ FULL_COLLECTION_SHARE = 0.01
 def in_thread(name: str, work: Callable[[], T]) -> Future[T]:
     """Start work in a thread of its own; the process waits for it before exiting.
 
-    Parameters
-    ----------
-    name
-        Name of the thread.
-    work
-        The function to run; must not refer to any Qt object.
+    Args:
+        name: Name of the thread.
+        work: The function to run; must not refer to any Qt object.
     """
     thread = ThreadPoolExecutor(1, name)
     future = thread.submit(work)

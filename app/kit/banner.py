@@ -20,10 +20,8 @@ _SIDE = 16
 def icon(name: str) -> QIcon:
     """Return the icon of this name in the current theme's colours.
 
-    Parameters
-    ----------
-    name : str
-        One of ``names()``.
+    Args:
+        name: One of ``names()``.
     """
     theme = current()
     return _icon(name, theme.quiet, theme.accent, theme.faint)
@@ -128,20 +126,12 @@ _ROLES = ("info", "wrong")
 class Banner(QWidget):
     """A message that stays until it is dismissed; hidden while there is none.
 
-    Parameters
-    ----------
-    parent : QWidget, optional
-        The parent widget.
-    wraps : bool
-        Whether a long message is wrapped, as in a dialog, which has room; otherwise it is elided.
-
-    Signals
-    -------
-    dismissed()
-        The user closed it.
+    Args:
+        wraps: Whether a long message is wrapped, as in a dialog, which has room; otherwise it is
+            elided.
     """
 
-    dismissed = Signal()
+    dismissed = Signal()  # The user closed it.
 
     def __init__(self, parent: QWidget | None = None, *, wraps: bool = False) -> None:
         super().__init__(parent)
@@ -174,14 +164,10 @@ class Banner(QWidget):
     ) -> None:
         """Show a message in place of the current one.
 
-        Parameters
-        ----------
-        message : str
-            One line; elided, with all of it in the tool tip, unless the banner wraps.
-        role : str
-            ``"info"`` or ``"wrong"``.
-        actions : sequence of (str, callable)
-            Buttons; each dismisses the banner and then calls its function.
+        Args:
+            message: One line; elided, with all of it in the tool tip, unless the banner wraps.
+            role: ``"info"`` or ``"wrong"``.
+            actions: Buttons; each dismisses the banner and then calls its function.
         """
         assert role in _ROLES, role
         for button in self._buttons:

@@ -20,20 +20,11 @@ Factor = int | str | None
 class FactorsField(QWidget):
     """A row of numbers with their product below.
 
-    Parameters
-    ----------
-    name
-        The accessible name.
-    extent
-        The extent that the product has to cover; ``None`` if unknown.
-
-    Signals
-    -------
-    edited()
-        The user changed a number, or the number of factors.
+    Args:
+        extent: The extent that the product has to cover; ``None`` if unknown.
     """
 
-    edited = Signal()
+    edited = Signal()  # The user changed a number, or the number of factors.
 
     def __init__(self, name: str, extent: int | None, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -29,15 +29,7 @@ class Part:
 
 
 class Field(QAbstractButton):
-    """A bordered box, as wide as its text.
-
-    Parameters
-    ----------
-    name : str
-        The accessible name.
-    parent : QWidget, optional
-        The parent widget.
-    """
+    """A bordered box, as wide as its text."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -167,14 +167,9 @@ class _Scrolled(QScrollArea):
 class EmptyState(QWidget):
     """A title and a hint, centred and in a quiet colour.
 
-    Parameters
-    ----------
-    title : str
-        Says that there is nothing to show.
-    hint : str
-        Says what to do about it.
-    parent : QWidget, optional
-        The parent widget.
+    Args:
+        title: Says that there is nothing to show.
+        hint: Says what to do about it.
     """
 
     def __init__(self, title: str = "", hint: str = "", parent: QWidget | None = None) -> None:
@@ -216,14 +211,10 @@ class EmptyState(QWidget):
     ) -> QPushButton:
         """Add a button for an action.
 
-        Parameters
-        ----------
-        label : str
-            The button's text.
-        callback : callable
-            Called when it is clicked.
-        primary : bool
-            Whether it is the recommended action.
+        Args:
+            label: The button's text.
+            callback: Called when it is clicked.
+            primary: Whether it is the recommended action.
         """
         button = QPushButton(label)
         button.setProperty("primary", primary)
@@ -236,13 +227,7 @@ _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown
 
 
 class FindLine(QLineEdit):
-    """A search line from which the arrow keys move through the matching rows.
-
-    Parameters
-    ----------
-    rows : QAbstractItemView
-        The rows.
-    """
+    """A search line from which the arrow keys move through the matching rows."""
 
     def __init__(self, rows: QAbstractItemView) -> None:
         super().__init__()
@@ -261,29 +246,14 @@ class FindLine(QLineEdit):
 class Finder(Dialog):
     """A search dialog; the arrow keys move through the rows while typing.
 
-    Parameters
-    ----------
-    columns : int
-        The number of columns; the first one takes the remaining width.
-    parent : QWidget
-        The parent window.
-
-    Attributes
-    ----------
-    line : FindLine
-        The search line.
-    rows : QTreeWidget
-        The matching rows.
-    empty : EmptyState
-        Shown where nothing matches.
-    hint : MarkupLabel
-        A quiet line below.
+    Args:
+        columns: The number of columns; the first one takes the remaining width.
     """
 
     def __init__(self, columns: int, parent: QWidget) -> None:
         super().__init__(parent)
-        self.rows = QTreeWidget()
-        self.line = FindLine(self.rows)
+        self.rows = QTreeWidget()  # The matching rows.
+        self.line = FindLine(self.rows)  # The search line.
         self.rows.setColumnCount(columns)
         self.rows.setHeaderHidden(True)
         self.rows.setRootIsDecorated(False)
@@ -292,11 +262,11 @@ class Finder(Dialog):
         header.setStretchLastSection(False)
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        self.empty = EmptyState("", "")
+        self.empty = EmptyState("", "")  # Shown where nothing matches.
         self._stack = QStackedWidget()
         self._stack.addWidget(self.rows)
         self._stack.addWidget(self.empty)
-        self.hint = MarkupLabel()
+        self.hint = MarkupLabel()  # A quiet line below.
         self.hint.setProperty("role", "quiet")
         self.hint.setWordWrap(True)
         column = QVBoxLayout(self)

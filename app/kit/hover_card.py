@@ -26,21 +26,11 @@ _CODE_PIXELS = 11.0
 
 @dataclass(frozen=True)
 class CardText:
-    """Text of a card.
+    """Text of a card."""
 
-    Attributes
-    ----------
-    title : str
-        Its heading.
-    rows : tuple of (str, str)
-        Labels and values.
-    code : str
-        Lines of code below them, or ``""``.
-    """
-
-    title: str
-    rows: tuple[tuple[str, str], ...] = ()
-    code: str = ""
+    title: str  # Its heading.
+    rows: tuple[tuple[str, str], ...] = ()  # Labels and values.
+    code: str = ""  # Lines of code below them, or ``""``.
 
     def plain(self) -> str:
         """Return the whole card as plain text."""
@@ -51,13 +41,10 @@ class CardText:
 class HoverCard(QFrame):
     """A card beside an area of a widget, on top of its window.
 
-    Parameters
-    ----------
-    owner : QWidget
-        The widget whose items it describes.
-    below : bool
-        Whether it is shown below or above the item, as with words in a line; otherwise beside it,
-        if there is room.
+    Args:
+        owner: The widget whose items it describes.
+        below: Whether it is shown below or above the item, as with words in a line; otherwise
+            beside it, if there is room.
     """
 
     def __init__(self, owner: QWidget, *, below: bool = False) -> None:
@@ -91,12 +78,9 @@ class HoverCard(QFrame):
     def want(self, text: CardText, beside: QRect) -> None:
         """Show this after a delay, or at once if another card is visible.
 
-        Parameters
-        ----------
-        text : CardText
-            The text of the card.
-        beside : QRect
-            The area of the item, in the owner's coordinates; it is not covered.
+        Args:
+            text: The text of the card.
+            beside: The area of the item, in the owner's coordinates; it is not covered.
         """
         self._wanted = text, beside
         self._hide_timer.stop()

@@ -48,20 +48,11 @@ _HEADINGS = {1: (20.0, 0.0, 12.0), 2: (15.0, 18.0, 8.0), 3: (13.0, 14.0, 6.0)}
 class MarkdownView(QTextBrowser):
     """A Markdown text; clicked links are emitted, not followed.
 
-    Parameters
-    ----------
-    name
-        The accessible name.
-    link_of_code
-        Returns the link of a block of code, or ``""``.
-
-    Signals
-    -------
-    link_wanted(str)
-        A link was clicked, or activated by Tab and Return.
+    Args:
+        link_of_code: Returns the link of a block of code, or ``""``.
     """
 
-    link_wanted = Signal(str)
+    link_wanted = Signal(str)  # A link was clicked, or activated by Tab and Return.
 
     def __init__(
         self,

@@ -45,13 +45,7 @@ _RUNNER = 0.25
 
 
 class ProgressLine(QWidget):
-    """A progress bar without text; it keeps its height when idle.
-
-    Parameters
-    ----------
-    parent : QWidget, optional
-        The parent widget.
-    """
+    """A progress bar without text; it keeps its height when idle."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -144,12 +138,8 @@ class ElidedLabel(Label):
     Its size hint does not depend on the text, so that a new text causes no layout: the header of a
     pane would have all docks of the window laid out.
 
-    Parameters
-    ----------
-    parent : QWidget, optional
-        The parent widget.
-    mode : Qt.TextElideMode
-        The position of the ellipsis.
+    Args:
+        mode: The position of the ellipsis.
     """
 
     def __init__(
@@ -214,12 +204,8 @@ class PartsLabel(ElidedLabel):
 
     A part is elided only if it is alone, and wide enough to be readable.
 
-    Parameters
-    ----------
-    parent : QWidget, optional
-        The parent widget.
-    keep_last : bool
-        Whether the last part is always shown; otherwise the first.
+    Args:
+        keep_last: Whether the last part is always shown; otherwise the first.
     """
 
     def __init__(self, parent: QWidget | None = None, keep_last: bool = False) -> None:
@@ -356,20 +342,11 @@ class _WindowButtons(QWidget):
 class Pane(QWidget):
     """Pages under one header.
 
-    Parameters
-    ----------
-    title : str
-        The title at the left of the header.
-    parent : QWidget, optional
-        The parent widget.
-
-    Signals
-    -------
-    page_changed(str)
-        Another page became current; the argument is its key.
+    Args:
+        title: The title at the left of the header.
     """
 
-    page_changed = Signal(str)
+    page_changed = Signal(str)  # Another page became current; the argument is its key.
 
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -455,12 +432,9 @@ class Pane(QWidget):
     def make_dock(self, object_name: str, parent: QMainWindow) -> QDockWidget:
         """Return a dock with this pane in it, dragged by the pane's header.
 
-        Parameters
-        ----------
-        object_name : str
-            Name under which the window saves the dock's position.
-        parent : QMainWindow
-            The window, to which the caller adds the dock.
+        Args:
+            object_name: Name under which the window saves the dock's position.
+            parent: The window, to which the caller adds the dock.
         """
         dock = QDockWidget(self.title(), parent)
         dock.setObjectName(object_name)
@@ -486,13 +460,7 @@ class Pane(QWidget):
 
 
 class FactLines(QWidget):
-    """A list of facts, one per line.
-
-    Parameters
-    ----------
-    parent : QWidget, optional
-        The parent widget.
-    """
+    """A list of facts, one per line."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

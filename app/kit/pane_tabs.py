@@ -29,17 +29,10 @@ _MORE = 22
 
 
 class PaneTab(QAbstractButton):
-    """A tab of a pane's header.
+    """A tab of a pane's header."""
 
-    Signals
-    -------
-    chosen(str)
-        The tab was clicked; the argument is its key.
-    stepped(int)
-        An arrow key was pressed; the argument is the offset of the tab to go to.
-    """
-
-    chosen = Signal(str)
+    chosen = Signal(str)  # The tab was clicked; the argument is its key.
+    # An arrow key was pressed; the argument is the offset of the tab to go to.
     stepped = Signal(int)
 
     def __init__(self, key: str, label: str, parent: QWidget) -> None:
@@ -107,18 +100,11 @@ class PaneTab(QAbstractButton):
 class PaneTabs(QWidget):
     """The tabs of a pane's header; those that do not fit are in a menu at the end.
 
-    Parameters
-    ----------
-    parent : QWidget, optional
-        The header.
-
-    Signals
-    -------
-    chosen(str)
-        The user chose a tab; the argument is its key.
+    Args:
+        parent: The header.
     """
 
-    chosen = Signal(str)
+    chosen = Signal(str)  # The user chose a tab; the argument is its key.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

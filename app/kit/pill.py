@@ -16,13 +16,7 @@ _TURN_MS = 80
 
 
 class Pill(QAbstractButton):
-    """A verdict that can be clicked for details.
-
-    Parameters
-    ----------
-    parent : QWidget, optional
-        The parent widget.
-    """
+    """A verdict that can be clicked for details."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -43,14 +37,10 @@ class Pill(QAbstractButton):
     def set_state(self, role: str, text: str, figure: str = "", tooltip: str = "") -> None:
         """Set the verdict.
 
-        Parameters
-        ----------
-        role : str
-            ``"right"``, ``"wrong"``, ``"unsure"``, ``"neutral"`` or ``"busy"``.
-        text, figure : str
-            The word, and the number that supports it.
-        tooltip : str
-            More about it.
+        Args:
+            role: ``"right"``, ``"wrong"``, ``"unsure"``, ``"neutral"`` or ``"busy"``.
+            text, figure: The word, and the number that supports it.
+            tooltip: More about it.
         """
         assert role in _MARKS, role
         self._role, self._words, self._figure = role, text, figure

@@ -21,15 +21,7 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 
 
 class Label(QLabel):
-    """A label that shows its text literally.
-
-    Parameters
-    ----------
-    text : str
-        The text.
-    parent : QWidget, optional
-        The parent widget.
-    """
+    """A label that shows its text literally."""
 
     def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -52,12 +44,9 @@ class Markup(str):
 def markup(pattern: str, *texts: str) -> Markup:
     """Return HTML with these texts inserted, escaped unless they are `Markup`.
 
-    Parameters
-    ----------
-    pattern : str
-        The HTML, written by us, with a placeholder ``{0}`` for each text.
-    *texts : str
-        The texts for the placeholders.
+    Args:
+        pattern: The HTML, written by us, with a placeholder ``{0}`` for each text.
+        *texts: The texts for the placeholders.
     """
     return Markup(
         pattern.format(

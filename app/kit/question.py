@@ -16,25 +16,11 @@ class Question(Dialog):
 
     Enter cancels, since the action cannot be undone.
 
-    Parameters
-    ----------
-    title : str
-        The window title.
-    question : str
-        One sentence.
-    act : str
-        The text of the button that performs the action.
-    more : str
-        The consequences; empty for none.
-    parent : QWidget, optional
-        The parent window.
-
-    Attributes
-    ----------
-    act
-        The button that performs the action.
-    cancel
-        The button that cancels.
+    Args:
+        title: The window title.
+        question: One sentence.
+        act: The text of the button that performs the action.
+        more: The consequences; empty for none.
     """
 
     def __init__(
@@ -49,8 +35,10 @@ class Question(Dialog):
         if more:
             said.append(Label(more))
         self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        # The button that performs the action.
         self.act = self.buttons.addButton(act, QDialogButtonBox.ButtonRole.AcceptRole)
         self.act.setAutoDefault(False)
+        # The button that cancels.
         self.cancel = self.buttons.button(QDialogButtonBox.StandardButton.Cancel)
         self.cancel.setDefault(True)
         self.buttons.accepted.connect(self.accept)
@@ -73,19 +61,13 @@ class Question(Dialog):
 
 
 class LineQuestion(Question):
-    """A question that is answered with a line of text; Enter accepts it.
-
-    Attributes
-    ----------
-    line
-        The answer; an empty one cannot be accepted.
-    """
+    """A question that is answered with a line of text; Enter accepts it."""
 
     def __init__(
         self, title: str, question: str, act: str, answer: str = "", parent: QWidget | None = None
     ) -> None:
         super().__init__(title, question, act, parent=parent)
-        self.line = QLineEdit(answer)
+        self.line = QLineEdit(answer)  # The answer; an empty one cannot be accepted.
         self.line.setAccessibleName(question)
         self.line.textChanged.connect(self._check)
         column = self.layout()
@@ -116,12 +98,8 @@ _EDGES = 22
 def filter_field(words: str, name: str) -> QLineEdit:
     """Return a filter field with a button that clears it.
 
-    Parameters
-    ----------
-    words : str
-        The placeholder.
-    name : str
-        The accessible name.
+    Args:
+        words: The placeholder.
     """
     field = QLineEdit()
     field.setPlaceholderText(words)

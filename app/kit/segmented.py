@@ -40,22 +40,11 @@ class Segment:
 class SegmentedSwitch(QWidget):
     """A switch between segments.
 
-    Parameters
-    ----------
-    name : str
-        The accessible name.
-    segments : sequence of Segment
-        The segments; the first is on.
-    parent : QWidget, optional
-        The parent widget.
-
-    Signals
-    -------
-    changed(str)
-        The user chose another segment; the argument is its key.
+    Args:
+        segments: The segments; the first is on.
     """
 
-    changed = Signal(str)
+    changed = Signal(str)  # The user chose another segment; the argument is its key.
 
     def __init__(
         self, name: str, segments: Sequence[Segment] = (), parent: QWidget | None = None

@@ -27,10 +27,8 @@ def stylesheet(colours: Mapping[str, str]) -> str:
 
     It has few and simple rules, since each is matched against each widget.
 
-    Parameters
-    ----------
-    colours : mapping of str to str
-        The fields of a ``Theme``.
+    Args:
+        colours: The fields of a ``Theme``.
     """
     return _SHEET.format(icons=ICONS.as_posix(), **colours)
 
@@ -245,15 +243,9 @@ SCHEMES = ("system", "light", "dark")
 
 
 class ThemeNotifier(QObject):
-    """Signals that the theme changed.
+    """Signals that the theme changed."""
 
-    Signals
-    -------
-    changed(Theme)
-        The new theme.
-    """
-
-    changed = Signal(object)
+    changed = Signal(object)  # The new theme.
 
     def __init__(self) -> None:
         super().__init__()
@@ -286,12 +278,9 @@ def scheme() -> str:
 def start(app: QApplication, chosen: str = "system") -> None:
     """Load the typefaces and apply a theme; call it once, before the first widget.
 
-    Parameters
-    ----------
-    app : QApplication
-        The application, made with `STYLE` among its arguments.
-    chosen : str
-        One of ``SCHEMES``.
+    Args:
+        app: The application, made with `STYLE` among its arguments.
+        chosen: One of ``SCHEMES``.
     """
     assert chosen in SCHEMES, chosen
     typefaces.load()
@@ -313,10 +302,8 @@ def follow_system() -> None:
 def set_scheme(chosen: str) -> None:
     """Choose light or dark, or follow the system.
 
-    Parameters
-    ----------
-    chosen : str
-        One of ``SCHEMES``.
+    Args:
+        chosen: One of ``SCHEMES``.
     """
     from PySide6.QtCore import Qt
 

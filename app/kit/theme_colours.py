@@ -4,71 +4,43 @@ from typing import NamedTuple
 
 
 class Theme(NamedTuple):
-    """The colours of a theme, each as ``#rrggbb``.
+    """The colours of a theme, each as ``#rrggbb``."""
 
-    Attributes
-    ----------
-    name : str
-        ``"light"`` or ``"dark"``.
-    ground, panel, code_ground, line
-        Background of the window, of a pane and of a code pane; separators.
-    text, quiet, faint
-        Text, explanatory text, line numbers and disabled text.
-    accent, accent_ground, on_accent
-        The accent colour, the background of selected items, text on the accent.
-    te, library
-        Strategies; the high-level one has the accent.
-    right, right_ground, wrong, wrong_ground, changed
-        Text and background of a verdict; background of a changed line.
-    hover
-        Background of the item under the mouse.
-    found
-        Background of search results, half transparent.
-    stop
-        Disc of a node with a breakpoint.
-    node, node_line, edge, neutral
-        A graph's node, its outline, an edge, and the bar of a node without a strategy.
-    input, output, group
-        Kinds of nodes, where colours are those of kinds; calls are neutral, constants faint.
-    heat, heat_ground, error_ground
-        Bar of a node with a measured time, and backgrounds of those with the longest time and the
-        largest error; the smallest have that of a node.
-    keyword, string, number, comment, function, decorator, builtin
-        Tokens of code; all others have the colour of text.
-    """
-
-    name: str
-    ground: str
+    name: str  # ``"light"`` or ``"dark"``.
+    ground: str  # Background of the window, of a pane and of a code pane; separators.
     panel: str
     code_ground: str
     line: str
-    text: str
+    text: str  # Text, explanatory text, line numbers and disabled text.
     quiet: str
     faint: str
-    accent: str
+    accent: str  # The accent colour, the background of selected items, text on the accent.
     accent_ground: str
     on_accent: str
-    te: str
+    te: str  # Strategies; the high-level one has the accent.
     library: str
-    right: str
+    right: str  # Text and background of a verdict; background of a changed line.
     right_ground: str
     wrong: str
     wrong_ground: str
     changed: str
-    hover: str
-    found: str
-    stop: str
-    node: str
+    hover: str  # Background of the item under the mouse.
+    found: str  # Background of search results, half transparent.
+    stop: str  # Disc of a node with a breakpoint.
+    node: str  # A graph's node, its outline, an edge, and the bar of a node without a strategy.
     node_line: str
     edge: str
     neutral: str
+    # Kinds of nodes, where colours are those of kinds; calls are neutral, constants faint.
     input: str
     output: str
     group: str
+    # Bar of a node with a measured time, and backgrounds of those with the longest time and the
+    # largest error; the smallest have that of a node.
     heat: str
     heat_ground: str
     error_ground: str
-    keyword: str
+    keyword: str  # Tokens of code; all others have the colour of text.
     string: str
     number: str
     comment: str

@@ -102,15 +102,9 @@ def ask_to_clear(document: Document, parent: QWidget) -> ClearCaches:
 
 
 class ClearCaches(QObject):
-    """The confirmation dialog, and the clearing.
+    """The confirmation dialog, and the clearing."""
 
-    Signals
-    -------
-    cleared
-        The caches have been cleared.
-    """
-
-    cleared = Signal()
+    cleared = Signal()  # The caches have been cleared.
 
     def __init__(self, document: Document, parent: QWidget) -> None:
         super().__init__(parent)

@@ -29,14 +29,9 @@ class Features(QObject):
 
     They follow the document in the order in which they are made here, and before all views. Each
     is given what it needs; none is given this.
-
-    Signals
-    -------
-    stop_wanted
-        All work is to be cancelled, of these models or not.
     """
 
-    stop_wanted = Signal()
+    stop_wanted = Signal()  # All work is to be cancelled, of these models or not.
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

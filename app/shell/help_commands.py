@@ -22,18 +22,12 @@ BEGIN = "tour"
 
 
 class Help(QObject):
-    """Opens the help of a window.
-
-    Attributes
-    ----------
-    shown
-        The help window, once opened.
-    """
+    """Opens the help of a window."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
-        self.shown: HelpWindow | None = None
+        self.shown: HelpWindow | None = None  # The help window, once opened.
         notifier().wanted.connect(self._show_of_dialog)
 
     def commands(self) -> tuple[Command, ...]:

@@ -51,12 +51,9 @@ def command_of(line: str) -> str:
 class CourseFiles(QWidget):
     """A row that writes the files used by the commands of the course.
 
-    Parameters
-    ----------
-    open_recipe
-        Called with the recipe of a clicked command.
-    report
-        Called with a problem.
+    Args:
+        open_recipe: Called with the recipe of a clicked command.
+        report: Called with a problem.
     """
 
     def __init__(
@@ -133,12 +130,9 @@ class Place:
 class HelpWindow(QWidget):
     """Pages of the help, with a list, a search, and a history.
 
-    Parameters
-    ----------
-    open_recipe
-        Called with the recipe of a clicked command.
-    report
-        Called with a problem.
+    Args:
+        open_recipe: Called with the recipe of a clicked command.
+        report: Called with a problem.
     """
 
     def __init__(

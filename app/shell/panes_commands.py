@@ -233,13 +233,7 @@ def _target(place: QWidget) -> QWidget | None:
 
 
 class Pointing(QObject):
-    """Does at the focus what the mouse does under the pointer.
-
-    Parameters
-    ----------
-    window
-        The window.
-    """
+    """Does at the focus what the mouse does under the pointer."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)

@@ -32,26 +32,11 @@ class NoSandboxDialog(Question):
 
     Accepting it tries again; closing it prevents code from running.
 
-    Signals
-    -------
-    without(bool)
-        Code may run without a sandbox; the argument tells whether in later sessions too.
-
-    Parameters
-    ----------
-    reason
-        Why the system cannot create one.
-
-    Attributes
-    ----------
-    why
-        Label with the reason.
-    go_without
-        The button that allows code without a sandbox.
-    remembered
-        Check box: the same in later sessions.
+    Args:
+        reason: Why the system cannot create one.
     """
 
+    # Code may run without a sandbox; the argument tells whether in later sessions too.
     without = Signal(bool)
 
     def __init__(self, reason: str, parent: QWidget | None = None) -> None:
@@ -64,18 +49,20 @@ class NoSandboxDialog(Question):
         column = self.layout()
         assert isinstance(column, QVBoxLayout)
         self._question.setProperty("role", "title")
-        self.why = Label(reason)
+        self.why = Label(reason)  # Label with the reason.
         more = Label(
             self.tr(
                 "Without a sandbox, opened code may do all that you may: change or delete your "
                 "files, and use the network. Nothing runs until you answer."
             )
         )
+        # Check box: the same in later sessions.
         self.remembered = QCheckBox(self.tr("Run without a sandbox in later sessions too"))
         for place, label in enumerate((self.why, more), 1):
             label.setWordWrap(True)
             column.insertWidget(place, label)
         column.insertWidget(3, self.remembered)
+        # The button that allows code without a sandbox.
         self.go_without = QPushButton(self.tr("Run without a sandbox"))
         column.insertWidget(4, self.go_without, 0, Qt.AlignmentFlag.AlignLeft)
         self.go_without.setAutoDefault(False)
@@ -91,19 +78,13 @@ class NoSandboxDialog(Question):
 
 
 class SandboxCommands(QObject):
-    """Restarts children when their sandbox changes, and shows the dialogs about it.
-
-    Attributes
-    ----------
-    sandboxing
-        The sandbox of the children.
-    """
+    """Restarts children when their sandbox changes, and shows the dialogs about it."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
         self._document = window.document
-        self.sandboxing = Sandboxing(window.settings, self)
+        self.sandboxing = Sandboxing(window.settings, self)  # The sandbox of the children.
         for client in (
             self._window.features.processes.engine,
             self._window.features.processes.worker,

@@ -50,18 +50,13 @@ def open_settings(window: MainWindow, field: str = "") -> None:
 
 
 class SettingsDialog(Dialog):
-    """Sections of fields, each with a line of explanation; *OK* applies them.
-
-    Attributes
-    ----------
-    fields
-        The fields, by name of the attribute of `Preferences`.
-    """
+    """Sections of fields, each with a line of explanation; *OK* applies them."""
 
     def __init__(self, window: MainWindow) -> None:
         super().__init__(window)
         self._window = window
         self.setWindowTitle(self.tr("Settings"))
+        # The fields, by name of the attribute of `Preferences`.
         self.fields: dict[str, QWidget] = {}
         self._amounts: list[tuple[QLineEdit, Callable[[str], int]]] = []
         self._before = preferences_of(window)
@@ -99,10 +94,8 @@ class SettingsDialog(Dialog):
     def wanted(self) -> Preferences:
         """Return the preferences from the fields.
 
-        Raises
-        ------
-        ValueError
-            If an amount of memory is invalid.
+        Raises:
+            ValueError: If an amount of memory is invalid.
         """
         # A displayed amount is rounded: one that was not edited keeps its exact value.
         before = self._before

@@ -30,15 +30,9 @@ CANCEL_AFTER = 1000
 
 
 class StatusBar(QStatusBar):
-    """The status bar.
+    """The status bar."""
 
-    Signals
-    -------
-    tuning_wanted
-        Show the progress of the tuning.
-    """
-
-    tuning_wanted = Signal()
+    tuning_wanted = Signal()  # Show the progress of the tuning.
 
     def __init__(
         self,

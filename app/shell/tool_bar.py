@@ -45,18 +45,12 @@ TARGETS = {"llvm": "llvm", "native": "this machine"}
 class ToolBar(QWidget):
     """The bar with the most frequent choices.
 
-    Signals
-    -------
-    inputs_wanted
-        Show the inputs.
-    target_wanted
-        Show the available targets.
-    remote_wanted, here_wanted
-        Run on a remote machine, or on this one again.
+    Signals:
+        remote_wanted, here_wanted: Run on a remote machine, or on this one again.
     """
 
-    inputs_wanted = Signal()
-    target_wanted = Signal()
+    inputs_wanted = Signal()  # Show the inputs.
+    target_wanted = Signal()  # Show the available targets.
     remote_wanted = Signal()
     here_wanted = Signal()
     cancel_wanted = Signal()

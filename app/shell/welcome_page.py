@@ -22,24 +22,12 @@ from lowerscope.core.files.sources import samples
 
 
 class WelcomePage(QScrollArea):
-    """The page without a document.
+    """The page without a document."""
 
-    Signals
-    -------
-    chosen
-        Open this source.
-    chosen_again
-        Open this source with its previous recipe.
-    open_wanted
-        Select a file to open.
-    last_wanted
-        Resume this session, the last one.
-    """
-
-    chosen = Signal(str)
-    chosen_again = Signal(str)
-    open_wanted = Signal()
-    last_wanted = Signal(str)
+    chosen = Signal(str)  # Open this source.
+    chosen_again = Signal(str)  # Open this source with its previous recipe.
+    open_wanted = Signal()  # Select a file to open.
+    last_wanted = Signal(str)  # Resume this session, the last one.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -46,61 +46,28 @@ class MainWindow(QMainWindow):
     It opens with the welcome page alone, since slow imports must not delay the first paint. `begin`
     adds the rest.
 
-    Parameters
-    ----------
-    welcome
-        Whether to open with the welcome page; otherwise with an empty one, for a document that is
-        about to be opened.
-
-    Signals
-    -------
-    painted
-        The window was painted for the first time.
-
-    Attributes
-    ----------
-    settings
-        Persistent settings.
-    sessions, source_watch, trusting, sandbox
-        The session file of the document; its source files, their approval, and their sandbox.
-    welcome
-        The page without a document.
-    document, features
-        The open document, and the models that follow it.
-    commands
-        The registry of commands.
-    opening
-        Opens sources, with the dialogs involved.
-    extensions
-        Rule and library files.
-    pipeline
-        Commands of the recipe's steps, and navigation through them.
-    schedules
-        Commands of functions' schedules.
-    graphs
-        Commands of the graphs.
-    tool_bar, banner, status
-        The tool bar, the notification bar and the status bar.
-    help
-        The help window.
+    Args:
+        welcome: Whether to open with the welcome page; otherwise with an empty one, for a document
+            that is about to be opened.
     """
 
-    painted = Signal()
+    painted = Signal()  # The window was painted for the first time.
 
-    document: Document
+    document: Document  # The open document, and the models that follow it.
     features: Features
+    # The session file of the document; its source files, their approval, and their sandbox.
     sessions: Sessions
     source_watch: SourceWatch
     trusting: Trusting
     sandbox: SandboxCommands
-    commands: Commands
-    opening: Opening
-    extensions: Extensions
-    pipeline: PipelineEditing
-    schedules: ScheduleCommands
-    graphs: Graphs
-    help: Help
-    tool_bar: ToolBar
+    commands: Commands  # The registry of commands.
+    opening: Opening  # Opens sources, with the dialogs involved.
+    extensions: Extensions  # Rule and library files.
+    pipeline: PipelineEditing  # Commands of the recipe's steps, and navigation through them.
+    schedules: ScheduleCommands  # Commands of functions' schedules.
+    graphs: Graphs  # Commands of the graphs.
+    help: Help  # The help window.
+    tool_bar: ToolBar  # The tool bar, the notification bar and the status bar.
     banner: Banner
     status: StatusBar
 
@@ -109,11 +76,11 @@ class MainWindow(QMainWindow):
         self._was_painted = self._is_complete = False
         self.setWindowTitle("Lowerscope")
         self.setAcceptDrops(True)
-        self.settings = Settings()
+        self.settings = Settings()  # Persistent settings.
         middle = QWidget(self)
         self.setCentralWidget(middle)
         self.pages = QStackedWidget(middle)
-        self.welcome = WelcomePage(self.pages)
+        self.welcome = WelcomePage(self.pages)  # The page without a document.
         self.welcome.show_recent(self.settings.recent())
         self.pages.addWidget(self.welcome)
         if not welcome:

@@ -64,14 +64,9 @@ class Motion(QObject):
     """Animation of the nodes that two states of a graph share, or that leave or enter a group.
 
     Only the picture is animated: all else is in the new state from the start.
-
-    Signals
-    -------
-    moved()
-        The picture has changed.
     """
 
-    moved = Signal()
+    moved = Signal()  # The picture has changed.
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -89,12 +84,9 @@ class Motion(QObject):
     def start(self, before: State, after: State, shift: QPointF) -> None:
         """Animate from one state to another.
 
-        Parameters
-        ----------
-        before, after : State
-            The states.
-        shift : QPointF
-            Offset from a position in the first state to the same position in the viewport.
+        Args:
+            before, after: The states.
+            shift: Offset from a position in the first state to the same position in the viewport.
         """
         self.stop()
         if max(len(before.index.nodes), len(after.index.nodes)) > MOST:
@@ -200,18 +192,7 @@ _LEAST_BESIDE_MINIMAP = 300
 
 
 class CanvasDrawing(PanningArea):
-    """A drawing of a graph that has a layout.
-
-    Parameters
-    ----------
-    parent : QWidget, optional
-        The parent widget.
-
-    Attributes
-    ----------
-    empty, legend, zoom_control, minimap : QWidget
-        Overlays of the drawing; ``empty`` replaces it.
-    """
+    """A drawing of a graph that has a layout."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -240,6 +221,7 @@ class CanvasDrawing(PanningArea):
                 "output": self.tr("Output"),
             },
         }
+        # Overlays of the drawing; ``empty`` replaces it.
         self.empty = EmptyState("", "", self.viewport())
         self.legend = Legend(self.viewport())
         self.minimap = Minimap(self.viewport())
@@ -265,16 +247,11 @@ class CanvasDrawing(PanningArea):
     ) -> None:
         """Show another graph.
 
-        Parameters
-        ----------
-        graph : GraphRecord
-            The graph; an empty one shows the empty state.
-        keep_view : bool
-            Keep the scale and position, for another state of the same graph.
-        anchor : str
-            The node that has become a frame, or vice versa: its corner keeps its position.
-        at : QPointF, optional
-            The position in the viewport that was clicked; it stays under the mouse.
+        Args:
+            graph: The graph; an empty one shows the empty state.
+            keep_view: Keep the scale and position, for another state of the same graph.
+            anchor: The node that has become a frame, or vice versa: its corner keeps its position.
+            at: The position in the viewport that was clicked; it stays under the mouse.
         """
         before = State(self._index, self._painter)
         corner = None if not anchor else self._index.place(anchor)

@@ -22,19 +22,11 @@ _LARGE_CELL = 1600.0
 
 
 class Bunch:
-    """Edges that start in one cell, and are drawn by one call.
-
-    Attributes
-    ----------
-    edges : list of int
-        Their indices.
-    left, top, right, bottom : float
-        The extent of them and their labels.
-    """
+    """Edges that start in one cell, and are drawn by one call."""
 
     def __init__(self) -> None:
-        self.edges: list[int] = []
-        self.left: float = math.inf
+        self.edges: list[int] = []  # Their indices.
+        self.left: float = math.inf  # The extent of them and their labels.
         self.top: float = math.inf
         self.right: float = -math.inf
         self.bottom: float = -math.inf
@@ -59,10 +51,8 @@ class Bunch:
 class EdgePaths:
     """The paths of a graph's edges, created when they are first visible.
 
-    Parameters
-    ----------
-    index : GraphIndex
-        The graph and the positions of its nodes.
+    Args:
+        index: The graph and the positions of its nodes.
     """
 
     def __init__(self, index: GraphIndex) -> None:

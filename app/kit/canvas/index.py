@@ -24,28 +24,19 @@ _CHEVRON_LEFT = 10.0
 class GraphIndex:
     """Spatial index of the nodes, frames and ports of a graph, and their neighbours.
 
-    Parameters
-    ----------
-    graph : GraphRecord
-        The graph, which is not modified.
-
-    Attributes
-    ----------
-    nodes : dict of str to Box
-        The nodes by their ids.
-    rects : dict of str to QRectF
-        Their areas, in whole pixels, so that an outline is one pixel and not two half ones.
-    frames : dict of str to QRectF
-        The areas of the regions that can be collapsed, by their ids; outer ones first.
+    Args:
+        graph: The graph, which is not modified.
     """
 
     def __init__(self, graph: GraphRecord) -> None:
         self.graph = graph
-        self.nodes = {node.id: node for node in graph.boxes}
+        self.nodes = {node.id: node for node in graph.boxes}  # The nodes by their ids.
+        # Their areas, in whole pixels, so that an outline is one pixel and not two half ones.
         self.rects = {
             node.id: QRectF(round(node.x), round(node.y), round(node.width), round(node.height))
             for node in graph.boxes
         }
+        # The areas of the regions that can be collapsed, by their ids; outer ones first.
         self.frames = {region.id: region_rect(region) for region in graph.regions if region.id}
         self._cells: dict[tuple[int, int], list[str]] = {}
         room = MOST_CELLS
@@ -139,14 +130,11 @@ class GraphIndex:
     def beside(self, here: str, way: Way, before: str = "") -> str:
         """Return the node that a step from a node or frame leads to, or ``""``.
 
-        Parameters
-        ----------
-        here : str
-            The current node; ``""`` for none, which leads to the first node.
-        way : str
-            Along an edge, within a layer, or to the first or last node.
-        before : str
-            The previous node: a step along an edge leads back there, if there is such an edge.
+        Args:
+            here: The current node; ``""`` for none, which leads to the first node.
+            way: Along an edge, within a layer, or to the first or last node.
+            before: The previous node: a step along an edge leads back there, if there is such an
+                edge.
         """
         if way == "last":
             return self.bottom()

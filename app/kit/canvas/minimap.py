@@ -27,15 +27,9 @@ _LEAST_SEEN = 6.0
 
 
 class Minimap(QWidget):
-    """A small picture of a graph with a frame around the visible part, which can be dragged.
+    """A small picture of a graph with a frame around the visible part, which can be dragged."""
 
-    Signals
-    -------
-    moved(QPointF)
-        The point of the graph that is to be centred.
-    """
-
-    moved = Signal(QPointF)
+    moved = Signal(QPointF)  # The point of the graph that is to be centred.
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)

@@ -49,14 +49,10 @@ _OUTLINE_SCALE = 0.1
 class NodePainter:
     """Painter of nodes, with their text where it is readable.
 
-    Parameters
-    ----------
-    index : GraphIndex
-        The graph.
-    colouring : str
-        The property that colours show.
-    shades : mapping of str to CanvasShade
-        Values to show, by node.
+    Args:
+        index: The graph.
+        colouring: The property that colours show.
+        shades: Values to show, by node.
     """
 
     def __init__(

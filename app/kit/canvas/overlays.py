@@ -26,21 +26,11 @@ FIGURES: tuple[Colouring, ...] = ("time", "error")
 
 @dataclass(frozen=True)
 class CanvasShade:
-    """A value of a node that its colour shows.
+    """A value of a node that its colour shows."""
 
-    Attributes
-    ----------
-    level : float
-        From 0, the least in the graph, to 1, the greatest.
-    text : str
-        The value as text, in place of the badge.
-    wrong : bool
-        Whether the value is wrong, whatever the level.
-    """
-
-    level: float
-    text: str
-    wrong: bool = False
+    level: float  # From 0, the least in the graph, to 1, the greatest.
+    text: str  # The value as text, in place of the badge.
+    wrong: bool = False  # Whether the value is wrong, whatever the level.
 
 
 @dataclass(frozen=True)
@@ -118,18 +108,10 @@ _LEGEND_PIXELS = 11.0
 
 
 class ZoomControl(QFrame):
-    """Zoom control: minus, the scale, plus, and fit.
+    """Zoom control: minus, the scale, plus, and fit."""
 
-    Signals
-    -------
-    zoomed(float)
-        The factor by which to change the scale.
-    reset(), fitted()
-        To 100 %, and the whole graph in view.
-    """
-
-    zoomed = Signal(float)
-    reset = Signal()
+    zoomed = Signal(float)  # The factor by which to change the scale.
+    reset = Signal()  # To 100 %, and the whole graph in view.
     fitted = Signal()
 
     def __init__(self, parent: QWidget) -> None:

@@ -56,44 +56,25 @@ CURVE_SCALE = 0.25
 
 @dataclass(frozen=True)
 class Marks:
-    """Marks on the nodes of a graph.
+    """Marks on the nodes of a graph."""
 
-    Attributes
-    ----------
-    selection, found : frozenset of str
-        Nodes that are selected, and matches of the search.
-    hovered, walked : str
-        The node or frame under the mouse, and the keyboard's, or ``""``.
-    port : Port or None
-        The port under the mouse.
-    flags : frozenset of str
-        Nodes with a disc.
-    """
-
-    selection: frozenset[str] = frozenset()
+    selection: frozenset[str] = frozenset()  # Nodes that are selected, and matches of the search.
     found: frozenset[str] = frozenset()
-    hovered: str = ""
+    hovered: str = ""  # The node or frame under the mouse, and the keyboard's, or ``""``.
     walked: str = ""
-    port: Port | None = None
-    flags: frozenset[str] = frozenset()
+    port: Port | None = None  # The port under the mouse.
+    flags: frozenset[str] = frozenset()  # Nodes with a disc.
 
 
 class GraphPainter:
     """Painter of a graph; what does not change between frames is cached.
 
-    Parameters
-    ----------
-    index : GraphIndex
-        The graph.
+    Args:
+        index: The graph.
 
-    Attributes
-    ----------
-    labels : bool
-        Whether all edges have labels; those of marked nodes always have.
-    colouring : str
-        The property that the colours of nodes show.
-    shades : mapping of str to CanvasShade
-        Values to show, by node.
+    Attributes:
+        colouring: The property that the colours of nodes show.
+        shades: Values to show, by node.
     """
 
     def __init__(
@@ -103,7 +84,7 @@ class GraphPainter:
         colouring: Colouring = "strategy",
         shades: Mapping[str, CanvasShade] = MappingProxyType({}),
     ) -> None:
-        self.labels = labels
+        self.labels = labels  # Whether all edges have labels; those of marked nodes always have.
         self._index = index
         self._edges = EdgePaths(index)
         self.nodes = NodePainter(index, colouring, shades)
@@ -242,23 +223,15 @@ _MOST_PIXELS = 16_384
 def write_picture(graph: GraphPainter, area: QRectF, path: Path, kind: str, title: str) -> None:
     """Write an area of a graph to a file, in the current theme.
 
-    Parameters
-    ----------
-    graph : GraphPainter
-        The painter of the graph.
-    area : QRectF
-        In the graph's own pixels.
-    path : Path
-        The file; an existing one is overwritten.
-    kind : str
-        ``"svg"``, ``"pdf"`` or ``"png"``.
-    title : str
-        Title of the document.
+    Args:
+        graph: The painter of the graph.
+        area: In the graph's own pixels.
+        path: The file; an existing one is overwritten.
+        kind: ``"svg"``, ``"pdf"`` or ``"png"``.
+        title: Title of the document.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
+    Raises:
+        OSError: If the file cannot be written.
     """
     whole = area.adjusted(-MARGIN, -MARGIN, MARGIN, MARGIN)
     if kind == "png":

@@ -21,24 +21,16 @@ _FOOT = 48.0
 
 
 class CanvasView:
-    """Scale and position of a drawing in a viewport.
-
-    Attributes
-    ----------
-    zoom : float
-        Pixels of the viewport per pixel of the drawing.
-    origin : QPointF
-        Position of the drawing's origin in the viewport.
-    at_home : bool
-        Whether the view has not been moved since ``go_home``: then it follows the viewport's size.
-    """
+    """Scale and position of a drawing in a viewport."""
 
     def __init__(self) -> None:
-        self.zoom = 1.0
-        self.origin = QPointF()
+        self.zoom = 1.0  # Pixels of the viewport per pixel of the drawing.
+        self.origin = QPointF()  # Position of the drawing's origin in the viewport.
         self._bounds = QRectF()
         self._size = QSizeF()
         self._middle = 0.0
+        # Whether the view has not been moved since ``go_home``: then it follows the viewport's
+        # size.
         self.at_home = True
 
     def set_bounds(self, bounds: QRectF) -> None:
@@ -181,21 +173,11 @@ class PanningArea(QAbstractScrollArea):
 
     The wheel scrolls, and zooms with Ctrl; the left button drags the background, the middle one or
     the space bar anything; ``+``, ``-``, ``0`` and F change the scale.
-
-    Parameters
-    ----------
-    parent : QWidget, optional
-        The parent widget.
-
-    Attributes
-    ----------
-    view : CanvasView
-        The visible part of the drawing, and its scale.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.view = CanvasView()
+        self.view = CanvasView()  # The visible part of the drawing, and its scale.
         self._space = False
         self._drag: QPointF | None = None
         self._syncing = False
@@ -215,12 +197,9 @@ class PanningArea(QAbstractScrollArea):
     def set_zoom(self, zoom: float, anchor: QPointF | None = None) -> None:
         """Change the scale.
 
-        Parameters
-        ----------
-        zoom : float
-            The scale, clamped between that which fits all, or 5 %, and 400 %.
-        anchor : QPointF, optional
-            The position in the viewport that stays fixed; by default, its middle.
+        Args:
+            zoom: The scale, clamped between that which fits all, or 5 %, and 400 %.
+            anchor: The position in the viewport that stays fixed; by default, its middle.
         """
         self._pan.stop()
         at = QRectF(self.viewport().rect()).center() if anchor is None else anchor
@@ -250,12 +229,10 @@ class PanningArea(QAbstractScrollArea):
     def look_at(self, bounds: QRectF, middle: float | None) -> None:
         """Switch to another drawing.
 
-        Parameters
-        ----------
-        bounds : QRectF
-            Its extent.
-        middle : float or None
-            The x that is centred if not all of its width fits; None keeps the position and scale.
+        Args:
+            bounds: Its extent.
+            middle: The x that is centred if not all of its width fits; None keeps the position and
+                scale.
         """
         self._pan.stop()
         self.view.set_bounds(bounds)

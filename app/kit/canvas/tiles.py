@@ -34,21 +34,11 @@ _Key = tuple[float, int, int]
 
 
 class Scene(NamedTuple):
-    """The visible part of a drawing.
+    """The visible part of a drawing."""
 
-    Attributes
-    ----------
-    size : QRect
-        The viewport.
-    origin : QPointF
-        The position of the drawing's origin in the viewport.
-    zoom : float
-        The scale.
-    """
-
-    size: QRect
-    origin: QPointF
-    zoom: float
+    size: QRect  # The viewport.
+    origin: QPointF  # The position of the drawing's origin in the viewport.
+    zoom: float  # The scale.
 
     def seen(self) -> QRectF:
         """Return the visible part, in the drawing's coordinates."""
@@ -70,10 +60,8 @@ class TileCache:
     While the view is zooming, tiles of a scale nearby stand in; each frame draws some of the
     missing ones.
 
-    Parameters
-    ----------
-    draw : callable
-        Draws an area at a scale, with a painter in the drawing's coordinates.
+    Args:
+        draw: Draws an area at a scale, with a painter in the drawing's coordinates.
     """
 
     def __init__(self, draw: Draw) -> None:
@@ -98,20 +86,14 @@ class TileCache:
     ) -> bool:
         """Paint the visible part, as far as there is time; return whether nothing is missing.
 
-        Parameters
-        ----------
-        painter : QPainter
-            Its coordinates are the viewport's.
-        scene : Scene
-            The visible part.
-        ground : QColor
-            The background of the drawing.
-        settled : bool
-            Whether this scale will stay: only then is it drawn at exactly this one.
-        bounds : QRectF
-            The whole drawing: there is nothing elsewhere.
-        is_frame : bool
-            Whether the whole viewport is painted; for a part of it, missing tiles are not drawn.
+        Args:
+            painter: Its coordinates are the viewport's.
+            scene: The visible part.
+            ground: The background of the drawing.
+            settled: Whether this scale will stay: only then is it drawn at exactly this one.
+            bounds: The whole drawing: there is nothing elsewhere.
+            is_frame: Whether the whole viewport is painted; for a part of it, missing tiles are not
+                drawn.
         """
         ratio = painter.device().devicePixelRatio()
         level = _level(scene.zoom, settled)

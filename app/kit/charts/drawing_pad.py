@@ -39,24 +39,10 @@ class DrawingPad(QWidget):
 
     The arrows move by a cell, Space puts a dab there, Shift with the arrows draws a line; E
     switches between pencil and eraser, and Delete clears.
-
-    Parameters
-    ----------
-    name : str
-        The accessible name.
-    parent : QWidget, optional
-        The parent widget.
-
-    Signals
-    -------
-    stroke_ended
-        The user drew a stroke, or cleared the picture: `pixels` has changed.
-    tool_changed(str)
-        The user chose ``"pencil"`` or ``"eraser"`` by a key.
     """
 
-    stroke_ended = Signal()
-    tool_changed = Signal(str)
+    stroke_ended = Signal()  # The user drew a stroke, or cleared the picture: `pixels` has changed.
+    tool_changed = Signal(str)  # The user chose ``"pencil"`` or ``"eraser"`` by a key.
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)

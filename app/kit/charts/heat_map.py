@@ -36,22 +36,13 @@ _MOVES = {
 
 @dataclass(frozen=True)
 class HeatPiece:
-    """A part of a matrix in cells of one or more elements each.
+    """A part of a matrix in cells of one or more elements each."""
 
-    Attributes
-    ----------
-    row_edges, column_edges : tuple of int
-        The first row of each row of cells, and the end of the last; likewise of columns.
-    values : sequence of float
-        A number for each cell, row by row.
-    marked : bytes
-        A byte for each cell, 1 where it is out of tolerance; or empty.
-    """
-
+    # The first row of each row of cells, and the end of the last; likewise of columns.
     row_edges: tuple[int, ...]
     column_edges: tuple[int, ...]
-    values: Sequence[float]
-    marked: bytes = b""
+    values: Sequence[float]  # A number for each cell, row by row.
+    marked: bytes = b""  # A byte for each cell, 1 where it is out of tolerance; or empty.
 
     @property
     def height(self) -> int:
@@ -129,14 +120,9 @@ def number_text(value: float) -> str:
 
 
 class HeatMap(ZoomChart):
-    """A matrix, shown in cells, a piece at a time. The arrow keys move a cursor.
+    """A matrix, shown in cells, a piece at a time. The arrow keys move a cursor."""
 
-    Signals
-    -------
-    pointed(int, int)
-        Another element is under the mouse or the cursor: its row and column.
-    """
-
+    # Another element is under the mouse or the cursor: its row and column.
     pointed = Signal(int, int)
 
     SIZE, SMALLEST = QSize(360, 240), QSize(200, 120)

@@ -14,15 +14,7 @@ _SMALLEST = 96
 
 
 class PictureView(QWidget):
-    """A picture of 8 bits a channel, enlarged by a whole number where there is room.
-
-    Parameters
-    ----------
-    name : str
-        The accessible name.
-    parent : QWidget, optional
-        The parent widget.
-    """
+    """A picture of 8 bits a channel, enlarged by a whole number where there is room."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -39,16 +31,11 @@ class PictureView(QWidget):
     ) -> None:
         """Show a picture.
 
-        Parameters
-        ----------
-        data : bytes
-            ``height`` rows of ``width`` pixels of ``channels`` bytes, from the top left.
-        width, height : int
-            In pixels.
-        channels : int
-            1 for grey, 3 for red, green and blue.
-        caption : str
-            The line below the picture.
+        Args:
+            data: ``height`` rows of ``width`` pixels of ``channels`` bytes, from the top left.
+            width, height: In pixels.
+            channels: 1 for grey, 3 for red, green and blue.
+            caption: The line below the picture.
         """
         assert channels in (1, 3), channels
         assert len(data) == width * height * channels, (len(data), width, height, channels)

@@ -32,22 +32,12 @@ class Roofs:
 
 @dataclass(frozen=True)
 class Mark:
-    """A measured point.
+    """A measured point."""
 
-    Attributes
-    ----------
-    name : str
-        Its label.
-    intensity, gflops : float
-        Operations per byte, and 10⁹ operations per second.
-    role : str
-        ``"here"``, ``"before"``, ``"best"`` or ``"other"``: its colour and its form.
-    """
-
-    name: str
-    intensity: float
+    name: str  # Its label.
+    intensity: float  # Operations per byte, and 10⁹ operations per second.
     gflops: float
-    role: str
+    role: str  # ``"here"``, ``"before"``, ``"best"`` or ``"other"``: its colour and its form.
 
 
 class Roofline(Chart):

@@ -26,28 +26,14 @@ _MOST_ZOOM = 5000.0
 
 @dataclass(frozen=True)
 class Span:
-    """A time span, such as a call.
+    """A time span, such as a call."""
 
-    Attributes
-    ----------
-    key : str
-        Unique.
-    length : float
-        In milliseconds; each begins where the one before ends.
-    title, tooltip : str
-        Its name, and more about it.
-    role : str
-        Its colour: ``""``, ``"high-level"``, ``"te"`` or ``"library"``.
-    amount : float
-        Memory in use while it lasts.
-    """
-
-    key: str
-    length: float
-    title: str
+    key: str  # Unique.
+    length: float  # In milliseconds; each begins where the one before ends.
+    title: str  # Its name, and more about it.
     tooltip: str = ""
-    role: str = ""
-    amount: float = 0.0
+    role: str = ""  # Its colour: ``""``, ``"high-level"``, ``"te"`` or ``"library"``.
+    amount: float = 0.0  # Memory in use while it lasts.
 
 
 @dataclass(frozen=True)
@@ -60,15 +46,9 @@ class Piece:
 
 
 class RunChart(ZoomChart):
-    """Spans, the amounts during them, and the pieces that make up the amounts.
+    """Spans, the amounts during them, and the pieces that make up the amounts."""
 
-    Signals
-    -------
-    chosen(str)
-        A span became current, by click or keyboard; the argument is its key.
-    """
-
-    chosen = Signal(str)
+    chosen = Signal(str)  # A span became current, by click or keyboard; the argument is its key.
 
     SIZE = QSize(400, round(_AXIS + _SPANS + 2 * _GAP + _AMOUNTS + 6 * _PIECE))
     SMALLEST = QSize(160, round(_AXIS + _SPANS + _GAP + 24))

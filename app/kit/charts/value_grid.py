@@ -16,15 +16,7 @@ _PAD = 6.0
 
 
 class ValueGrid(QWidget):
-    """A grid of as many numbers as fit, of a piece around one of its elements.
-
-    Parameters
-    ----------
-    name : str
-        The accessible name.
-    parent : QWidget, optional
-        The parent widget.
-    """
+    """A grid of as many numbers as fit, of a piece around one of its elements."""
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -21,22 +21,14 @@ _FIRST, _END = itemgetter(0), itemgetter(1)
 class Rows:
     """Rows of a document that omits some lines of a text.
 
-    Parameters
-    ----------
-    count : int
-        Number of lines of the text.
-    hidden : sequence of Range
-        The omitted lines: in order, none empty, none adjacent. The first line of a text is never
-        omitted.
-
-    Attributes
-    ----------
-    hidden : sequence of Range
-        As given.
+    Args:
+        count: Number of lines of the text.
+        hidden: The omitted lines: in order, none empty, none adjacent. The first line of a text is
+            never omitted.
     """
 
     def __init__(self, count: int = 1, hidden: Sequence[Range] = ()) -> None:
-        self.hidden = tuple(hidden)
+        self.hidden = tuple(hidden)  # As given.
         self._count = count
         # `map` runs in C: there may be 20,000 folded functions.
         self._firsts: list[int] = list(map(_FIRST, self.hidden))
@@ -86,21 +78,14 @@ class Layers:
     There may be thousands of folds, but few missing ranges. So missing ranges are counted in rows
     of the unfolded lines, and the cost of filling does not depend on the folds.
 
-    Parameters
-    ----------
-    unfolded : Rows
-        The lines that are not folded away, and their final rows.
-    missing : sequence of Range
-        The ranges of these rows that are not in the document yet: in order, none adjacent.
-
-    Attributes
-    ----------
-    filled : Rows
-        The rows of `unfolded` that are in the document, and their numbers there.
+    Args:
+        unfolded: The lines that are not folded away, and their final rows.
+        missing: The ranges of these rows that are not in the document yet: in order, none adjacent.
     """
 
     def __init__(self, unfolded: Rows, missing: Sequence[Range] = ()) -> None:
         self.unfolded = unfolded
+        # The rows of `unfolded` that are in the document, and their numbers there.
         self.filled = Rows(unfolded.count, missing)
 
     @property
@@ -199,32 +184,20 @@ Part = tuple[int, int]
 class HiddenText:
     """The lines of a text, each of which may have one hidden part.
 
-    Parameters
-    ----------
-    text : str
-        The whole text.
-    hidden : mapping of int to (int, int)
-        The hidden parts, by line number, from 0.
-
-    Attributes
-    ----------
-    text : str
-        The whole text.
-    lines : sequence of str
-        The visible text of each line.
-    whole_lines : sequence of str
-        The lines including hidden parts.
-    hidden : mapping of int to (int, int)
-        As given. The ends of lines of more than `LINE_CHARACTERS` are left out as well.
+    Args:
+        text: The whole text.
+        hidden: The hidden parts, by line number, from 0.
     """
 
     def __init__(self, text: str = "", hidden: Mapping[int, Part] | None = None) -> None:
-        self.text = text
+        self.text = text  # The whole text.
         # The last element is the rest of the text.
+        # The lines including hidden parts.
         self.whole_lines: Sequence[str] = text.split("\n", MOST_LINES - 1)
+        # As given. The ends of lines of more than `LINE_CHARACTERS` are left out as well.
         self.hidden = dict(hidden or {})
         self._left_out = _with_ends_of_long_lines(self.whole_lines, self.hidden)
-        self.lines: Sequence[str] = self.whole_lines
+        self.lines: Sequence[str] = self.whole_lines  # The visible text of each line.
         if self._left_out:
             self.lines = list(self.whole_lines)
             for number in self._left_out:
@@ -237,10 +210,8 @@ class HiddenText:
     def whole(self, start: tuple[int, int], end: tuple[int, int]) -> str:
         """Return the text between two positions in the visible lines, including hidden parts.
 
-        Parameters
-        ----------
-        start, end : (int, int)
-            Line number and column, from 0.
+        Args:
+            start, end: Line number and column, from 0.
         """
         first, last = start[0], end[0]
         lines = list(self.whole_lines[first : last + 1])
@@ -284,23 +255,14 @@ _MOST_RANGES = 200
 class CodeDocument:
     """The lines of a text, inserted into a document.
 
-    Parameters
-    ----------
-    document : QTextDocument
-        The document; only this object changes it.
-
-    Attributes
-    ----------
-    lines : sequence of str
-        All lines of the text.
-    rows : Layers
-        Those that are in the document.
+    Args:
+        document: The document; only this object changes it.
     """
 
     def __init__(self, document: QTextDocument) -> None:
         self._document = document
-        self.lines: Sequence[str] = [""]
-        self.rows = Layers(Rows())
+        self.lines: Sequence[str] = [""]  # All lines of the text.
+        self.rows = Layers(Rows())  # Those that are in the document.
 
     def set_lines(self, lines: Sequence[str], folded: Sequence[Range] = ()) -> None:
         """Set the text and insert its first slice; omit the folded lines."""
@@ -310,9 +272,7 @@ class CodeDocument:
     def set_folded(self, ranges: Sequence[Range]) -> bool:
         """Set the folded lines; those unfolded are inserted by `step`.
 
-        Returns
-        -------
-        bool
+        Returns:
             Whether the document was rebuilt, so that cursors have lost their positions.
         """
         folded, before = union(ranges), self.rows.unfolded.hidden

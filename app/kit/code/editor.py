@@ -49,17 +49,10 @@ class CodeText(PlainTextEdit):
 
     Lines count from 0. A line that is folded away, or not inserted yet, has no row in the document;
     Qt's block numbers are rows.
-
-    Signals
-    -------
-    rows_changed()
-        Lines were inserted, removed or scrolled.
-    folds_changed()
-        The folded regions changed.
     """
 
-    rows_changed = Signal()
-    folds_changed = Signal()
+    rows_changed = Signal()  # Lines were inserted, removed or scrolled.
+    folds_changed = Signal()  # The folded regions changed.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -105,14 +98,10 @@ class CodeText(PlainTextEdit):
     ) -> None:
         """Show another text, from its top; the same text keeps its position and folds.
 
-        Parameters
-        ----------
-        keep_folds : bool
-            Fold the regions that were folded in the previous text, if they still exist.
-        folding : Folding, optional
-            The regions and which are folded; by default, those of the language.
-        hidden : mapping of int to (int, int), optional
-            A hidden part of a line, by line number. It is included when the line is copied.
+        Args:
+            keep_folds: Fold the regions that were folded in the previous text, if they still exist.
+            folding: The regions and which are folded; by default, those of the language.
+            hidden: A hidden part of a line, by line number. It is included when the line is copied.
         """
         same = text == self._content.text and folding is None
         top = self.top_line() if same else 0
@@ -429,25 +418,13 @@ _STRING = re.compile(r'"(?:\\.|[^"\\])*"|#.*')
 
 @dataclass(frozen=True)
 class NamedPlace:
-    """A range of lines in which a name refers to one thing.
+    """A range of lines in which a name refers to one thing."""
 
-    Attributes
-    ----------
-    name : str
-        The name as written in the text.
-    first, last : int
-        Lines from 1, both included; inner ones go before outer ones.
-    card : CardText
-        The card of the thing.
-    entity : str
-        The entity's id, or ``""``.
-    """
-
-    name: str
-    first: int
+    name: str  # The name as written in the text.
+    first: int  # Lines from 1, both included; inner ones go before outer ones.
     last: int
-    card: CardText
-    entity: str = ""
+    card: CardText  # The card of the thing.
+    entity: str = ""  # The entity's id, or ``""``.
 
 
 @dataclass(frozen=True)
@@ -459,13 +436,7 @@ class _Found:
 
 
 class CodeCards:
-    """Lookup of names in a text, and their cards.
-
-    Parameters
-    ----------
-    editor : CodeText
-        The text.
-    """
+    """Lookup of names in a text, and their cards."""
 
     def __init__(self, editor: CodeText) -> None:
         self._editor = editor
@@ -594,30 +565,16 @@ def is_ours(event: QKeyEvent) -> bool:
 
 
 class CodeEditor(CodeText):
-    """A text whose lines belong to entities, with marks, clicks and hovering.
+    """A text whose lines belong to entities, with marks, clicks and hovering."""
 
-    Attributes
-    ----------
-    marks : CodeMarks
-        The marks of lines; call `repaint_lines` after a change.
-
-    Signals
-    -------
-    entity_clicked(str, Qt.KeyboardModifiers)
-        A line was clicked, or entered by keyboard; the argument is its innermost entity.
-    entity_hovered(str)
-        The innermost entity of the line under the mouse, or ``""``.
-    key_pressed(str)
-        A command of `KEYS` was triggered.
-    """
-
+    # A line was clicked, or entered by keyboard; the argument is its innermost entity.
     entity_clicked = Signal(str, object)
-    entity_hovered = Signal(str)
-    key_pressed = Signal(str)
+    entity_hovered = Signal(str)  # The innermost entity of the line under the mouse, or ``""``.
+    key_pressed = Signal(str)  # A command of `KEYS` was triggered.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.marks = CodeMarks()
+        self.marks = CodeMarks()  # The marks of lines; call `repaint_lines` after a change.
         self._hovered = ""
         self._pressed: QPoint | None = None
         self.cards = CodeCards(self)

@@ -17,15 +17,9 @@ from lowerscope.app.kit.question import mark_wrong
 
 
 class _Bar(QWidget):
-    """One row above the text: a field, a number, buttons; Escape closes it.
+    """One row above the text: a field, a number, buttons; Escape closes it."""
 
-    Signals
-    -------
-    closed()
-        The user closed the bar.
-    """
-
-    closed = Signal()
+    closed = Signal()  # The user closed the bar.
 
     def __init__(self, field_name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -98,18 +92,10 @@ class _Bar(QWidget):
 
 
 class FindBar(_Bar):
-    """Bar for searching the text.
+    """Bar for searching the text."""
 
-    Signals
-    -------
-    search_changed()
-        The pattern or its options changed.
-    next_wanted(), previous_wanted()
-        Enter or Shift+Enter was pressed, or a button.
-    """
-
-    search_changed = Signal()
-    next_wanted = Signal()
+    search_changed = Signal()  # The pattern or its options changed.
+    next_wanted = Signal()  # Enter or Shift+Enter was pressed, or a button.
     previous_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -155,15 +141,9 @@ class FindBar(_Bar):
 
 
 class GoToLineBar(_Bar):
-    """Bar for going to a line.
+    """Bar for going to a line."""
 
-    Signals
-    -------
-    line_chosen(int)
-        A line was entered, from 1.
-    """
-
-    line_chosen = Signal(int)
+    line_chosen = Signal(int)  # A line was entered, from 1.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("", parent)
@@ -198,10 +178,8 @@ def find_all(
 ) -> list[Match]:
     """Return the matches of a pattern, none across lines and none empty; at most ``limit``.
 
-    Parameters
-    ----------
-    first : int
-        Number of the first of these lines.
+    Args:
+        first: Number of the first of these lines.
     """
     found: list[Match] = []
     for number, line in enumerate(lines, first):
@@ -244,12 +222,9 @@ class Searched(Protocol):
 class CodeFinding(QObject):
     """Search in the text of an editor, in slices.
 
-    Parameters
-    ----------
-    editor : Searched
-        The text that is searched, and shows the matches.
-    bar : FindBar
-        The bar with the pattern; it shows the number of matches.
+    Args:
+        editor: The text that is searched, and shows the matches.
+        bar: The bar with the pattern; it shows the number of matches.
     """
 
     def __init__(self, editor: Searched, bar: FindBar) -> None:

@@ -142,12 +142,10 @@ class _Indented:
 class _Labelled:
     """Regions of languages with functions, and in them blocks that begin with labels.
 
-    Parameters
-    ----------
-    function, block : re.Pattern of str
-        Matches the first line of a function or a block.
-    after_function, after_block : re.Pattern of str
-        Matches a line that is no longer part of it; the bracket that closes a function is part.
+    Args:
+        function, block: Matches the first line of a function or a block.
+        after_function, after_block: Matches a line that is no longer part of it; the bracket that
+            closes a function is part.
     """
 
     def __init__(

@@ -10,18 +10,10 @@ from lowerscope.app.kit.theme_colours import Theme
 
 @dataclass(frozen=True)
 class Span:
-    """The lines of an entity.
+    """The lines of an entity."""
 
-    Attributes
-    ----------
-    entity : str
-        Its id.
-    first, last : int
-        Lines from 1, both included.
-    """
-
-    entity: str
-    first: int
+    entity: str  # Its id.
+    first: int  # Lines from 1, both included.
     last: int
 
 

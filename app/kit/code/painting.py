@@ -88,10 +88,8 @@ class Lexer(Protocol):
 class Highlighter:
     """Highlighter of a document's blocks, a range of lines at a time.
 
-    Parameters
-    ----------
-    document : QTextDocument
-        The document; its blocks are lines of the last text that was set.
+    Args:
+        document: The document; its blocks are lines of the last text that was set.
     """
 
     def __init__(self, document: QTextDocument) -> None:
@@ -126,9 +124,7 @@ class Highlighter:
     def colour(self, blocks: Iterable[tuple[int, QTextBlock]]) -> bool:
         """Colour blocks, given with their line numbers from 0, unless they are coloured already.
 
-        Returns
-        -------
-        bool
+        Returns:
             False if time ran out before all were coloured: call it again.
         """
         if self._lexer is None and self._is_high is _never:
@@ -193,10 +189,8 @@ class OpenQuotes:
 
     The text is scanned only as far as queried: 11 MB take 20 ms.
 
-    Parameters
-    ----------
-    text : str
-        Python source, or a similar language.
+    Args:
+        text: Python source, or a similar language.
     """
 
     def __init__(self, text: str) -> None:
@@ -407,12 +401,9 @@ class Lines(Protocol):
 class Gutter(QWidget):
     """The strip of line numbers beside the text.
 
-    Parameters
-    ----------
-    lines : Lines
-        The editor.
-    parent : QWidget
-        The same, as a widget.
+    Args:
+        lines: The editor.
+        parent: The same, as a widget.
     """
 
     def __init__(self, lines: Lines, parent: QWidget) -> None:

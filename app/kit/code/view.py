@@ -15,27 +15,12 @@ __all__ = ["CodeView", "Span"]
 
 
 class CodeView(QWidget):
-    """A text viewer whose lines belong to entities.
+    """A text viewer whose lines belong to entities."""
 
-    Parameters
-    ----------
-    name : str
-        The accessible name.
-    parent : QWidget, optional
-        The parent widget.
-
-    Signals
-    -------
-    entity_clicked(str, Qt.KeyboardModifiers)
-        A line was clicked, without dragging, or entered: its innermost entity.
-    entity_hovered(str)
-        The innermost entity under the mouse, or ``""``.
-    menu_opening(str, QMenu)
-        The context menu of this entity, or ``""``, is about to open: add actions to it.
-    """
-
+    # A line was clicked, without dragging, or entered: its innermost entity.
     entity_clicked = Signal(str, object)
-    entity_hovered = Signal(str)
+    entity_hovered = Signal(str)  # The innermost entity under the mouse, or ``""``.
+    # The context menu of this entity, or ``""``, is about to open: add actions to it.
     menu_opening = Signal(str, object)
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
@@ -63,18 +48,13 @@ class CodeView(QWidget):
 
         The same text in the same language keeps its position, spans and marks.
 
-        Parameters
-        ----------
-        text : str
-            The text; ``""`` shows the empty state.
-        language : str
-            ``"tvmscript"``, ``"python"``, ``"llvm"``, ``"asm"``, ``"bytecode"``, ``"json"``,
-            ``"c"``; any other has no colours.
-        hidden : mapping of int to (int, int), optional
-            A hidden part of a line, by line number, from 0. The line's tool tip has it, and so has
-            copied text.
-        keep_folds : bool
-            Fold the regions that were folded in the previous text, if they still exist.
+        Args:
+            text: The text; ``""`` shows the empty state.
+            language: ``"tvmscript"``, ``"python"``, ``"llvm"``, ``"asm"``, ``"bytecode"``,
+                ``"json"``, ``"c"``; any other has no colours.
+            hidden: A hidden part of a line, by line number, from 0. The line's tool tip has it, and
+                so has copied text.
+            keep_folds: Fold the regions that were folded in the previous text, if they still exist.
         """
         same = text == self.editor.text() and language == self._language
         if same and (hidden or {}) == self.editor.hidden():
@@ -106,9 +86,7 @@ class CodeView(QWidget):
     def reveal(self, entity: str) -> bool:
         """Scroll to the lines of an entity, centred if they were far.
 
-        Returns
-        -------
-        bool
+        Returns:
             False when the entity has no lines in this text.
         """
         return self.editor.reveal(entity)

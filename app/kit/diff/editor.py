@@ -48,28 +48,15 @@ _SIGN = 20
 class DiffEditor(CodeEditor):
     """The old side of a difference, the new one, or both in one column.
 
-    Parameters
-    ----------
-    words : callable
-        Returns the changed words of a line.
-    side : str
-        The side that it shows.
-
-    Attributes
-    ----------
-    diff : DiffRows
-        The rows, one for each line of the text.
-
-    Signals
-    -------
-    entered(Qt.FocusReason)
-        The editor got the focus.
+    Args:
+        words: Returns the changed words of a line.
+        side: The side that it shows.
     """
 
-    entered = Signal(object)
+    entered = Signal(object)  # The editor got the focus.
 
     def __init__(self, words: Words, side: Side, parent: QWidget | None = None) -> None:
-        self.diff = DiffRows()
+        self.diff = DiffRows()  # The rows, one for each line of the text.
         self.side = side
         self._words = words
         self._changed: dict[tuple[str, str], tuple[Sequence[WordRange], Sequence[WordRange]]] = {}
@@ -267,10 +254,8 @@ class DiffEditor(CodeEditor):
 class _DiffGutter(Gutter):
     """Line numbers and signs beside a side.
 
-    Parameters
-    ----------
-    editor : DiffEditor
-        The side's editor.
+    Args:
+        editor: The side's editor.
     """
 
     def __init__(self, editor: DiffEditor) -> None:

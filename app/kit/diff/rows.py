@@ -34,25 +34,13 @@ class DiffRun(NamedTuple):
 
 @dataclass(frozen=True)
 class DiffPart:
-    """A part of a difference with a title, such as a function.
+    """A part of a difference with a title, such as a function."""
 
-    Attributes
-    ----------
-    title : str
-        Its name.
-    status : str
-        Status of the whole part.
-    old, new : sequence of str
-        The lines of either side.
-    runs : sequence of DiffRun
-        All of these lines in order.
-    """
-
-    title: str
-    status: LineStatus
-    old: Sequence[str]
+    title: str  # Its name.
+    status: LineStatus  # Status of the whole part.
+    old: Sequence[str]  # The lines of either side.
     new: Sequence[str]
-    runs: Sequence[DiffRun]
+    runs: Sequence[DiffRun]  # All of these lines in order.
 
     def count(self, status: LineStatus) -> int:
         """Return the number of lines of a status."""
@@ -92,35 +80,25 @@ class DiffRows:
     They are the regions of a side's text: a title begins the rows of its part, and a fold those of
     its lines.
 
-    Parameters
-    ----------
-    parts : sequence of DiffPart
-        The parts; each has a title, unless there is one part without a name.
-    unified : bool
-        Whether a changed line is shown as a removed line above an added one.
-
-    Attributes
-    ----------
-    runs : list of Row
-        The rows, grouped by kind.
-    starts : list of int
-        The first row of each run, and the total number of rows.
-    changes : list of int
-        The rows at which changes begin.
-    longest : int
-        Characters of the longest line of either side.
+    Args:
+        parts: The parts; each has a title, unless there is one part without a name.
+        unified: Whether a changed line is shown as a removed line above an added one.
     """
 
     def __init__(self, parts: Sequence[DiffPart] = (), unified: bool = False) -> None:
         self.parts = parts
         self.unified = unified
+        # The rows, grouped by kind.
         self.runs = [row for number in range(len(parts)) for row in self._of_part(number)]
         lengths = (1 if run.is_heading else run.length for run in self.runs)
+        # The first row of each run, and the total number of rows.
         self.starts = list(accumulate(lengths, initial=0))
         sides = (side for part in parts for side in (part.old, part.new) if side)
+        # Characters of the longest line of either side.
         self.longest = max((max(map(len, side)) for side in sides), default=0)
         kinds = [run.kind in CHANGES for run in self.runs]
         before = [False, *kinds]
+        # The rows at which changes begin.
         self.changes = [
             start
             for start, change, follows in zip(self.starts, kinds, before, strict=False)
@@ -257,13 +235,9 @@ def _same(number: int, lines: tuple[int, int, int], before: int, after: int) -> 
 class DiffFolding(Folding):
     """The folds of a difference; a fold has a row only while it is folded.
 
-    Parameters
-    ----------
-    rows : DiffRows
-        The rows.
-    before : DiffFolding, optional
-        The folds of the same parts with other rows; by default, equal lines are folded, and parts
-        without a change are folded to their titles.
+    Args:
+        before: The folds of the same parts with other rows; by default, equal lines are folded, and
+            parts without a change are folded to their titles.
     """
 
     def __init__(self, rows: DiffRows, before: "DiffFolding | None" = None) -> None:

@@ -32,28 +32,12 @@ _LEAST = 2.0
 class DiffView(QWidget):
     """A read-only difference: two code views side by side, or one.
 
-    Parameters
-    ----------
-    name : str
-        The accessible name.
-    words : callable
-        Returns the changed words of a line: takes an old and a new line, and returns the columns of
-        either that are not in the other.
-    parent : QWidget, optional
-        The parent widget.
-
-    Attributes
-    ----------
-    old, new : DiffEditor
-        The columns; ``new`` shows both sides in a unified view.
-
-    Signals
-    -------
-    moved()
-        Another change became current, or the changes are others.
+    Args:
+        words: Returns the changed words of a line: takes an old and a new line, and returns the
+            columns of either that are not in the other.
     """
 
-    moved = Signal()
+    moved = Signal()  # Another change became current, or the changes are others.
 
     def __init__(self, name: str, words: Words, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -61,6 +45,7 @@ class DiffView(QWidget):
         self._folding = DiffFolding(self._rows)
         self._language = "text"
         self._unified = False
+        # The columns; ``new`` shows both sides in a unified view.
         self.old = DiffEditor(words, "old")
         self.new = DiffEditor(words, "new")
         self._active = self.new
@@ -320,10 +305,8 @@ class _BothSides:
 
     Lines that are equal on both sides count once.
 
-    Parameters
-    ----------
-    view : DiffView
-        The view that shows them.
+    Args:
+        view: The view that shows them.
     """
 
     def __init__(self, view: DiffView) -> None:
@@ -387,17 +370,11 @@ def _bar_for(bar: QScrollBar) -> QScrollBar:
 
 
 class DiffStrip(QWidget):
-    """Strip of marks at the heights of changes: removed left, added right, changed across both.
-
-    Signals
-    -------
-    chosen(float)
-        A height was clicked; the argument is its share of the whole.
-    """
+    """Strip of marks at the heights of changes: removed left, added right, changed across both."""
 
     WIDTH = 14
 
-    chosen = Signal(float)
+    chosen = Signal(float)  # A height was clicked; the argument is its share of the whole.
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)

@@ -39,53 +39,27 @@ _PAD = 8.0
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice.
+    """A choice."""
 
-    Attributes
-    ----------
-    key
-        Unique; empty for a heading.
-    title, note
-        Its name, and a note behind it.
-    usable
-        Whether it can be chosen directly.
-    mark
-        Text at the right end.
-    tooltip
-        More about it.
-    """
-
-    key: str
-    title: str
+    key: str  # Unique; empty for a heading.
+    title: str  # Its name, and a note behind it.
     note: str = ""
-    usable: bool = True
-    mark: str = ""
-    tooltip: str = ""
+    usable: bool = True  # Whether it can be chosen directly.
+    mark: str = ""  # Text at the right end.
+    tooltip: str = ""  # More about it.
 
 
 class ChoiceList(QWidget):
     """A filter line above the choices.
 
-    Parameters
-    ----------
-    name
-        The accessible name.
-    placeholder
-        The placeholder of the line.
-
-    Signals
-    -------
-    pointed(str)
-        Another choice became current, by mouse or keyboard: its key, or ``""``.
-    chosen(str)
-        A choice was clicked or entered; the argument is its key.
-    escaped()
-        Escape was pressed while the line was empty.
+    Args:
+        placeholder: The placeholder of the line.
     """
 
+    # Another choice became current, by mouse or keyboard: its key, or ``""``.
     pointed = Signal(str)
-    chosen = Signal(str)
-    escaped = Signal()
+    chosen = Signal(str)  # A choice was clicked or entered; the argument is its key.
+    escaped = Signal()  # Escape was pressed while the line was empty.
 
     def __init__(self, name: str, placeholder: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)

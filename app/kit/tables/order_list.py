@@ -11,20 +11,9 @@ _KEY = Qt.ItemDataRole.UserRole
 
 
 class OrderList(QListWidget):
-    """A list of names that the user can reorder.
+    """A list of names that the user can reorder."""
 
-    Parameters
-    ----------
-    name
-        The accessible name.
-
-    Signals
-    -------
-    edited()
-        The user changed the order.
-    """
-
-    edited = Signal()
+    edited = Signal()  # The user changed the order.
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -55,34 +55,16 @@ _WIDTHS = {0: 56, 2: 104, 3: 84}
 class StepList(QTreeWidget):
     """A list of steps.
 
-    Parameters
-    ----------
-    name
-        The accessible name.
-    titles
-        Titles of the columns: number, step, what it changed, time.
-
-    Signals
-    -------
-    activated_key(str)
-        A row was double-clicked or entered; the argument is its key.
-    switched(str)
-        The check box of a row was clicked, or Space was pressed on it.
-    moved(int, int)
-        A row was dragged: its place, and its new place.
-    removed(str)
-        Delete was pressed on a row.
-    folded(str, bool)
-        A row was folded or unfolded.
-    menu_wanted(str, QPoint)
-        The context menu of a row was requested, at a position on the screen.
+    Args:
+        titles: Titles of the columns: number, step, what it changed, time.
     """
 
-    activated_key = Signal(str)
-    switched = Signal(str)
-    moved = Signal(int, int)
-    removed = Signal(str)
-    folded = Signal(str, bool)
+    activated_key = Signal(str)  # A row was double-clicked or entered; the argument is its key.
+    switched = Signal(str)  # The check box of a row was clicked, or Space was pressed on it.
+    moved = Signal(int, int)  # A row was dragged: its place, and its new place.
+    removed = Signal(str)  # Delete was pressed on a row.
+    folded = Signal(str, bool)  # A row was folded or unfolded.
+    # The context menu of a row was requested, at a position on the screen.
     menu_wanted = Signal(str, QPoint)
 
     def __init__(

@@ -26,52 +26,24 @@ _BOX = 14.0
 
 @dataclass(frozen=True)
 class StepRow:
-    """A row of a list of steps.
+    """A row of a list of steps."""
 
-    Attributes
-    ----------
-    key
-        Unique among the rows.
-    number, title, note, changed, time
-        The texts of its columns; the note is beside the title.
-    parent
-        Key of the parent row; empty for none.
-    unfolded
-        Whether its child rows are shown.
-    on
-        Whether its check box is checked; ``None`` for no box.
-    value
-        A number for the caller's own use.
-    place
-        Its place among the rows that can be moved, from 0; -1 for one that cannot.
-    state
-        ``""``, ``"section"``, ``"wrong"`` or ``"quiet"``.
-    unsure
-        Whether the note is a warning.
-    last_role
-        Role of the last column: ``""``, ``"right"`` or ``"wrong"``.
-    said
-        Text for a screen reader besides its title and note.
-    tooltip
-        More about it.
-    """
-
-    key: str
-    number: str
+    key: str  # Unique among the rows.
+    number: str  # The texts of its columns; the note is beside the title.
     title: str
     note: str = ""
     changed: str = ""
     time: str = ""
-    parent: str = ""
-    unfolded: bool = False
-    on: bool | None = None
-    value: int = 0
-    place: int = -1
-    state: str = ""
-    unsure: bool = False
-    last_role: str = ""
-    said: str = ""
-    tooltip: str = ""
+    parent: str = ""  # Key of the parent row; empty for none.
+    unfolded: bool = False  # Whether its child rows are shown.
+    on: bool | None = None  # Whether its check box is checked; ``None`` for no box.
+    value: int = 0  # A number for the caller's own use.
+    place: int = -1  # Its place among the rows that can be moved, from 0; -1 for one that cannot.
+    state: str = ""  # ``""``, ``"section"``, ``"wrong"`` or ``"quiet"``.
+    unsure: bool = False  # Whether the note is a warning.
+    last_role: str = ""  # Role of the last column: ``""``, ``"right"`` or ``"wrong"``.
+    said: str = ""  # Text for a screen reader besides its title and note.
+    tooltip: str = ""  # More about it.
 
 
 @dataclass

@@ -57,16 +57,10 @@ STEP = 24
 def open_column_menu(table: QTableView, place: QPoint | None = None) -> QMenu:
     """Open the menu to sort by a column, change its width, hide it or show it.
 
-    Parameters
-    ----------
-    table
-        The table.
-    place
-        Position on the screen; by default, below the column titles.
+    Args:
+        place: Position on the screen; by default, below the column titles.
 
-    Returns
-    -------
-    QMenu
+    Returns:
         The open menu; this does not wait for a choice.
     """
     header, model = table.horizontalHeader(), table.model()
@@ -150,29 +144,12 @@ MOST_WRAPPED = MOST_MEASURED = 500
 
 
 class Table(QTableView):
-    """A table of cells.
+    """A table of cells."""
 
-    Parameters
-    ----------
-    name : str
-        The accessible name.
-    columns : sequence of Column
-        The columns.
-    parent : QWidget, optional
-        The parent widget.
-
-    Signals
-    -------
-    row_clicked(str, Qt.KeyboardModifiers)
-        A row became current, by click or arrow key; the argument is its key.
-    row_activated(str)
-        A row was double-clicked or entered; the argument is its key.
-    row_written(str, str)
-        The text of a row's editable column was edited: the row's key, and the text.
-    """
-
+    # A row became current, by click or arrow key; the argument is its key.
     row_clicked = Signal(str, object)
-    row_activated = Signal(str)
+    row_activated = Signal(str)  # A row was double-clicked or entered; the argument is its key.
+    # The text of a row's editable column was edited: the row's key, and the text.
     row_written = Signal(str, str)
 
     def __init__(self, name: str, columns: Sequence[Column], parent: QWidget | None = None) -> None:

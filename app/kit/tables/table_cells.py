@@ -94,14 +94,9 @@ def wrapped(text: str, font: QFont, room: float) -> list[str]:
 class CellDelegate(WholeWords):
     """Delegate that paints a cell: its background, its text, and a line below.
 
-    Parameters
-    ----------
-    table
-        The view.
-    model
-        Its rows.
-    hovered_row
-        Returns the index of the row under the mouse, or -1.
+    Args:
+        model: Its rows.
+        hovered_row: Returns the index of the row under the mouse, or -1.
     """
 
     def __init__(

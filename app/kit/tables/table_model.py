@@ -15,66 +15,32 @@ from PySide6.QtCore import (
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
+    """A column of a table."""
 
-    Attributes
-    ----------
-    title : str
-        Its heading.
-    numeric : bool
-        Whether it is right-aligned, in tabular figures.
-    width : int
-        In pixels; 0 for as wide as its contents.
-    stretch : bool
-        Whether it takes the remaining room: at least ``width``, or else the table scrolls.
-    wrap : bool
-        Whether long text is wrapped; otherwise it is elided.
-    tooltip : str
-        Explanation of the title.
-    falling : bool
-        Whether the first click on its title sorts in descending order.
-    editable : bool
-        Whether its text can be edited.
-    """
-
-    title: str
-    numeric: bool = False
-    width: int = 0
+    title: str  # Its heading.
+    numeric: bool = False  # Whether it is right-aligned, in tabular figures.
+    width: int = 0  # In pixels; 0 for as wide as its contents.
+    # Whether it takes the remaining room: at least ``width``, or else the table scrolls.
     stretch: bool = False
-    wrap: bool = False
-    tooltip: str = ""
-    falling: bool = False
-    editable: bool = False
+    wrap: bool = False  # Whether long text is wrapped; otherwise it is elided.
+    tooltip: str = ""  # Explanation of the title.
+    falling: bool = False  # Whether the first click on its title sorts in descending order.
+    editable: bool = False  # Whether its text can be edited.
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Contents of a cell.
+    """Contents of a cell."""
 
-    Attributes
-    ----------
-    text : str
-        The text that is shown.
-    role : str
-        Its colour: ``""``, ``"quiet"``, ``"accent"``, ``"right"``, ``"wrong"``, ``"high-level"``,
-        ``"te"`` or ``"library"``.
-    bold, code : bool
-        Semibold; in the font of code.
-    tooltip : str
-        More about it.
-    value : float, optional
-        Sort key; the text if there is none.
-    spoken : str
-        Text for a screen reader, in place of symbols.
-    """
-
-    text: str
+    text: str  # The text that is shown.
+    # Its colour: ``""``, ``"quiet"``, ``"accent"``, ``"right"``, ``"wrong"``, ``"high-level"``,
+    # ``"te"`` or ``"library"``.
     role: str = ""
-    bold: bool = False
+    bold: bool = False  # Semibold; in the font of code.
     code: bool = False
-    tooltip: str = ""
-    value: float | None = None
-    spoken: str = ""
+    tooltip: str = ""  # More about it.
+    value: float | None = None  # Sort key; the text if there is none.
+    spoken: str = ""  # Text for a screen reader, in place of symbols.
 
 
 @dataclass(frozen=True)
@@ -91,21 +57,9 @@ class Row:
 
 
 class TableModel(QAbstractTableModel):
-    """Columns and rows for Qt's views.
+    """Columns and rows for Qt's views."""
 
-    Parameters
-    ----------
-    columns : sequence of Column
-        The columns.
-    parent : QObject, optional
-        The view.
-
-    Signals
-    -------
-    written(str, str)
-        The text of an editable column was edited: the row's key, and the text.
-    """
-
+    # The text of an editable column was edited: the row's key, and the text.
     written = Signal(str, str)
 
     def __init__(self, columns: Sequence[Column], parent: QObject | None = None) -> None:

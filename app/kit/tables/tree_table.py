@@ -62,29 +62,12 @@ class TreeRow:
 
 
 class TreeTable(QTreeWidget):
-    """Rows in a tree, all expanded.
+    """Rows in a tree, all expanded."""
 
-    Parameters
-    ----------
-    name : str
-        The accessible name.
-    columns : sequence of Column
-        The columns.
-    parent : QWidget, optional
-        The parent widget.
-
-    Signals
-    -------
-    rows_selected(list)
-        The user changed the selection; the argument is the keys in the order of selection.
-    row_activated(str)
-        A row was double-clicked or entered; the argument is its key.
-    menu_wanted(QPoint)
-        The context menu of the selection was requested, at a position on the screen.
-    """
-
+    # The user changed the selection; the argument is the keys in the order of selection.
     rows_selected = Signal(list)
-    row_activated = Signal(str)
+    row_activated = Signal(str)  # A row was double-clicked or entered; the argument is its key.
+    # The context menu of the selection was requested, at a position on the screen.
     menu_wanted = Signal(QPoint)
 
     def __init__(self, name: str, columns: Sequence[Column], parent: QWidget | None = None) -> None:

@@ -43,12 +43,9 @@ Facts = tuple[tuple[str, str], ...]
 class ValuesPanel(QWidget):
     """The panel below the table of Details while a tensor is selected.
 
-    Parameters
-    ----------
-    show_facts
-        Called with the facts about the values, for the table, once they arrive.
-    set_busy
-        Called with whether the values are being fetched.
+    Args:
+        show_facts: Called with the facts about the values, for the table, once they arrive.
+        set_busy: Called with whether the values are being fetched.
     """
 
     def __init__(
@@ -151,13 +148,7 @@ BESIDE = 380
 
 
 class InputPanel(QWidget):
-    """The value of an input, and the commands on it.
-
-    Attributes
-    ----------
-    name
-        The input shown; empty for none.
-    """
+    """The value of an input, and the commands on it."""
 
     def __init__(
         self,
@@ -169,7 +160,7 @@ class InputPanel(QWidget):
         super().__init__(parent)
         self._document = document
         self._inputs = inputs
-        self.name = ""
+        self.name = ""  # The input shown; empty for none.
         self.pad = DrawingPad(self.tr("Drawing"))
         self.picture = PictureView(self.tr("Input picture"))
         self.facts = FactLines()

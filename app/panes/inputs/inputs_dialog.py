@@ -46,10 +46,8 @@ class DimensionRow:
 class DimensionsForm(QWidget):
     """A form with a row for each name in the shapes; hidden if there are none.
 
-    Parameters
-    ----------
-    said
-        The user's previous specification.
+    Args:
+        said: The user's previous specification.
     """
 
     def __init__(self, said: Sequence[Dimension], parent: QWidget | None = None) -> None:
@@ -87,10 +85,8 @@ class DimensionsForm(QWidget):
     def dimensions(self) -> tuple[Dimension, ...]:
         """Return the filled in dimensions.
 
-        Raises
-        ------
-        LowerscopeError
-            If a range or a size is invalid, with the message of the command line.
+        Raises:
+            LowerscopeError: If a range or a size is invalid, with the message of the command line.
         """
         return tuple(self._dimension(name, self._rows[name]) for name in self._names)
 
@@ -147,20 +143,13 @@ class InputRow:
 class InputsDialog(Dialog):
     """A form with a row for each input.
 
-    Parameters
-    ----------
-    names
-        Names of the inputs, in order.
-    known
-        The current inputs; may be empty.
-    specs
-        The user's previous specifications.
-    seed
-        The current seed.
-    question
-        A line above the form; empty for none.
-    dimensions
-        The user's previous specification of the named dimensions.
+    Args:
+        names: Names of the inputs, in order.
+        known: The current inputs; may be empty.
+        specs: The user's previous specifications.
+        seed: The current seed.
+        question: A line above the form; empty for none.
+        dimensions: The user's previous specification of the named dimensions.
     """
 
     def __init__(

@@ -25,29 +25,16 @@ DRAWN_SIDE = 64
 
 
 class Inputs(QObject):
-    """The inputs of the open recipe.
+    """The inputs of the open recipe."""
 
-    Signals
-    -------
-    changed
-        `live`, `problem` or `waits` changed.
-
-    Attributes
-    ----------
-    live
-        Whether a changed input is run at once.
-    sets
-        Runs on sets of inputs.
-    """
-
-    changed = Signal()
+    changed = Signal()  # `live`, `problem` or `waits` changed.
 
     def __init__(self, document: Document, queries: Queries, runs: Runs) -> None:
         super().__init__(document)
         self._document = document
         self._runs = runs
-        self.live = True
-        self.sets = SetRuns(document, queries)
+        self.live = True  # Whether a changed input is run at once.
+        self.sets = SetRuns(document, queries)  # Runs on sets of inputs.
         self._strokes: list[dict[str, InputSpec | None]] = []
         self._dropped = ""
         self._settling = QTimer(self)

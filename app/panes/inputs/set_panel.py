@@ -31,15 +31,9 @@ NARROW = 500
 
 
 class SetPanel(QWidget):
-    """The results of the last set that was run, beside a table of its worst samples.
+    """The results of the last set that was run, beside a table of its worst samples."""
 
-    Signals
-    -------
-    taken
-        A sample was made the input.
-    """
-
-    taken = Signal()
+    taken = Signal()  # A sample was made the input.
 
     def __init__(self, inputs: Inputs, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -35,10 +35,8 @@ Deeds = dict[QAction, Callable[[], object]]
 def open_menu(page: ComparePage, entity: str, position: QPoint) -> None:
     """Open the menu of a node.
 
-    Parameters
-    ----------
-    position
-        Screen position.
+    Args:
+        position: Screen position.
     """
     menu = QMenu(page)
     deeds: Deeds = {}
@@ -139,24 +137,13 @@ COUNTED = 400
 class ComparePage(QWidget):
     """The table of nodes, and the values of the selected one.
 
-    Parameters
-    ----------
-    set_busy
-        Called with whether values are being fetched.
-
-    Signals
-    -------
-    translation_wanted
-        Show the translation of the selected node.
-    rule_wanted
-        Show the file of its rule.
-    tensor_wanted
-        Show its values.
+    Args:
+        set_busy: Called with whether values are being fetched.
     """
 
-    translation_wanted = Signal()
-    rule_wanted = Signal()
-    tensor_wanted = Signal()
+    translation_wanted = Signal()  # Show the translation of the selected node.
+    rule_wanted = Signal()  # Show the file of its rule.
+    tensor_wanted = Signal()  # Show its values.
 
     def __init__(
         self,

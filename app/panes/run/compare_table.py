@@ -159,18 +159,11 @@ OWN_ERROR, TORCH_TIME = 4, 6
 
 
 class CompareTable(QWidget):
-    """The nodes of the last run.
+    """The nodes of the last run."""
 
-    Signals
-    -------
-    menu_wanted(str, QPoint)
-        The menu of a row was requested: the node, and the screen position.
-    node_wanted(str)
-        A row was activated by double click or Enter: the node.
-    """
-
+    # The menu of a row was requested: the node, and the screen position.
     menu_wanted = Signal(str, QPoint)
-    node_wanted = Signal(str)
+    node_wanted = Signal(str)  # A row was activated by double click or Enter: the node.
 
     def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)

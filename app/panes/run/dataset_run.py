@@ -14,27 +14,10 @@ from lowerscope.core.model.recipe import Recipe
 
 
 class SetRuns(QObject):
-    """The current run on a set of inputs, and its outcome.
+    """The current run on a set of inputs, and its outcome."""
 
-    Signals
-    -------
-    changed
-        `record`, `running`, `path`, `progress` or `problem` changed.
-    began
-        A run of a set started.
-
-    Attributes
-    ----------
-    path
-        The set selected last; empty for none.
-    progress
-        Description of the current work, and the fraction done.
-    problem
-        The problem that prevented an outcome.
-    """
-
-    changed = Signal()
-    began = Signal()
+    changed = Signal()  # `record`, `running`, `path`, `progress` or `problem` changed.
+    began = Signal()  # A run of a set started.
 
     def __init__(self, document: Document, queries: Queries) -> None:
         super().__init__(document)
@@ -42,9 +25,10 @@ class SetRuns(QObject):
         self._slot = Slot(queries)
         self._asked: Recipe | None = None
         self._outcome: tuple[Recipe, AgreementRecord] | None = None
-        self.path = ""
+        self.path = ""  # The set selected last; empty for none.
+        # Description of the current work, and the fraction done.
         self.progress: tuple[str, float | None] = ("", None)
-        self.problem: Problem | None = None
+        self.problem: Problem | None = None  # The problem that prevented an outcome.
         document.on(("snapshot",), self.changed)
 
     @property

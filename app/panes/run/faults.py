@@ -27,14 +27,9 @@ class Faults(QObject):
 
     A run that crashed is repeated with guarded memory around what each call reads and writes: that
     identifies the call that wrote out of bounds, where the crash may have come later.
-
-    Signals
-    -------
-    changed
-        `failed` or `can_go_back` changed.
     """
 
-    changed = Signal()
+    changed = Signal()  # `failed` or `can_go_back` changed.
 
     def __init__(self, document: Document, queries: Queries, worker: EngineClient) -> None:
         super().__init__(document)

@@ -15,10 +15,8 @@ from lowerscope.core.model.run_records import RunRecord
 class Quiet(QObject):
     """Adds up how long a run measures, and how long the engine is busy meanwhile.
 
-    Parameters
-    ----------
-    engine
-        The other child, which shares the processors.
+    Args:
+        engine: The other child, which shares the processors.
     """
 
     def __init__(self, engine: EngineClient, parent: QObject) -> None:

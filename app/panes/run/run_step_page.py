@@ -109,17 +109,11 @@ STRIP = 26
 class RunStepPage(QWidget):
     """A page of Details, in front while the timeline Run is current.
 
-    Parameters
-    ----------
-    set_busy
-        Called with whether the values are being fetched.
-
-    Signals
-    -------
-    tensor_wanted(object, str)
-        Show the values of a tensor: its `TensorPlace` and its description.
+    Args:
+        set_busy: Called with whether the values are being fetched.
     """
 
+    # Show the values of a tensor: its `TensorPlace` and its description.
     tensor_wanted = Signal(object, str)
 
     def __init__(

@@ -22,17 +22,10 @@ class RunSteps(QObject):
 
     Breakpoints are FX nodes or bindings, by id. They belong to the window and are no part of the
     recipe: when that changes, they stay for nodes and bindings that still exist.
-
-    Signals
-    -------
-    call_changed
-        `call` changed.
-    breaks_changed
-        `breaks` changed, or the links of these did.
     """
 
-    call_changed = Signal()
-    breaks_changed = Signal()
+    call_changed = Signal()  # `call` changed.
+    breaks_changed = Signal()  # `breaks` changed, or the links of these did.
 
     def __init__(self, document: Document, stepping: Stepping, faults: Faults) -> None:
         super().__init__(document)

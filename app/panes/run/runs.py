@@ -39,23 +39,11 @@ class _Wanted:
 class Runs(QObject):
     """The run that is in progress or waits for the engine, and the outcome of the last one.
 
-    Parameters
-    ----------
-    is_held_back
-        Returns whether a tuning measures, so that nothing may run.
-
-    Attributes
-    ----------
-    record
-        The outcome, which the document shows.
-
-    Signals
-    -------
-    failed(Problem)
-        A run failed, or was stopped in a call.
+    Args:
+        is_held_back: Returns whether a tuning measures, so that nothing may run.
     """
 
-    failed = Signal(object)
+    failed = Signal(object)  # A run failed, or was stopped in a call.
 
     def __init__(
         self,
@@ -76,7 +64,7 @@ class Runs(QObject):
         self._waits: _Wanted | None = None
         self._repeats = False
         self._reopening = False
-        self.record: RunRecord | None = None
+        self.record: RunRecord | None = None  # The outcome, which the document shows.
         self.variants = RunVariants(document, queries, children, self._keep_outcome, is_held_back)
         self.variants.running_changed.connect(self._tell_document)
         children.changed.connect(self.run_if_waiting)
@@ -99,10 +87,8 @@ class Runs(QObject):
     def run(self, *, quick: bool = False) -> None:
         """Compile and run the recipe in the worker, as soon as the engine is idle.
 
-        Parameters
-        ----------
-        quick
-            Answer soon, with times of one call: see `RunRecord.quick`.
+        Args:
+            quick: Answer soon, with times of one call: see `RunRecord.quick`.
         """
         if not self.running and self._document.wanted is not None:
             self.record = None

@@ -208,12 +208,9 @@ MOST_KEPT = 8
 class TensorMatrix(QWidget):
     """The values of one tensor of the last run, fetched piece by piece.
 
-    Parameters
-    ----------
-    say_problem
-        Called with the problem that prevented a piece.
-    set_busy
-        Called with whether a piece is being fetched.
+    Args:
+        say_problem: Called with the problem that prevented a piece.
+        set_busy: Called with whether a piece is being fetched.
     """
 
     def __init__(

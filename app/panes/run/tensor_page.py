@@ -54,10 +54,8 @@ LOOKING = "Looking at values"
 class TensorPage(QWidget):
     """The value of the last selected node or binding; or of a tensor of a call.
 
-    Parameters
-    ----------
-    set_busy
-        Called with whether values are being fetched.
+    Args:
+        set_busy: Called with whether values are being fetched.
     """
 
     # The tensor of a call that is shown instead of the selection, and its name.

@@ -39,28 +39,15 @@ _MIXED = ""
 
 @dataclass
 class Share:
-    """The data of a row, not yet formatted.
+    """The data of a row, not yet formatted."""
 
-    Attributes
-    ----------
-    key, title
-        Unique key and displayed name.
-    entities
-        Ids selected with it.
-    calls
-        Indices of its calls.
-    nodes
-        Ids of the FX nodes to which torch's time belongs.
-    note
-        Text after the name.
-    """
-
-    key: str
+    key: str  # Unique key and displayed name.
     title: str
-    entities: tuple[str, ...]
-    calls: dict[int, None] = field(default_factory=dict)
+    entities: tuple[str, ...]  # Ids selected with it.
+    calls: dict[int, None] = field(default_factory=dict)  # Indices of its calls.
+    # Ids of the FX nodes to which torch's time belongs.
     nodes: dict[str, None] = field(default_factory=dict)
-    note: str = ""
+    note: str = ""  # Text after the name.
 
 
 def shares_of(snapshot: Snapshot, record: RunRecord, by: str) -> tuple[Share, ...]:

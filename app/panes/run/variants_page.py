@@ -250,18 +250,11 @@ def _tr(text: str) -> str:
 class VariantFunctions(QWidget):
     """The functions of two variants that have run.
 
-    Signals
-    -------
-    text_wanted(str)
-        Show the changes of a function's script.
-
-    Parameters
-    ----------
-    set_busy
-        Called with whether a difference is being fetched.
+    Args:
+        set_busy: Called with whether a difference is being fetched.
     """
 
-    text_wanted = Signal(str)
+    text_wanted = Signal(str)  # Show the changes of a function's script.
 
     def __init__(
         self,
@@ -352,17 +345,11 @@ NARROW = 520
 class VariantsPage(QWidget):
     """The table of the cached runs; beside it their times, or the functions of two.
 
-    Signals
-    -------
-    text_wanted(object, object, str)
-        Show the difference of two recipes' scripts, in a function or in all.
-
-    Parameters
-    ----------
-    set_busy
-        Called with whether a request is pending.
+    Args:
+        set_busy: Called with whether a request is pending.
     """
 
+    # Show the difference of two recipes' scripts, in a function or in all.
     text_wanted = Signal(object, object, str)
 
     def __init__(

@@ -42,18 +42,13 @@ def place_of(primitives: Primitives, step: str) -> int:
 
 
 class Editing(QObject):
-    """Edits the steps of the scheduled function, each edit as a recipe change.
-
-    Attributes
-    ----------
-    edited
-        Id of the step changed last, until the resulting record arrives; ``""`` for none.
-    """
+    """Edits the steps of the scheduled function, each edit as a recipe change."""
 
     def __init__(self, document: Document, scheduling: Scheduling) -> None:
         super().__init__(scheduling)
         self._document = document
         self._scheduling = scheduling
+        # Id of the step changed last, until the resulting record arrives; ``""`` for none.
         self.edited = ""
 
     def apply(self, primitive: Primitive) -> None:

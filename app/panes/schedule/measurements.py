@@ -90,23 +90,11 @@ class _Job:
 class Measurements(QObject):
     """The metrics of the scheduled function: requested after each step, and cached.
 
-    Signals
-    -------
-    changed
-        There are new metrics, or others are being measured.
-
-    Parameters
-    ----------
-    is_held_back
-        Returns whether a tuning uses the processors, or is about to.
-
-    Attributes
-    ----------
-    automatic
-        Whether each step is checked and measured automatically; unsafe ones are always checked.
+    Args:
+        is_held_back: Returns whether a tuning uses the processors, or is about to.
     """
 
-    changed = Signal()
+    changed = Signal()  # There are new metrics, or others are being measured.
 
     def __init__(
         self,
@@ -132,6 +120,7 @@ class Measurements(QObject):
         self._slot = Slot(queries)
         self._here: Scheduled | None = None
         self._peaks: dict[tuple[str, int], Peaks] = {}
+        # Whether each step is checked and measured automatically; unsafe ones are always checked.
         self.automatic = True
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)

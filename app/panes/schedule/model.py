@@ -36,20 +36,9 @@ if TYPE_CHECKING:
 
 
 class Moves(QObject):
-    """The primitives offered.
+    """The primitives offered."""
 
-    Signals
-    -------
-    changed
-        `all` changed.
-
-    Attributes
-    ----------
-    all
-        The primitives for the selection, legal or not.
-    """
-
-    changed = Signal()
+    changed = Signal()  # `all` changed.
 
     def __init__(self, document: Document, queries: Queries, scheduling: Scheduling) -> None:
         super().__init__(scheduling)
@@ -60,7 +49,7 @@ class Moves(QObject):
         self._step = ""
         # Number of crashes by query: an engine may also be killed from outside.
         self._deadly: Counter[MovesQuery] = Counter()
-        self.all: tuple[Move, ...] = ()
+        self.all: tuple[Move, ...] = ()  # The primitives for the selection, legal or not.
         document.on(("selection", "snapshot"), self.follow)
 
     @property
@@ -147,37 +136,10 @@ SLOW_MS = 200
 
 
 class Scheduling(QObject):
-    """The scheduled function, while the timeline is that of its schedule.
+    """The scheduled function, while the timeline is that of its schedule."""
 
-    Signals
-    -------
-    changed
-        `function`, `record` or `problem` changed.
-    busy_changed
-        `busy` changed.
-
-    Attributes
-    ----------
-    function
-        Name of the function; empty for none.
-    index
-        Number of its steps shown as applied; ``None`` for all.
-    record
-        The function after these steps; ``None`` before the record arrives.
-    problem
-        The problem that prevented the record.
-    busy
-        Whether the request takes long.
-    editing
-        Edits the history.
-    moves
-        The applicable primitives.
-    trying
-        Previews and the form.
-    """
-
-    changed = Signal()
-    busy_changed = Signal()
+    changed = Signal()  # `function`, `record` or `problem` changed.
+    busy_changed = Signal()  # `busy` changed.
 
     def __init__(
         self,
@@ -196,14 +158,15 @@ class Scheduling(QObject):
         # The query that was repeated after a crash, once.
         self._again: ScheduleQuery | None = None
         self.shown: ScheduleQuery | None = None
-        self.index: int | None = None
-        self.function = ""
+        self.index: int | None = None  # Number of its steps shown as applied; ``None`` for all.
+        self.function = ""  # Name of the function; empty for none.
+        # The function after these steps; ``None`` before the record arrives.
         self.record: ScheduleRecord | None = None
-        self.problem: Problem | None = None
-        self.busy = False
-        self.editing = Editing(document, self)
-        self.moves = Moves(document, queries, self)
-        self.trying = Trying(document, queries, self)
+        self.problem: Problem | None = None  # The problem that prevented the record.
+        self.busy = False  # Whether the request takes long.
+        self.editing = Editing(document, self)  # Edits the history.
+        self.moves = Moves(document, queries, self)  # The applicable primitives.
+        self.trying = Trying(document, queries, self)  # Previews and the form.
         self._slow = QTimer(self)
         self._slow.setSingleShot(True)
         self._slow.setInterval(SLOW_MS)

@@ -16,20 +16,9 @@ from lowerscope.core.model.schedule import Schedule, shown_name
 
 
 class LeftOver(QObject):
-    """The schedules of the recipe that fit no function of the model.
+    """The schedules of the recipe that fit no function of the model."""
 
-    Signals
-    -------
-    changed
-        `all` changed.
-
-    Attributes
-    ----------
-    all
-        The orphaned schedules, in the order of the recipe.
-    """
-
-    changed = Signal()
+    changed = Signal()  # `all` changed.
 
     def __init__(
         self,
@@ -41,7 +30,7 @@ class LeftOver(QObject):
         self._document = document
         self._queries = queries
         self._add_variant = add_variant
-        self.all: tuple[Schedule, ...] = ()
+        self.all: tuple[Schedule, ...] = ()  # The orphaned schedules, in the order of the recipe.
         document.on(("snapshot",), self._follow)
         document.on(("recipe", "pending"), self._follow)
 

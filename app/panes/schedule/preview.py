@@ -32,22 +32,13 @@ ORDERED = ("reorder", "reorder_block_iter_var")
 
 @dataclass(frozen=True)
 class Preview:
-    """The effect of a primitive on the function.
+    """The effect of a primitive on the function."""
 
-    Attributes
-    ----------
-    primitive
-        The previewed primitive.
-    base, record
-        The function without and with it; ``record`` is ``None`` while pending or after a failure.
-    problem
-        The problem that prevented the preview.
-    """
-
-    primitive: Primitive
+    primitive: Primitive  # The previewed primitive.
+    # The function without and with it; ``record`` is ``None`` while pending or after a failure.
     base: ScheduleRecord
     record: ScheduleRecord | None = None
-    problem: str = ""
+    problem: str = ""  # The problem that prevented the preview.
 
     @property
     def error(self) -> StepError | None:
@@ -61,42 +52,20 @@ class Preview:
 
 @dataclass(frozen=True)
 class Draft:
-    """A primitive whose form is being filled in.
+    """A primitive whose form is being filled in."""
 
-    Attributes
-    ----------
-    move
-        The entry that defines its fields.
-    primitive
-        The primitive as filled in.
-    place
-        Its index, existing or intended, among the primitives.
-    edits
-        Whether it edits an existing step.
-    wrong
-        Error in the typed values, in one line.
-    """
-
-    move: Move
-    primitive: Primitive
-    place: int
-    edits: bool = False
-    wrong: str = ""
+    move: Move  # The entry that defines its fields.
+    primitive: Primitive  # The primitive as filled in.
+    place: int  # Its index, existing or intended, among the primitives.
+    edits: bool = False  # Whether it edits an existing step.
+    wrong: str = ""  # Error in the typed values, in one line.
 
 
 class Trying(QObject):
-    """The previewed primitive, and its form if there is one.
+    """The previewed primitive, and its form if there is one."""
 
-    Signals
-    -------
-    preview_changed
-        `preview` changed.
-    draft_changed
-        `draft` changed.
-    """
-
-    preview_changed = Signal()
-    draft_changed = Signal()
+    preview_changed = Signal()  # `preview` changed.
+    draft_changed = Signal()  # `draft` changed.
 
     def __init__(self, document: Document, queries: Queries, scheduling: Scheduling) -> None:
         super().__init__(scheduling)

@@ -37,15 +37,9 @@ _LARGEST = 2**31 - 1
 
 
 class Editor(QWidget):
-    """A field of the form.
+    """A field of the form."""
 
-    Signals
-    -------
-    edited
-        The user changed it.
-    """
-
-    edited = Signal()
+    edited = Signal()  # The user changed it.
 
     def __init__(self, field: Field) -> None:
         super().__init__()

@@ -18,14 +18,9 @@ class ScheduleMovesPage(QWidget):
     """The list of primitives.
 
     Pointing at one previews it; selecting one applies it or opens its form.
-
-    Signals
-    -------
-    done
-        A primitive was selected, or Escape pressed.
     """
 
-    done = Signal()
+    done = Signal()  # A primitive was selected, or Escape pressed.
 
     def __init__(
         self, document: Document, scheduling: Scheduling, parent: QWidget | None = None

@@ -88,10 +88,8 @@ def _buffer_row(buffer: BufferNode) -> TreeRow:
 def move_choices(moves: Sequence[Move], asking: Sequence[str]) -> list[Choice]:
     """Return the primitives under their headings: in each group, legal ones first.
 
-    Parameters
-    ----------
-    asking
-        Keys of the primitives that have a form.
+    Args:
+        asking: Keys of the primitives that have a form.
     """
     rows: list[Choice] = []
     legal_first = sorted(
@@ -127,10 +125,8 @@ SAME: dict[Verdict | None, tuple[str, str, str]] = {
 def history_rows(record: ScheduleRecord, verdicts: Mapping[str, Verdict]) -> list[StepRow]:
     """Return the rows of the unscheduled function and of the steps of its schedule.
 
-    Parameters
-    ----------
-    verdicts
-        Verdicts on the function after steps, by the steps' ids.
+    Args:
+        verdicts: Verdicts on the function after steps, by the steps' ids.
     """
     rows = [StepRow(START, "", "as it was", state="quiet", tooltip="Before the first step")]
     rows += [

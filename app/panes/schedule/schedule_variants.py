@@ -78,33 +78,19 @@ class SchedulingByRule(QObject):
 
 
 class RulesInModel(QObject):
-    """The rule of each function, queried while it is shown.
+    """The rule of each function, queried while it is shown."""
 
-    Signals
-    -------
-    changed
-        `functions`, `problem` or `busy` changed.
-
-    Attributes
-    ----------
-    functions
-        Functions of the recipe shown; empty before they were queried.
-    problem
-        The problem that prevented them.
-    busy
-        Description of the current work; empty for none.
-    """
-
-    changed = Signal()
+    changed = Signal()  # `functions`, `problem` or `busy` changed.
 
     def __init__(self, document: Document, queries: Queries) -> None:
         super().__init__(document)
         self._document = document
         self._slot = Slot(queries)
         self._of: tuple[Recipe, Snapshot] | None = None
+        # Functions of the recipe shown; empty before they were queried.
         self.functions: tuple[RuledFunction, ...] = ()
-        self.problem: Problem | None = None
-        self.busy = ""
+        self.problem: Problem | None = None  # The problem that prevented them.
+        self.busy = ""  # Description of the current work; empty for none.
 
     @property
     def in_model(self) -> bool:
@@ -149,24 +135,15 @@ class RulesInModel(QObject):
 
 
 class Variants:
-    """The schedules of the scheduled function, at most one of which is enabled.
-
-    Attributes
-    ----------
-    left_over
-        The orphaned schedules.
-    by_rule
-        Creates one by a rule.
-    rules
-        Schedules the whole model by rules.
-    """
+    """The schedules of the scheduled function, at most one of which is enabled."""
 
     def __init__(self, document: Document, queries: Queries, scheduling: Scheduling) -> None:
         self._document = document
         self._scheduling = scheduling
-        self.left_over = LeftOver(document, queries, self.add_with)
+        self.left_over = LeftOver(document, queries, self.add_with)  # The orphaned schedules.
+        # Creates one by a rule.
         self.by_rule = SchedulingByRule(document, queries, scheduling, self.add_with)
-        self.rules = RulesInModel(document, queries)
+        self.rules = RulesInModel(document, queries)  # Schedules the whole model by rules.
 
     @property
     def all(self) -> tuple[Schedule, ...]:
@@ -250,10 +227,9 @@ class Variants:
         Of several, one that fits the function is used. One of another function is tried as well:
         its steps show what does not fit.
 
-        Raises
-        ------
-        LowerscopeError
-            If the file cannot be read or holds something else: see `load_schedules`.
+        Raises:
+            LowerscopeError: If the file cannot be read or holds something else: see
+                `load_schedules`.
         """
         scheduling = self._scheduling
         function, structure = scheduling.function, scheduling.structure

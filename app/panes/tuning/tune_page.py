@@ -128,18 +128,10 @@ NARROW = 520
 
 
 class TunePage(QWidget):
-    """The table of the functions beside the curve of the selected one.
+    """The table of the functions beside the curve of the selected one."""
 
-    Signals
-    -------
-    tune_wanted
-        Show the form for a tuning.
-    workbench_wanted(str)
-        Show the schedule of a function.
-    """
-
-    tune_wanted = Signal()
-    workbench_wanted = Signal(str)
+    tune_wanted = Signal()  # Show the form for a tuning.
+    workbench_wanted = Signal(str)  # Show the schedule of a function.
 
     def __init__(
         self, document: Document, variants: Variants, tuning: Tuning, parent: QWidget | None = None
