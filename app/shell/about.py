@@ -14,7 +14,7 @@ from PySide6.QtGui import QGuiApplication, QPixmap
 from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QHBoxLayout, QVBoxLayout
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.plain_text import Label, PlainTextEdit
 from lowerscope.app.kit.typefaces import CODE_PIXELS, code_font, ui_family
 from lowerscope.app.panes.common.help_key import offer_help

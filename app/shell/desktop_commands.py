@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command
-from lowerscope.app.kit.question import Question
+from lowerscope.app.kit.dialogs import Question
 from lowerscope.core.files.cache import Cleared, cache_size, clear_cache
 from lowerscope.core.model.formatting import bytes_text
 

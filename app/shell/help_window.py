@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.banner import icon
-from lowerscope.app.kit.finder import FRAME
+from lowerscope.app.kit.dialogs import FRAME
 from lowerscope.app.kit.markdown_view import MarkdownView
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.split import Split

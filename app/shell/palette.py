@@ -16,7 +16,7 @@ from shiboken6 import isValid
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.commands import keys_of, plain
-from lowerscope.app.kit.finder import Finder
+from lowerscope.app.kit.dialogs import Finder
 from lowerscope.app.kit.plain_text import markup
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.core.model.module_steps import Moment

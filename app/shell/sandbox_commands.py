@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QCheckBox, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.engine.sandboxing import Sandboxing
 from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.dialogs import Question
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.question import Question
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.remote_records import Remote

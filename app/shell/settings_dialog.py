@@ -19,9 +19,8 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.document.settings import SCALES
-from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.dialogs import Dialog, mark_wrong
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.question import mark_wrong
 from lowerscope.app.kit.typefaces import CODE_PIXELS, CODE_SIZES, ui_font
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.shell.desktop_commands import ask_to_clear

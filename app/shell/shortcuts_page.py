@@ -10,7 +10,7 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QTreeWidgetItem
 
 from lowerscope.app.kit.commands import keys_of, plain
-from lowerscope.app.kit.finder import Finder
+from lowerscope.app.kit.dialogs import Finder
 from lowerscope.app.kit.typefaces import ui_font
 from lowerscope.app.panes.common.help_key import offer_help
 

@@ -9,10 +9,8 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.overrides import switched
-from lowerscope.app.kit.field import Field, Part
-from lowerscope.app.kit.pill import Pill
+from lowerscope.app.kit.bar_controls import Field, Part, Pill, Segment, SegmentedSwitch
 from lowerscope.app.kit.plain_text import literal
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.panes.relax.commands import ImporterField
 from lowerscope.app.panes.run.faults import Faults
 from lowerscope.app.panes.run.measuring_dialog import edit_measuring

@@ -31,7 +31,7 @@ from lowerscope.app.kit.canvas.overlays import (
 from lowerscope.app.kit.canvas.paint import GraphPainter, Marks
 from lowerscope.app.kit.canvas.panning_area import PanningArea
 from lowerscope.app.kit.canvas.tiles import Scene, TileCache
-from lowerscope.app.kit.finder import EmptyState
+from lowerscope.app.kit.dialogs import EmptyState
 from lowerscope.core.model.graph import GraphRecord
 
 # --- Animation from one state of a graph to another ---

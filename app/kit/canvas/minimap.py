@@ -15,7 +15,7 @@ from lowerscope.app.kit.canvas.overlays import (
     node_colour,
     shade_ground,
 )
-from lowerscope.app.kit.theme_colours import Theme
+from lowerscope.app.kit.theme import Theme
 
 _WIDEST, _HIGHEST = 168.0, 150.0
 _NARROWEST, _LOWEST = 36.0, 24.0

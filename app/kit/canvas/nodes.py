@@ -20,8 +20,7 @@ from lowerscope.app.kit.canvas.overlays import (
     shade_ground,
     status_ground,
 )
-from lowerscope.app.kit.theme import current
-from lowerscope.app.kit.theme_colours import Theme
+from lowerscope.app.kit.theme import Theme, current
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 from lowerscope.core.model.graph import CHEVRON, GROUPS, Box
 

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.banner import icon
 from lowerscope.app.kit.canvas.panning_area import ZOOM_STEP
-from lowerscope.app.kit.theme_colours import Theme, kind_colour, strategy_colour
+from lowerscope.app.kit.theme import Theme, kind_colour, strategy_colour
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 from lowerscope.core.model.graph import Box
 

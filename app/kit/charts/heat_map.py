@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QGraphicsRectItem, QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.chart import ZoomChart
-from lowerscope.app.kit.theme_colours import Theme
+from lowerscope.app.kit.theme import Theme
 
 _FAR = 10  # Elements by which the cursor moves with Ctrl.
 _FEWEST = 4  # Rows or columns that are visible at the largest zoom.

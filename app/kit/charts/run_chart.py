@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QGraphicsRectItem, QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.chart import Value, ZoomChart
-from lowerscope.app.kit.theme_colours import strategy_colour
+from lowerscope.app.kit.theme import strategy_colour
 
 _PAD = 12.0
 _AXIS, _SPANS, _GAP, _PIECE, _STRIP = 20.0, 22.0, 6.0, 7.0, 3.0

@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QToolButton, QWidget
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.banner import icon
 from lowerscope.app.kit.code.marks import Match, units
+from lowerscope.app.kit.dialogs import mark_wrong
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.question import mark_wrong
 
 
 class _Bar(QWidget):

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from lowerscope.app.kit.theme_colours import Theme
+from lowerscope.app.kit.theme import Theme
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.code.marks import CodeMarks, units
-from lowerscope.app.kit.theme_colours import Theme
+from lowerscope.app.kit.theme import Theme
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
 
 #: Language to its pygments lexer; other languages have no colours.

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QMenu, QStackedLayout, QVBoxLayout, QWidget
 from lowerscope.app.kit.code.editor import CodeEditor, NamedPlace
 from lowerscope.app.kit.code.find import CodeFinding, FindBar, GoToLineBar
 from lowerscope.app.kit.code.marks import Span, Tint
-from lowerscope.app.kit.finder import EmptyState
+from lowerscope.app.kit.dialogs import EmptyState
 
 __all__ = ["CodeView", "Span"]
 

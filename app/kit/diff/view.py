@@ -19,9 +19,9 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.code.document import Rows
 from lowerscope.app.kit.code.find import CodeFinding, FindBar
 from lowerscope.app.kit.code.marks import Match
+from lowerscope.app.kit.dialogs import EmptyState
 from lowerscope.app.kit.diff.editor import DiffEditor, Words
 from lowerscope.app.kit.diff.rows import CHANGES, DiffFolding, DiffPart, DiffRows, DiffRun
-from lowerscope.app.kit.finder import EmptyState
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, code_line
 
 __all__ = ["DiffPart", "DiffRun", "DiffView"]

@@ -1,14 +1,11 @@
-"""A searchable list of choices under headings, with the reason why a choice is disabled."""
+"""Lists: searchable choices under headings, and a short list that the user reorders."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import (
     QEvent,
-    QModelIndex,
     QObject,
-    QPersistentModelIndex,
-    QPointF,
     QRectF,
     QSize,
     Qt,
@@ -16,6 +13,7 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import QColor, QFont, QKeyEvent, QMouseEvent, QPainter
 from PySide6.QtWidgets import (
+    QAbstractItemView,
     QFrame,
     QLineEdit,
     QListWidget,
@@ -28,8 +26,9 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.finder import EmptyState
-from lowerscope.app.kit.typefaces import SHOWN_CHARACTERS, UI_PIXELS, TextMetrics, ui_font
+from lowerscope.app.kit.dialogs import EmptyState
+from lowerscope.app.kit.tables.table import Index, draw_line
+from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 
 CHOICE = Qt.ItemDataRole.UserRole
 MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
@@ -245,50 +244,118 @@ class _ChoiceDelegate(QStyledItemDelegate):
 
     # Qt
 
-    def sizeHint(
-        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> QSize:
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         return QSize(60, _ROW)
 
-    def paint(
-        self,
-        painter: QPainter,
-        option: QStyleOptionViewItem,
-        index: QModelIndex | QPersistentModelIndex,
-    ) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         colours = theme.current()
         choice: Choice = index.data(CHOICE)
-        area = QRectF(option.rect)
-        base = round(area.center().y() - 0.5 + UI_PIXELS * 0.364)
+        room = QRectF(option.rect).adjusted(_PAD, 0, -_PAD, 0)
         if not choice.key:
-            painter.setFont(ui_font(12))
-            painter.setPen(QColor(colours.quiet))
-            painter.drawText(QPointF(area.left() + _PAD, base), choice.title[:SHOWN_CHARACTERS])
+            draw_line(painter, room, choice.title, ui_font(12), colours.quiet)
             return
         if option.state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(area, QColor(colours.accent_ground))
+            painter.fillRect(QRectF(option.rect), QColor(colours.accent_ground))
         elif option.state & QStyle.StateFlag.State_MouseOver:
-            painter.fillRect(area, QColor(colours.hover))
-        right = area.right() - _PAD
+            painter.fillRect(QRectF(option.rect), QColor(colours.hover))
         quiet = ui_font()
         if choice.mark:
-            width = TextMetrics(quiet).horizontalAdvance(choice.mark)
-            painter.setFont(quiet)
-            painter.setPen(QColor(colours.quiet))
-            painter.drawText(QPointF(right - width, base), choice.mark[:SHOWN_CHARACTERS])
-            right -= width + 8
+            draw_line(painter, room, choice.mark, quiet, colours.quiet, right=True)
+            room.setRight(room.right() - TextMetrics(quiet).horizontalAdvance(choice.mark) - 8)
+        room.setLeft(room.left() + 8)
         font = ui_font(weight=QFont.Weight.Medium if choice.usable else QFont.Weight.Normal)
-        metrics = TextMetrics(font)
-        left = area.left() + _PAD + 8
-        title = metrics.elidedText(choice.title, Qt.TextElideMode.ElideRight, right - left)
-        painter.setFont(font)
-        painter.setPen(QColor(colours.text if choice.usable else colours.faint))
-        painter.drawText(QPointF(left, base), title)
-        left += metrics.horizontalAdvance(title) + 8
-        if choice.note and right - left > 20:
-            note = TextMetrics(quiet).elidedText(
-                choice.note, Qt.TextElideMode.ElideRight, right - left
-            )
-            painter.setFont(quiet)
-            painter.setPen(QColor(colours.quiet if choice.usable else colours.faint))
-            painter.drawText(QPointF(left, base), note)
+        colour = colours.text if choice.usable else colours.faint
+        room.setLeft(draw_line(painter, room, choice.title, font, colour) + 8)
+        if choice.note and room.width() > 20:
+            colour = colours.quiet if choice.usable else colours.faint
+            draw_line(painter, room, choice.note, quiet, colour)
+
+
+class OrderList(QListWidget):
+    """A list of names that the user can reorder."""
+
+    edited = Signal()  # The user changed the order.
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(name)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        # Whether a row is being dragged, and whether it has moved since the press.
+        self._dragging = self._dragged = False
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setToolTip(self.tr("Drag, or press Alt with ↑ or ↓, to change the order"))
+
+    def set_names(self, names: Sequence[str]) -> None:
+        """Set the names; each is identified by its index from then on."""
+        self.clear()
+        for place, name in enumerate(names):
+            item = QListWidgetItem(f"⋮⋮  {name}")
+            item.setData(CHOICE, place)
+            item.setSizeHint(QSize(0, _ROW))
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, name)
+            self.addItem(item)
+        if names:
+            self.setCurrentRow(0)
+        self.setFixedHeight(max(1, min(len(names), 8)) * _ROW + 4)
+
+    def order(self) -> tuple[int, ...]:
+        """Return the original indices of the names, in their current order."""
+        return tuple(self.item(row).data(CHOICE) for row in range(self.count()))
+
+    def move_current(self, by: int) -> None:
+        """Move the current name."""
+        row = self.currentRow()
+        to = row + by
+        if row >= 0 and 0 <= to < self.count():
+            self.insertItem(to, self.takeItem(row))
+            self.setCurrentRow(to)
+            self.edited.emit()
+
+    # Qt's own
+
+    def event(self, event: QEvent) -> bool:
+        # The window uses these keys for other commands.
+        override = event.type() == QEvent.Type.ShortcutOverride
+        if override and isinstance(event, QKeyEvent) and _is_move(event):
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if _is_move(event):
+            self.move_current(-1 if event.key() == Qt.Key.Key_Up else 1)
+        else:
+            super().keyPressEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        super().mousePressEvent(event)
+        left = event.button() == Qt.MouseButton.LeftButton
+        self._dragging = left and self.itemAt(event.position().toPoint()) is not None
+        self._dragged = False
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if not self._dragging:
+            super().mouseMoveEvent(event)
+            return
+        # The row moves with the mouse, so that the list always shows the new order.
+        self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
+        to = max(0, min(int(event.position().y()) // _ROW, self.count() - 1))
+        row = self.currentRow()
+        if to != row:
+            self.insertItem(to, self.takeItem(row))
+            self.setCurrentRow(to)
+            self._dragged = True
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        super().mouseReleaseEvent(event)
+        self.viewport().unsetCursor()
+        dragged, self._dragging = self._dragged, False
+        if dragged:
+            self._dragged = False
+            self.edited.emit()
+
+
+def _is_move(event: QKeyEvent) -> bool:
+    alt = event.modifiers() & Qt.KeyboardModifier.AltModifier
+    return bool(alt) and event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down)

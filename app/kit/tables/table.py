@@ -1,26 +1,43 @@
-"""A table of rows that are plain values, with selection and copying."""
+"""A table of rows that are plain values: its model, the painting of cells, and the view."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 
 from PySide6.QtCore import (
+    QAbstractTableModel,
     QCoreApplication,
     QEvent,
     QItemSelection,
     QItemSelectionModel,
     QModelIndex,
+    QObject,
+    QPersistentModelIndex,
     QPoint,
+    QPointF,
+    QRect,
+    QRectF,
+    QSize,
     Qt,
     Signal,
 )
 from PySide6.QtGui import (
     QAction,
+    QColor,
+    QFont,
     QGuiApplication,
+    QHelpEvent,
     QKeyEvent,
     QKeySequence,
+    QPainter,
+    QPalette,
     QResizeEvent,
     QShowEvent,
+    QTextLayout,
+    QTextOption,
 )
 from PySide6.QtWidgets import (
     QAbstractItemDelegate,
@@ -29,24 +46,386 @@ from PySide6.QtWidgets import (
     QFrame,
     QHeaderView,
     QMenu,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
     QTableView,
+    QToolTip,
     QWidget,
 )
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.finder import EmptyState
-from lowerscope.app.kit.tables.table_cells import (
-    LINE_HEIGHT,
-    MOST_LINES,
-    NARROWEST,
-    PAD,
-    ROW_HEIGHT,
-    CellDelegate,
-    cell_font,
-    wrapped,
-)
-from lowerscope.app.kit.tables.table_model import Cell, Column, Row, TableModel
-from lowerscope.app.kit.typefaces import TextMetrics, ui_font
+from lowerscope.app.kit.dialogs import EmptyState
+from lowerscope.app.kit.plain_text import LONGEST
+from lowerscope.app.kit.theme import strategy_colour
+from lowerscope.app.kit.typefaces import CODE_PIXELS, UI_PIXELS, TextMetrics, code_font, ui_font
+
+Index = QModelIndex | QPersistentModelIndex
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table."""
+
+    title: str  # Its heading.
+    numeric: bool = False  # Whether it is right-aligned, in tabular figures.
+    width: int = 0  # In pixels; 0 for as wide as its contents.
+    # Whether it takes the remaining room: at least ``width``, or else the table scrolls.
+    stretch: bool = False
+    wrap: bool = False  # Whether long text is wrapped; otherwise it is elided.
+    tooltip: str = ""  # Explanation of the title.
+    falling: bool = False  # Whether the first click on its title sorts in descending order.
+    editable: bool = False  # Whether its text can be edited.
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Contents of a cell."""
+
+    text: str  # The text that is shown.
+    # Its colour: ``""``, ``"quiet"``, ``"accent"``, ``"right"``, ``"wrong"``, ``"high-level"``,
+    # ``"te"`` or ``"library"``.
+    role: str = ""
+    bold: bool = False  # Semibold; in the font of code.
+    code: bool = False
+    tooltip: str = ""  # More about it.
+    value: float | None = None  # Sort key; the text if there is none.
+    spoken: str = ""  # Text for a screen reader, in place of symbols.
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row: a unique key, and a cell, or its text, for each column."""
+
+    key: str
+    cells: tuple[Cell | str, ...]
+
+    def cell(self, column: int) -> Cell:
+        """Return the cell of a column."""
+        cell = self.cells[column]
+        return Cell(cell) if isinstance(cell, str) else cell
+
+
+class TableModel(QAbstractTableModel):
+    """Columns and rows for Qt's views."""
+
+    # The text of an editable column was edited: the row's key, and the text.
+    written = Signal(str, str)
+
+    def __init__(self, columns: Sequence[Column], parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.columns = tuple(columns)
+        self._given: tuple[Row, ...] = ()
+        self._rows: tuple[Row, ...] = ()
+        self._places: dict[str, int] = {}
+        self._order: tuple[int, Qt.SortOrder] = (-1, Qt.SortOrder.AscendingOrder)
+
+    def set_rows(self, rows: Sequence[Row]) -> None:
+        """Set the rows."""
+        self.beginResetModel()
+        self._given = tuple(rows)
+        self._put_in_order()
+        self.endResetModel()
+
+    def rows(self) -> tuple[Row, ...]:
+        """Return the rows in the current order."""
+        return self._rows
+
+    def row_of(self, key: str) -> int:
+        """Return the index of the row with this key, or -1."""
+        return self._places.get(key, -1)
+
+    def cell(self, index: Index) -> Cell:
+        """Return the cell at an index."""
+        return self._rows[index.row()].cell(index.column())
+
+    def _put_in_order(self) -> None:
+        self._rows = self._in_order()
+        self._places = {row.key: place for place, row in enumerate(self._rows)}
+
+    def _in_order(self) -> tuple[Row, ...]:
+        column, order = self._order
+        if column < 0:
+            return self._given
+        down = order == Qt.SortOrder.DescendingOrder
+        ranked = sorted(self._given, key=lambda row: _rank(row.cell(column)), reverse=down)
+        # Cells without a value come last in either direction.
+        return tuple(sorted(ranked, key=lambda row: row.cell(column).value is None))
+
+    # Qt
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else len(self._rows)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else len(self.columns)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
+        if not index.isValid():
+            return None
+        cell = self.cell(index)
+        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.EditRole):
+            return cell.text
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return cell.spoken or cell.text
+        if role == Qt.ItemDataRole.ToolTipRole and cell.tooltip:
+            return cell.tooltip
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(self.columns[index.column()])
+        return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        flags = super().flags(index)
+        if index.isValid() and self.columns[index.column()].editable:
+            flags |= Qt.ItemFlag.ItemIsEditable
+        return flags
+
+    def setData(self, index: Index, value: object, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        if role != Qt.ItemDataRole.EditRole or str(value) == self.cell(index).text:
+            return False
+        # Listeners may set other rows, or keep these.
+        self.written.emit(self._rows[index.row()].key, str(value))
+        return True
+
+    def headerData(
+        self,
+        section: int,
+        orientation: Qt.Orientation,
+        role: int = Qt.ItemDataRole.DisplayRole,
+    ) -> object:
+        if orientation != Qt.Orientation.Horizontal:
+            return None
+        column = self.columns[section]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return column.title
+        if role == Qt.ItemDataRole.ToolTipRole and column.tooltip:
+            return column.tooltip
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _alignment(column)
+        if role == Qt.ItemDataRole.InitialSortOrderRole and column.falling:
+            return int(Qt.SortOrder.DescendingOrder.value)
+        return None
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        self.beginResetModel()
+        self._order = (column, order)
+        self._put_in_order()
+        self.endResetModel()
+
+
+def _alignment(column: Column) -> Qt.AlignmentFlag:
+    side = Qt.AlignmentFlag.AlignRight if column.numeric else Qt.AlignmentFlag.AlignLeft
+    return side | Qt.AlignmentFlag.AlignVCenter
+
+
+def _rank(cell: Cell) -> tuple[float, str]:
+    return 0.0 if cell.value is None else cell.value, cell.text.casefold()
+
+
+# --- Delegate that shows elided text in full in the tool tip ---
+
+
+class WholeWords(QStyledItemDelegate):
+    """Delegate with a tool tip for elided text, where an item has none of its own."""
+
+    def cut_words(self, option: QStyleOptionViewItem, index: Index) -> str:
+        """Return the full text of an item that is elided, or ``""``."""
+        raise NotImplementedError
+
+    def cut_line(self, text: str, note: str, font: QFont, room: float) -> str:
+        """Return a text with the note behind it if they do not fit, or ``""``."""
+        wanted = TextMetrics(font).horizontalAdvance(text)
+        if note:
+            wanted += _NOTE_GAP + TextMetrics(ui_font()).horizontalAdvance(note)
+        return f"{text}  {note}".rstrip() if wanted > room + 0.5 else ""
+
+    # Qt
+
+    def helpEvent(
+        self,
+        event: QHelpEvent,
+        view: QAbstractItemView,
+        option: QStyleOptionViewItem,
+        index: Index,
+    ) -> bool:
+        own = index.data(Qt.ItemDataRole.ToolTipRole) if index.isValid() else None
+        if event.type() != QEvent.Type.ToolTip or not index.isValid() or own:
+            return super().helpEvent(event, view, option, index)
+        QToolTip.showText(event.globalPos(), self.cut_words(option, index), view)
+        return True
+
+
+def draw_line(
+    painter: QPainter,
+    room: QRectF,
+    text: str,
+    font: QFont,
+    colour: str,
+    *,
+    right: bool = False,
+    metrics: TextMetrics | None = None,
+) -> float:
+    """Draw a line of text, elided to its room and vertically centred in it; return its end."""
+    metrics = metrics or TextMetrics(font)
+    shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, max(0.0, room.width()) + 0.5)
+    width = metrics.horizontalAdvance(shown)
+    left = room.right() - width if right else room.left()
+    painter.setFont(font)
+    painter.setPen(QColor(colour))
+    painter.drawText(QPointF(left, round(room.center().y() - 0.5 + UI_PIXELS * 0.364)), shown)
+    return left + width
+
+
+_NOTE_GAP = 8
+ROW_HEIGHT = 26
+LINE_HEIGHT = 17
+MOST_LINES = 6
+PAD = 10.0
+NARROWEST = 48
+
+
+def cell_font(cell: Cell, column: Column) -> QFont:
+    """Return the font of a cell."""
+    if cell.code:
+        return code_font(CODE_PIXELS)
+    weight = QFont.Weight.DemiBold if cell.bold else QFont.Weight.Normal
+    return ui_font(weight=weight, tabular=column.numeric)
+
+
+def wrapped(text: str, font: QFont, room: float) -> list[str]:
+    """Return the lines of a text, wrapped between words, or inside of one longer than a line."""
+    text = text[:LONGEST]
+    if TextMetrics(font).horizontalAdvance(text) <= room + 0.5:
+        return [text]
+    layout = QTextLayout(text, font)
+    option = QTextOption()
+    option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+    layout.setTextOption(option)
+    layout.beginLayout()
+    lines: list[str] = []
+    while (line := layout.createLine()).isValid():
+        line.setLineWidth(max(room, 1.0))
+        lines.append(text[line.textStart() : line.textStart() + line.textLength()].strip())
+    layout.endLayout()
+    return lines
+
+
+class CellDelegate(WholeWords):
+    """Delegate that paints a cell: its background, its text, and a line below.
+
+    Args:
+        model: Its rows.
+        hovered_row: Returns the index of the row under the mouse, or -1.
+    """
+
+    def __init__(
+        self, table: QAbstractItemView, model: TableModel, hovered_row: Callable[[], int]
+    ) -> None:
+        super().__init__(table)
+        self._model = model
+        self._hovered_row = hovered_row
+        # Cached, since a font takes longer to create than a word to draw.
+        self._fonts: dict[tuple[bool, bool, bool], tuple[QFont, TextMetrics]] = {}
+
+    def _font_of(self, cell: Cell, column: Column) -> tuple[QFont, TextMetrics]:
+        key = cell.code, cell.bold, column.numeric
+        known = self._fonts.get(key)
+        if known is None:
+            font = cell_font(cell, column)
+            known = self._fonts[key] = font, TextMetrics(font)
+        return known
+
+    def cut_words(self, option: QStyleOptionViewItem, index: Index) -> str:
+        cell, column = self._model.cell(index), self._model.columns[index.column()]
+        font, metrics = self._font_of(cell, column)
+        room = option.rect.width() - 2 * PAD
+        if column.wrap and option.rect.height() > ROW_HEIGHT:
+            return cell.text if len(wrapped(cell.text, font, room)) > MOST_LINES else ""
+        return cell.text if metrics.horizontalAdvance(cell.text) > room + 0.5 else ""
+
+    def _colour(self, role: str) -> str:
+        colours = theme.current()
+        return {
+            "": colours.text,
+            "quiet": colours.quiet,
+            "accent": colours.accent,
+            "right": colours.right,
+            "wrong": colours.wrong,
+            "unsure": colours.unsure,
+        }.get(role) or strategy_colour(colours, role)
+
+    # Qt
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+        return QSize(NARROWEST, ROW_HEIGHT)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        colours = theme.current()
+        cell, column = self._model.cell(index), self._model.columns[index.column()]
+        area = QRectF(option.rect)
+        state = option.state
+        if state & QStyle.StateFlag.State_Selected:
+            painter.fillRect(area, QColor(colours.accent_ground))
+        elif index.row() == self._hovered_row():
+            painter.fillRect(area, QColor(colours.hover))
+        below = QRectF(area.left(), area.bottom() - 1, area.width(), 1)
+        painter.fillRect(below, QColor(colours.line))
+        font, metrics = self._font_of(cell, column)
+        room = area.width() - 2 * PAD
+        is_high = area.height() > ROW_HEIGHT
+        lines = wrapped(cell.text, font, room) if column.wrap and is_high else [cell.text]
+        if len(lines) > MOST_LINES:
+            lines = [*lines[: MOST_LINES - 1], " ".join(lines[MOST_LINES - 1 :])]
+        colour = self._colour(cell.role)
+        for number, line in enumerate(lines):
+            # The first line is where it is in a row of one line.
+            top = area.top() + number * LINE_HEIGHT
+            place = QRectF(area.left() + PAD, top, room, ROW_HEIGHT)
+            draw_line(painter, place, line, font, colour, right=column.numeric, metrics=metrics)
+
+
+# --- Rows of a tree or list with a quiet note at the right ---
+
+NOTE = int(Qt.ItemDataRole.UserRole) + 1
+"""Item data role of the note's text."""
+
+GAP, EDGE = 10, 8
+
+
+class NoteDelegate(WholeWords):
+    """Delegate that draws each row's text at the left, elided to make room for the note."""
+
+    def cut_words(self, option: QStyleOptionViewItem, index: Index) -> str:
+        self.initStyleOption(option, index)
+        text, note = option.text, str(index.data(NOTE) or "")
+        metrics = TextMetrics(option.font)
+        room = option.rect.width() - 4 - EDGE
+        room -= round(metrics.horizontalAdvance(note)) + GAP if note else 0
+        return text if metrics.horizontalAdvance(text) > room else ""
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        self.initStyleOption(option, index)
+        text, note = option.text, str(index.data(NOTE) or "")
+        option.text = ""
+        style = option.widget.style() if option.widget is not None else QApplication.style()
+        style.drawControl(QStyle.ControlElement.CE_ItemViewItem, option, painter, option.widget)
+        selected = bool(option.state & QStyle.StateFlag.State_Selected)
+        colours = theme.current()
+        metrics = TextMetrics(option.font)
+        room = option.rect.adjusted(4, 0, -EDGE, 0)
+        painter.save()
+        painter.setFont(option.font)
+        side = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
+        painter.setPen(QColor(colours.accent if selected else colours.quiet))
+        painter.drawText(room, int(side), note)
+        width = room.width() - (metrics.horizontalAdvance(note) + GAP if note else 0)
+        own = option.palette.color(QPalette.ColorRole.Text)
+        painter.setPen(QColor(colours.accent) if selected else own)
+        side = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
+        elided = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, width)
+        painter.drawText(QRect(room), int(side), elided)
+        painter.restore()
+
 
 # Context menu of a table's columns: the keyboard equivalent of sorting and resizing by mouse.
 
@@ -137,8 +516,6 @@ def _shown(header: QHeaderView) -> int:
 def _tr(text: str) -> str:
     return QCoreApplication.translate("column_menu", text)
 
-
-__all__ = ["Cell", "Column", "Row", "Table"]
 
 MOST_WRAPPED = MOST_MEASURED = 500
 

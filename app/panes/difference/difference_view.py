@@ -21,9 +21,9 @@ from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.banner import icon
+from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.pane import PartsLabel
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.panes.difference.difference_page import DifferencePage
 from lowerscope.app.panes.fx.graph_difference_page import GraphDifferencePage
 

@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QFileDialog
 
 from lowerscope.app.kit.commands import Command
-from lowerscope.app.kit.question import Question
+from lowerscope.app.kit.dialogs import Question
 from lowerscope.app.panes.export.exports import Exporting, Order
 from lowerscope.app.panes.sessions.commands import layout_of
 from lowerscope.core.files.atomic_write import atomic_file

@@ -20,9 +20,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.dialogs import Dialog, mark_wrong
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.question import mark_wrong
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.core.files.sources import DTYPES, IMAGES, parse_input
 from lowerscope.core.model.dimensions import EXTENT, check_dimensions, parse_dimension, parse_sizes

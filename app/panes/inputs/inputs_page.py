@@ -16,10 +16,9 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
+from lowerscope.app.kit.bar_controls import Pill, Segment, SegmentedSwitch
 from lowerscope.app.kit.pane import ElidedLabel
-from lowerscope.app.kit.pill import Pill
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.panes.inputs.input_panel import InputPanel
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.app.panes.inputs.set_panel import SetPanel

@@ -17,8 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
 from lowerscope.app.panes.inputs.model import Inputs
 from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun
 from lowerscope.core.model.formatting import error_text, share_of_text, verdict_words

@@ -21,9 +21,8 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Slot
-from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.dialogs import Dialog, mark_wrong
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.question import mark_wrong
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import RemoteQuery, TargetsQuery

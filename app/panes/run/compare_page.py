@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QMenu, QPushButton, QSizePolicy, QVBoxLayout, QWid
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.plain_text import literal
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.kit.split import Split
 from lowerscope.app.panes.model.descriptions import find_node, line_text
 from lowerscope.app.panes.run.compare_table import CompareTable

@@ -9,10 +9,9 @@ from PySide6.QtGui import QContextMenuEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
 from lowerscope.app.panes.fx.graph_page import EXTENDING
 from lowerscope.app.panes.model.descriptions import names_of
 from lowerscope.app.panes.run.dlpack_text import hand_over_text

@@ -11,8 +11,7 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.bars import Bars
 from lowerscope.app.kit.pane import ElidedLabel, PartsLabel
 from lowerscope.app.kit.plain_text import Markup, MarkupLabel, join_markup, markup
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
 from lowerscope.app.panes.run.compare_page import FirstDifferenceLine
 from lowerscope.app.panes.run.measuring_dialog import edit_measuring
 from lowerscope.app.panes.run.result_side import ResultSide

@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.pane import ElidedLabel
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
 from lowerscope.app.panes.run.run_steps import RunSteps
 from lowerscope.app.panes.steps.pipeline_rows import call_text
 from lowerscope.core.model.comparison_records import RunStep, StepTensor, TensorStatistics

@@ -11,11 +11,11 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStackedWidget, QVBoxLay
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Pending, Queries
+from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.charts.heat_map import HeatMap, HeatPiece, HeatScale, number_text
 from lowerscope.app.kit.charts.picture_view import PictureView
 from lowerscope.app.kit.charts.value_grid import ValueGrid
 from lowerscope.app.kit.pane import ElidedLabel
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.table import Cell, Row
 from lowerscope.app.panes.inputs.commands import SlicesRow

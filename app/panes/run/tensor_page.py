@@ -22,13 +22,12 @@ from PySide6.QtWidgets import (
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.engine.file_broker import ask_for_file
+from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.charts.histogram import Histogram
-from lowerscope.app.kit.finder import EmptyState
+from lowerscope.app.kit.dialogs import EmptyState
 from lowerscope.app.kit.pane import ElidedLabel
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.table import Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.table import Column, Table
 from lowerscope.app.panes.run.tensor_matrix import (
     SIDES,
     TensorMatrix,

@@ -10,12 +10,11 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.charts.run_chart import Piece, RunChart, Span
 from lowerscope.app.kit.pane import ElidedLabel
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
 from lowerscope.app.panes.fx.graph_page import EXTENDING
 from lowerscope.app.panes.model.descriptions import names_of
 from lowerscope.core.model.entities import STRATEGY_LETTERS

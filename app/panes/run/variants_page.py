@@ -21,8 +21,7 @@ from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.charts.bars import Bar, Bars
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
 from lowerscope.app.panes.run.run_variants import KeptRun
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.time_text import how_of

@@ -11,8 +11,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFileDialog, QMenu
 
 from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.dialogs import LineQuestion
 from lowerscope.app.kit.plain_text import literal
-from lowerscope.app.kit.question import LineQuestion
 from lowerscope.app.panes.schedule.rules_dialog import RulesDialog
 from lowerscope.core.files.pipelines_and_schedules import save_schedules
 from lowerscope.core.model.problems import LowerscopeError

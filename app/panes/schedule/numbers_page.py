@@ -9,13 +9,12 @@ from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit.bar_controls import Pill
 from lowerscope.app.kit.charts.bars import Bar, Bars
 from lowerscope.app.kit.charts.roofline import Mark, Roofline, Roofs
 from lowerscope.app.kit.pane import ElidedLabel
-from lowerscope.app.kit.pill import Pill
 from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
 from lowerscope.app.panes.schedule.measurements import Measurements, Scheduled
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.schedule_variants import Variants

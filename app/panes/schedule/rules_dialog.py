@@ -13,10 +13,9 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.schedule.schedule_variants import Variants

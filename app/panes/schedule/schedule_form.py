@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.factors_field import Factor, FactorsField
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.tables.order_list import OrderList
+from lowerscope.app.kit.tables.choice_list import OrderList
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.preview import Draft
 from lowerscope.core.model.schedule import Argument, Element, Made, Reference

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWid
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.tables.step_list import StepList
+from lowerscope.app.kit.tables.trees import StepList
 from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.schedule_tree import START, history_rows
@@ -84,7 +84,7 @@ class ScheduleHistory(QWidget):
         self.edit.clicked.connect(self.edit_step)
         queued = Qt.ConnectionType.QueuedConnection
         self.list.currentItemChanged.connect(self._go, queued)
-        self.list.activated_key.connect(self._edit, queued)
+        self.list.row_activated.connect(self._edit, queued)
         self.list.switched.connect(self._scheduling.editing.switch)
         self.list.moved.connect(self._scheduling.editing.move, queued)
         self.list.removed.connect(self._scheduling.editing.remove)

@@ -10,9 +10,8 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.tables.choice_list import Choice
-from lowerscope.app.kit.tables.step_row import StepRow
-from lowerscope.app.kit.tables.table_model import Cell, Column
-from lowerscope.app.kit.tables.tree_table import TreeRow, TreeTable
+from lowerscope.app.kit.tables.table import Cell, Column
+from lowerscope.app.kit.tables.trees import StepRow, TreeRow, TreeTable
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.core.model.formatting import bytes_text, duration_text
 from lowerscope.core.model.function_metrics_records import Verdict

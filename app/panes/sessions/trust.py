@@ -21,7 +21,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.engine.children import Children
 from lowerscope.app.kit.code.view import CodeView
-from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.panes.run.runs import Runs

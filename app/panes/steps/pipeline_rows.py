@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import HEAVY, StepFilter, StepLine, Stepping
-from lowerscope.app.kit.tables.step_row import StepRow
+from lowerscope.app.kit.tables.trees import StepRow
 from lowerscope.app.panes.sessions.links import value_text
 from lowerscope.core.model.formatting import duration_text, share_text
 from lowerscope.core.model.module_steps import Moment, Section

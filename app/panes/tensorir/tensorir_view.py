@@ -10,11 +10,10 @@ from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.plain_text import Label, literal
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.help_key import nothing_words
 from lowerscope.app.panes.common.script_page import FetchedPage
 from lowerscope.app.panes.fx.graph_page import EXTENDING

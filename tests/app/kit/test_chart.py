@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.best_curve import BestCurve, CurvePoint
 from lowerscope.app.kit.charts.histogram import Histogram
-from lowerscope.app.kit.theme_colours import DARK, LIGHT
+from lowerscope.app.kit.theme import DARK, LIGHT
 
 SHOWING = """
 import sys

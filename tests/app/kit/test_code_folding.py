@@ -14,7 +14,7 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.code.document import SLICE, Rows, difference, union, within
 from lowerscope.app.kit.code.folding import regions_of
 from lowerscope.app.kit.code.view import CodeView, Span
-from lowerscope.app.kit.theme_colours import LIGHT
+from lowerscope.app.kit.theme import LIGHT
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.code.document import SLICE
 from lowerscope.app.kit.code.view import CodeView, Span
-from lowerscope.app.kit.theme_colours import DARK
+from lowerscope.app.kit.theme import DARK
 
 # Offscreen there is no window manager to put a menu or a floating pane in front.
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
