@@ -11,7 +11,7 @@ from shiboken6 import isValid
 from lowerscope.app.kit.commands import Command
 
 if TYPE_CHECKING:
-    from lowerscope.app.kit.code.view import CodeView
+    from lowerscope.app.kit.code.code_view import CodeView
     from lowerscope.app.shell.window import MainWindow
 
 
@@ -51,7 +51,7 @@ class CodeCommands(QObject):
         if self._window.document.snapshot is None:
             # There is no text yet, and no need to load the panes.
             return
-        from lowerscope.app.kit.code.view import CodeView
+        from lowerscope.app.kit.code.code_view import CodeView
 
         widget: QWidget | None = new
         while widget is not None and not isinstance(widget, CodeView):

@@ -25,7 +25,7 @@ from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import CatalogueQuery
 
 if TYPE_CHECKING:
-    from lowerscope.app.kit.code.view import CodeView
+    from lowerscope.app.kit.code.code_view import CodeView
     from lowerscope.app.shell.window import MainWindow
 
 
@@ -173,7 +173,7 @@ class PaletteEntries:
             yield PaletteEntry("pass", each.name, tr("pass · add it…"), add)
 
     def _texts(self) -> Iterator[CodeView]:
-        from lowerscope.app.kit.code.view import CodeView
+        from lowerscope.app.kit.code.code_view import CodeView
 
         panes = self._window.made_panes
         for view in () if panes is None else panes.findChildren(CodeView):

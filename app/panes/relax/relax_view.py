@@ -12,7 +12,7 @@ from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.kit.code.view import CodeView
+from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.common.help_key import nothing_words

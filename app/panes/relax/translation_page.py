@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
-from lowerscope.app.kit.code.view import CodeView
+from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.app.kit.split import Split

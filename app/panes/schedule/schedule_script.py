@@ -9,9 +9,9 @@ from PySide6.QtWidgets import QMenu, QStackedWidget, QVBoxLayout, QWidget
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.kit.code.view import CodeView
-from lowerscope.app.kit.diff.rows import DiffPart, DiffRun
-from lowerscope.app.kit.diff.view import DiffView
+from lowerscope.app.kit.code.code_view import CodeView
+from lowerscope.app.kit.code.diff_editor import DiffPart, DiffRun
+from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.panes.common.script_page import ScriptPage
 from lowerscope.app.panes.schedule.model import Scheduling

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.kit.code.view import CodeView
+from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.kit.split import Split

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QDialogButtonBox, QTabWidget, QVBoxLayout, QWidget
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.engine.children import Children
-from lowerscope.app.kit.code.view import CodeView
+from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.app.panes.common.help_key import offer_help

@@ -9,8 +9,8 @@ from PySide6.QtWidgets import QApplication, QMenu, QToolTip
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.code.document import SLICE
-from lowerscope.app.kit.code.view import CodeView, Span
+from lowerscope.app.kit.code.code_lines import SLICE
+from lowerscope.app.kit.code.code_view import CodeView, Span
 from lowerscope.app.kit.theme import DARK
 
 # Offscreen there is no window manager to put a menu or a floating pane in front.

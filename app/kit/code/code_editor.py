@@ -1,21 +1,37 @@
 """The text of the code view: keys, cards of names, marks and line numbers."""
 
+from __future__ import annotations
+
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QMimeData, QPoint, QRect, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import (
+    QEvent,
+    QMimeData,
+    QPoint,
+    QPointF,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+    QTimer,
+    Signal,
+)
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
     QColor,
+    QEnterEvent,
     QHelpEvent,
     QKeyEvent,
     QKeySequence,
     QMouseEvent,
     QPainter,
     QPaintEvent,
+    QPen,
+    QPolygonF,
     QResizeEvent,
     QTextBlock,
     QTextCursor,
@@ -24,20 +40,173 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QToolTip, QWidget
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.code.document import MOST_LINES, CodeDocument, HiddenText, Rows
-from lowerscope.app.kit.code.folding import Folding
+from lowerscope.app.kit.code.code_lines import MOST_LINES, CodeDocument, Folding, HiddenText, Rows
+from lowerscope.app.kit.code.highlighter import Highlighter
 from lowerscope.app.kit.code.marks import CodeMarks, Match
-from lowerscope.app.kit.code.painting import (
-    Gutter,
-    Highlighter,
-    fold_mark,
-    paint_fold,
-    paint_matches,
-    x_of,
-)
 from lowerscope.app.kit.hover_card import CardText, HoverCard
 from lowerscope.app.kit.plain_text import LONGEST, PlainTextEdit
-from lowerscope.app.kit.typefaces import code_font, code_line
+from lowerscope.app.kit.theme import Theme
+from lowerscope.app.kit.typefaces import TextMetrics, code_font, code_line, ui_font
+
+_GAP = 8
+_PADDING = 6
+
+
+def paint_matches(
+    painter: QPainter, marks: CodeMarks, line: int, block: QTextBlock, row: QRectF, colours: Theme
+) -> None:
+    """Paint the background of the matches in a line; its text begins at ``row``."""
+    found = marks.matches(line)
+    if not found or block.layout().lineCount() == 0:
+        return
+    ground, outline = QColor(colours.found), QColor(colours.found)
+    for match in found:
+        ground.setAlphaF(0.5 if match == marks.current_match else 0.22)
+        area = columns_area(match.start, match.end, block, row)
+        painter.fillRect(area, ground)
+        if match == marks.current_match:
+            painter.setPen(outline)
+            painter.drawRect(area.adjusted(0, 0, -1, -1))
+
+
+def fold_mark(block: QTextBlock, row: QRectF, text: str) -> QRectF:
+    """Return the area of the mark behind a line that a region is folded into."""
+    end = row.left()
+    if block.layout().lineCount():
+        end += block.layout().lineAt(0).naturalTextWidth()
+    width = TextMetrics(ui_font(11)).horizontalAdvance(text) + 2 * _PADDING
+    return QRectF(end + _GAP, row.top() + 2, width, row.height() - 4)
+
+
+def paint_fold(painter: QPainter, area: QRectF, text: str, colours: Theme) -> None:
+    """Paint the mark behind a line that a region is folded into."""
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QColor(colours.line))
+    painter.setBrush(QColor(colours.panel))
+    painter.drawRoundedRect(area.adjusted(0.5, 0.5, -0.5, -0.5), 4, 4)
+    painter.setFont(ui_font(11))
+    painter.setPen(QColor(colours.quiet))
+    painter.drawText(QPointF(area.left() + _PADDING, area.center().y() + 4), text)
+    painter.restore()
+
+
+def paint_chevron(painter: QPainter, middle: QPointF, folded: bool) -> None:
+    """Paint the chevron of a folded or an unfolded region."""
+    side, point = (_SIZE, _SIZE / 2) if folded else (_SIZE / 2, _SIZE)
+    corners = [(-point, -side), (point, 0.0), (-point, side)]
+    if not folded:
+        corners = [(-point, -side), (0.0, side), (point, -side)]
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(QColor(theme.current().quiet), 1.4))
+    painter.drawPolyline(QPolygonF([middle + QPointF(x, y) for x, y in corners]))
+    painter.restore()
+
+
+def columns_area(start: int, end: int, block: QTextBlock, row: QRectF) -> QRectF:
+    """Return the area of some columns of a line; its text begins at ``row``."""
+    text_line = block.layout().lineAt(0)
+    left = row.left() + x_of(text_line.cursorToX(start)) - text_line.x()
+    right = row.left() + x_of(text_line.cursorToX(end)) - text_line.x()
+    return QRectF(left, row.top() + 1, right - left, row.height() - 2)
+
+
+def x_of(position: object) -> float:
+    """Return a position in a line as a number."""
+    # PySide returns the position alone, or with the cursor that was passed.
+    return float(position[0] if isinstance(position, tuple) else position)  # type: ignore[arg-type]
+
+
+_BAR = 3
+_NUMBER_PIXELS = 10
+_DIGIT = 6.02
+_LEFT = 21
+_RIGHT = 6
+_CHEVRON = 12.0
+_SIZE = 3.2
+
+
+class Gutter(QWidget):
+    """The strip of line numbers beside the text."""
+
+    def __init__(self, editor: CodeEditor) -> None:
+        super().__init__(editor)
+        self._editor = editor
+        self._width = 0
+        self._hovered = False
+        self.font_of_numbers = code_font(_NUMBER_PIXELS)
+        self.setCursor(Qt.CursorShape.ArrowCursor)
+        self.set_count(1)
+
+    def set_count(self, count: int) -> int:
+        """Reserve room for the line numbers up to `count`; return the width in pixels."""
+        digits = max(2, len(str(count)))
+        self._width = round(_LEFT + _DIGIT * digits + _RIGHT)
+        return self._width
+
+    def _paint_chevron(self, painter: QPainter, number: int, middle: float) -> None:
+        folded = self._editor.is_folded(number)
+        if not folded and not (self._hovered and self._editor.can_fold(number)):
+            return
+        paint_chevron(painter, QPointF(_CHEVRON, middle), folded)
+
+    def _paint_arrow(self, painter: QPainter, middle: float) -> None:
+        corners = [(-4.0, -4.5), (4.0, 0.0), (-4.0, 4.5)]
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(theme.current().accent))
+        painter.drawPolygon(QPolygonF([QPointF(_CHEVRON + x, middle + y) for x, y in corners]))
+        painter.restore()
+
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        return QSize(self._width, 0)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = theme.current()
+        painter = QPainter(self)
+        painter.fillRect(event.rect(), QColor(colours.code_ground))
+        painter.setFont(self.font_of_numbers)
+        metrics = TextMetrics(self.font_of_numbers)
+        caret = self._editor.caret_line()
+        for number, place in self._editor.visible_lines(event.rect()):
+            row = QRectF(0, place.top(), self.width(), place.height())
+            self._editor.paint_ground(painter, number, row)
+            if self._editor.is_selected(number):
+                bar = QRectF(0, place.top(), _BAR, place.height())
+                painter.fillRect(bar, QColor(colours.accent))
+            if self._editor.is_here(number):
+                self._paint_arrow(painter, round(place.center().y()))
+            self._paint_chevron(painter, number, round(place.center().y()))
+            painter.setPen(QColor(colours.text if number == caret else colours.quiet))
+            self.draw_number(painter, metrics, number + 1, self.width() - _RIGHT, place)
+
+    def draw_number(
+        self, painter: QPainter, metrics: TextMetrics, number: int, right: float, row: QRectF
+    ) -> None:
+        """Draw a number right-aligned at ``right``."""
+        text = str(number)
+        # Digits are 0.73 em high: vertically centred in the row.
+        base = row.center().y() + _NUMBER_PIXELS * 0.365
+        painter.drawText(QPointF(right - metrics.horizontalAdvance(text), round(base)), text)
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        self._hovered = True
+        self.update()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self._hovered = False
+        self.update()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        at = event.position()
+        if at.x() < _LEFT and self._editor.toggle_fold_at(at.y()):
+            return
+        self._editor.click_line(at.y(), event.modifiers())
+
 
 _MARGIN = 6
 #: Time for a slice of filling, in ms, without Qt's work afterwards.
@@ -630,7 +799,7 @@ class CodeEditor(CodeText):
 
     def make_gutter(self) -> Gutter:
         """Return the gutter beside the text."""
-        return Gutter(self, self)
+        return Gutter(self)
 
     # Painting
 
@@ -817,27 +986,3 @@ class CodeEditor(CodeText):
         for line, block, row in rows:
             self.paint_over(painter, line, block, row)
         painter.end()
-
-
-# --- Lexer of the text form of TVM's virtual machine bytecode, for the highlighter ---
-
-_WORDS = re.compile(
-    r"""(?P<Name_Function>@[^\s:;]+)
-    |(?P<Keyword>^\ *(?:call|ret|goto|if)\b)
-    |(?P<Operator_Word>\b(?:in|dst|cond|false|true):)
-    |(?P<Name_Variable>%\w+)
-    |(?P<Name_Label>\b[cf]\[\d+\])
-    |(?P<Literal_Number>\bi-?\d+\b|(?<![\w.])-?\d+\b)
-    |(?P<Name>[\w.<>$]+)""",
-    re.VERBOSE,
-)
-
-
-class BytecodeLexer:
-    """Lexer of lines such as ``call  vm.builtin.reshape  in: %0, c[1] dst: %2``."""
-
-    def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, object, str]]:
-        """Yield place, type and text of each token, as a lexer of pygments does."""
-        for found in _WORDS.finditer(text):
-            kind = (found.lastgroup or "").replace("_", ".")
-            yield found.start(), f"Token.{kind}", found.group()

@@ -1,4 +1,4 @@
-"""Painting of the code view: syntax colours, matches, folds, and line numbers."""
+"""Syntax colours of the code view."""
 
 import re
 import time
@@ -8,27 +8,17 @@ from importlib import import_module
 from itertools import count
 from typing import Protocol
 
-from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QColor,
-    QEnterEvent,
     QFont,
-    QMouseEvent,
-    QPainter,
-    QPaintEvent,
-    QPen,
-    QPolygonF,
     QTextBlock,
     QTextCharFormat,
     QTextDocument,
     QTextLayout,
 )
-from PySide6.QtWidgets import QWidget
 
-from lowerscope.app.kit import theme
-from lowerscope.app.kit.code.marks import CodeMarks, units
+from lowerscope.app.kit.code.marks import units
 from lowerscope.app.kit.theme import Theme
-from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
 
 #: Language to its pygments lexer; other languages have no colours.
 _LEXERS = {
@@ -36,7 +26,7 @@ _LEXERS = {
     "python": ("pygments.lexers.python", "PythonLexer"),
     "llvm": ("pygments.lexers.asm", "LlvmLexer"),
     "asm": ("pygments.lexers.asm", "GasLexer"),
-    "bytecode": ("lowerscope.app.kit.code.editor", "BytecodeLexer"),
+    "bytecode": ("lowerscope.app.kit.code.highlighter", "BytecodeLexer"),
     "json": ("pygments.lexers.data", "JsonLexer"),
     "c": ("pygments.lexers.c_cpp", "CLexer"),
 }
@@ -76,9 +66,7 @@ _STRINGS = re.compile(
 class Lexer(Protocol):
     """Interface of a pygments lexer that is used here."""
 
-    def __hash__(self) -> int:
-        """Return a hash by identity."""
-        ...
+    def __hash__(self) -> int: ...
 
     def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, object, str]]:
         """Yield place, type and text of each token."""
@@ -279,206 +267,25 @@ def _colour_of(token: str) -> str | None:
     return None
 
 
-_GAP = 8
-_PADDING = 6
+# --- Lexer of the text form of TVM's virtual machine bytecode, for the highlighter ---
+
+_TOKENS = re.compile(
+    r"""(?P<Name_Function>@[^\s:;]+)
+    |(?P<Keyword>^\ *(?:call|ret|goto|if)\b)
+    |(?P<Operator_Word>\b(?:in|dst|cond|false|true):)
+    |(?P<Name_Variable>%\w+)
+    |(?P<Name_Label>\b[cf]\[\d+\])
+    |(?P<Literal_Number>\bi-?\d+\b|(?<![\w.])-?\d+\b)
+    |(?P<Name>[\w.<>$]+)""",
+    re.VERBOSE,
+)
 
 
-def paint_matches(
-    painter: QPainter, marks: CodeMarks, line: int, block: QTextBlock, row: QRectF, colours: Theme
-) -> None:
-    """Paint the background of the matches in a line; its text begins at ``row``."""
-    found = marks.matches(line)
-    if not found or block.layout().lineCount() == 0:
-        return
-    ground, outline = QColor(colours.found), QColor(colours.found)
-    for match in found:
-        ground.setAlphaF(0.5 if match == marks.current_match else 0.22)
-        area = columns_area(match.start, match.end, block, row)
-        painter.fillRect(area, ground)
-        if match == marks.current_match:
-            painter.setPen(outline)
-            painter.drawRect(area.adjusted(0, 0, -1, -1))
+class BytecodeLexer:
+    """Lexer of lines such as ``call  vm.builtin.reshape  in: %0, c[1] dst: %2``."""
 
-
-def fold_mark(block: QTextBlock, row: QRectF, text: str) -> QRectF:
-    """Return the area of the mark behind a line that a region is folded into."""
-    end = row.left()
-    if block.layout().lineCount():
-        end += block.layout().lineAt(0).naturalTextWidth()
-    width = TextMetrics(ui_font(11)).horizontalAdvance(text) + 2 * _PADDING
-    return QRectF(end + _GAP, row.top() + 2, width, row.height() - 4)
-
-
-def paint_fold(painter: QPainter, area: QRectF, text: str, colours: Theme) -> None:
-    """Paint the mark behind a line that a region is folded into."""
-    painter.save()
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QColor(colours.line))
-    painter.setBrush(QColor(colours.panel))
-    painter.drawRoundedRect(area.adjusted(0.5, 0.5, -0.5, -0.5), 4, 4)
-    painter.setFont(ui_font(11))
-    painter.setPen(QColor(colours.quiet))
-    painter.drawText(QPointF(area.left() + _PADDING, area.center().y() + 4), text)
-    painter.restore()
-
-
-def paint_chevron(painter: QPainter, middle: QPointF, folded: bool) -> None:
-    """Paint the chevron of a folded or an unfolded region."""
-    side, point = (_SIZE, _SIZE / 2) if folded else (_SIZE / 2, _SIZE)
-    corners = [(-point, -side), (point, 0.0), (-point, side)]
-    if not folded:
-        corners = [(-point, -side), (0.0, side), (point, -side)]
-    painter.save()
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QPen(QColor(theme.current().quiet), 1.4))
-    painter.drawPolyline(QPolygonF([middle + QPointF(x, y) for x, y in corners]))
-    painter.restore()
-
-
-def columns_area(start: int, end: int, block: QTextBlock, row: QRectF) -> QRectF:
-    """Return the area of some columns of a line; its text begins at ``row``."""
-    text_line = block.layout().lineAt(0)
-    left = row.left() + x_of(text_line.cursorToX(start)) - text_line.x()
-    right = row.left() + x_of(text_line.cursorToX(end)) - text_line.x()
-    return QRectF(left, row.top() + 1, right - left, row.height() - 2)
-
-
-def x_of(position: object) -> float:
-    """Return a position in a line as a number."""
-    # PySide returns the position alone, or with the cursor that was passed.
-    return float(position[0] if isinstance(position, tuple) else position)  # type: ignore[arg-type]
-
-
-_BAR = 3
-_NUMBER_PIXELS = 10
-_DIGIT = 6.02
-_LEFT = 21
-_RIGHT = 6
-_CHEVRON = 12.0
-_SIZE = 3.2
-
-
-class Lines(Protocol):
-    """Interface of the editor that a gutter uses; lines count from 0."""
-
-    def visible_lines(self, area: QRect) -> list[tuple[int, QRectF]]:
-        """Return number and area of the lines that overlap an area."""
-        ...
-
-    def paint_ground(self, painter: QPainter, number: int, row: QRectF) -> None:
-        """Paint the background of a line."""
-        ...
-
-    def is_selected(self, number: int) -> bool:
-        """Return whether a line belongs to the selection."""
-        ...
-
-    def is_here(self, number: int) -> bool:
-        """Return whether a line is the one that is pointed at."""
-        ...
-
-    def can_fold(self, number: int) -> bool:
-        """Return whether a region begins on a line."""
-        ...
-
-    def is_folded(self, number: int) -> bool:
-        """Return whether the region that begins on a line is folded."""
-        ...
-
-    def caret_line(self) -> int:
-        """Return the caret's line, or -1 without the focus."""
-        ...
-
-    def click_line(self, y: float, modifiers: Qt.KeyboardModifier) -> None:
-        """Handle a click on the line at this height."""
-        ...
-
-    def toggle_fold_at(self, y: float) -> bool:
-        """Fold or unfold the region that begins at this height; return False if there is none."""
-        ...
-
-
-class Gutter(QWidget):
-    """The strip of line numbers beside the text.
-
-    Args:
-        lines: The editor.
-        parent: The same, as a widget.
-    """
-
-    def __init__(self, lines: Lines, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._lines = lines
-        self._width = 0
-        self._hovered = False
-        self.font_of_numbers = code_font(_NUMBER_PIXELS)
-        self.setCursor(Qt.CursorShape.ArrowCursor)
-        self.set_count(1)
-
-    def set_count(self, count: int) -> int:
-        """Reserve room for the line numbers up to `count`; return the width in pixels."""
-        digits = max(2, len(str(count)))
-        self._width = round(_LEFT + _DIGIT * digits + _RIGHT)
-        return self._width
-
-    def _paint_chevron(self, painter: QPainter, number: int, middle: float) -> None:
-        folded = self._lines.is_folded(number)
-        if not folded and not (self._hovered and self._lines.can_fold(number)):
-            return
-        paint_chevron(painter, QPointF(_CHEVRON, middle), folded)
-
-    def _paint_arrow(self, painter: QPainter, middle: float) -> None:
-        corners = [(-4.0, -4.5), (4.0, 0.0), (-4.0, 4.5)]
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(QColor(theme.current().accent))
-        painter.drawPolygon(QPolygonF([QPointF(_CHEVRON + x, middle + y) for x, y in corners]))
-        painter.restore()
-
-    # Qt
-
-    def sizeHint(self) -> QSize:
-        return QSize(self._width, 0)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours = theme.current()
-        painter = QPainter(self)
-        painter.fillRect(event.rect(), QColor(colours.code_ground))
-        painter.setFont(self.font_of_numbers)
-        metrics = TextMetrics(self.font_of_numbers)
-        caret = self._lines.caret_line()
-        for number, place in self._lines.visible_lines(event.rect()):
-            row = QRectF(0, place.top(), self.width(), place.height())
-            self._lines.paint_ground(painter, number, row)
-            if self._lines.is_selected(number):
-                bar = QRectF(0, place.top(), _BAR, place.height())
-                painter.fillRect(bar, QColor(colours.accent))
-            if self._lines.is_here(number):
-                self._paint_arrow(painter, round(place.center().y()))
-            self._paint_chevron(painter, number, round(place.center().y()))
-            painter.setPen(QColor(colours.text if number == caret else colours.quiet))
-            self.draw_number(painter, metrics, number + 1, self.width() - _RIGHT, place)
-
-    def draw_number(
-        self, painter: QPainter, metrics: TextMetrics, number: int, right: float, row: QRectF
-    ) -> None:
-        """Draw a number right-aligned at ``right``."""
-        text = str(number)
-        # Digits are 0.73 em high: vertically centred in the row.
-        base = row.center().y() + _NUMBER_PIXELS * 0.365
-        painter.drawText(QPointF(right - metrics.horizontalAdvance(text), round(base)), text)
-
-    def enterEvent(self, event: QEnterEvent) -> None:
-        self._hovered = True
-        self.update()
-
-    def leaveEvent(self, event: QEvent) -> None:
-        self._hovered = False
-        self.update()
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        at = event.position()
-        if at.x() < _LEFT and self._lines.toggle_fold_at(at.y()):
-            return
-        self._lines.click_line(at.y(), event.modifiers())
+    def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, object, str]]:
+        """Yield place, type and text of each token, as a lexer of pygments does."""
+        for found in _TOKENS.finditer(text):
+            kind = (found.lastgroup or "").replace("_", ".")
+            yield found.start(), f"Token.{kind}", found.group()

@@ -16,12 +16,19 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QScrollBar, QStackedLayout, QVBoxLayout, QWidget
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.code.document import Rows
-from lowerscope.app.kit.code.find import CodeFinding, FindBar
+from lowerscope.app.kit.code.code_lines import Rows
+from lowerscope.app.kit.code.code_view import CodeFinding, FindBar
+from lowerscope.app.kit.code.diff_editor import (
+    CHANGES,
+    DiffEditor,
+    DiffFolding,
+    DiffPart,
+    DiffRows,
+    DiffRun,
+    Words,
+)
 from lowerscope.app.kit.code.marks import Match
 from lowerscope.app.kit.dialogs import EmptyState
-from lowerscope.app.kit.diff.editor import DiffEditor, Words
-from lowerscope.app.kit.diff.rows import CHANGES, DiffFolding, DiffPart, DiffRows, DiffRun
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, code_line
 
 __all__ = ["DiffPart", "DiffRun", "DiffView"]
