@@ -17,20 +17,18 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.canvas.frames import paint_frames
-from lowerscope.app.kit.canvas.index import GraphIndex
-from lowerscope.app.kit.canvas.minimap import Minimap
+from lowerscope.app.kit.canvas.graph_geometry import GraphIndex
+from lowerscope.app.kit.canvas.graph_painting import GraphPainter, Marks, paint_frames
 from lowerscope.app.kit.canvas.overlays import (
     FIGURES,
     CanvasFigures,
     Colouring,
     Legend,
+    Minimap,
     ZoomControl,
     present,
 )
-from lowerscope.app.kit.canvas.paint import GraphPainter, Marks
-from lowerscope.app.kit.canvas.panning_area import PanningArea
-from lowerscope.app.kit.canvas.tiles import Scene, TileCache
+from lowerscope.app.kit.canvas.viewport import PanningArea, Scene, TileCache
 from lowerscope.app.kit.dialogs import EmptyState
 from lowerscope.core.model.graph import GraphRecord
 

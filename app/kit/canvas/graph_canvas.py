@@ -18,8 +18,8 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.kit.canvas.drawing import CanvasDrawing
-from lowerscope.app.kit.canvas.index import GraphIndex, Way, described
-from lowerscope.app.kit.canvas.paint import Marks
+from lowerscope.app.kit.canvas.graph_geometry import GraphIndex, Way, described
+from lowerscope.app.kit.canvas.graph_painting import Marks
 from lowerscope.app.kit.code.code_view import FindBar, compile_pattern
 from lowerscope.app.kit.hover_card import CardText, HoverCard
 from lowerscope.core.model.graph import GROUPS, Box, GraphRecord, Port

@@ -255,7 +255,7 @@ class ExportCommands(QObject):
         window, tr = self._window, self._window.tr
         if not canvas.graph().boxes:
             return
-        from lowerscope.app.kit.canvas.paint import write_picture
+        from lowerscope.app.kit.canvas.graph_painting import write_picture
         from lowerscope.core.export.graph_formats import TEXT_FORMATS
 
         kinds = tr(

@@ -15,8 +15,8 @@ from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
-from lowerscope.app.kit.canvas.index import GraphIndex
-from lowerscope.app.kit.canvas.paint import GraphPainter, write_picture
+from lowerscope.app.kit.canvas.graph_geometry import GraphIndex
+from lowerscope.app.kit.canvas.graph_painting import GraphPainter, write_picture
 from lowerscope.app.kit.hover_card import CardText
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
 from lowerscope.app.panes.difference.difference_page import SidesPage, status_cell

@@ -24,8 +24,8 @@ from lowerscope.app.engine.file_broker import ask_for_file
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.charts.bars import Bars
 from lowerscope.app.kit.charts.drawing_pad import DrawingPad
-from lowerscope.app.kit.charts.histogram import Histogram
-from lowerscope.app.kit.charts.picture_view import PictureView
+from lowerscope.app.kit.charts.images import PictureView
+from lowerscope.app.kit.charts.plots import Histogram
 from lowerscope.app.kit.pane import FactLines
 from lowerscope.app.panes.inputs.inputs_dialog import FILES
 from lowerscope.app.panes.inputs.model import Inputs

@@ -9,7 +9,7 @@ from PySide6.QtCore import QCoreApplication
 
 from lowerscope.app.kit.canvas.overlays import CanvasFigures, CanvasShade, Colouring
 from lowerscope.app.panes.model.descriptions import Facts, names_of
-from lowerscope.app.panes.run.dlpack_text import hand_over_text
+from lowerscope.app.panes.run.run_steps import hand_over_text
 from lowerscope.core.model.formatting import duration_text, error_text, share_text
 from lowerscope.core.model.graph import Box
 from lowerscope.core.model.run_records import NOT_THERE, NodeRun, RunRecord

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.bars import Bar, Bars
-from lowerscope.app.kit.charts.picture_view import PictureView
+from lowerscope.app.kit.charts.images import PictureView
 from lowerscope.app.kit.plain_text import Markup, MarkupLabel, join_markup, markup
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.run_records import TOP, RunRecord

@@ -2,17 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QCoreApplication, QObject, Signal
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping, call_lines
 from lowerscope.app.panes.run.faults import Faults
+from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Source
-from lowerscope.core.model.run_records import NOT_THERE, CallRun, RunRecord
+from lowerscope.core.model.run_records import (
+    NOT_THERE,
+    CallRun,
+    DlpackTransfer,
+    RunRecord,
+    TransferMode,
+)
 from lowerscope.core.sandbox.running_call import parts_of_name
+
+
+def hand_over_text(calls: Sequence[CallRun]) -> str:
+    """Return how a node's tensors were passed; empty if its calls are no library's."""
+    found = [(each.function, each.hand_over) for each in calls if each.hand_over is not None]
+    texts = dict.fromkeys(
+        text_of(hand_over) if len(found) == 1 else f"{function}: {text_of(hand_over)}"
+        for function, hand_over in found
+    )
+    return "; ".join(texts)
+
+
+def text_of(hand_over: DlpackTransfer) -> str:
+    """Return ``3 inputs in place (zero copy); result copied; 40 B copied``."""
+    sides = (
+        (hand_over.inputs, _tr("input"), _tr("inputs")),
+        (hand_over.results, _tr("result"), _tr("results")),
+    )
+    parts = [_side_text(hands, one, more) for hands, one, more in sides if hands]
+    if hand_over.copied_bytes:
+        parts.append(_tr("{0} copied").format(bytes_text(hand_over.copied_bytes)))
+    return "; ".join(parts)
+
+
+def _side_text(hands: Sequence[TransferMode], one: str, more: str) -> str:
+    words = {
+        "in place": _tr("in place (zero copy)"),
+        "copied": _tr("copied"),
+        "unseen": _tr("not touched by torch"),
+    }
+    counts = {hand: hands.count(hand) for hand in words if hand in hands}
+    if len(counts) == 1:
+        (hand,) = counts
+        name = one if len(hands) == 1 else f"{len(hands)} {more}"
+        return f"{name} {words[hand]}"
+    listed = ", ".join(f"{count} {words[hand]}" for hand, count in counts.items())
+    return f"{more}: {listed}"
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("HandOver", text)
 
 
 class RunSteps(QObject):

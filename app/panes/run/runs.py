@@ -12,8 +12,7 @@ from lowerscope.app.document.document import Change, Document, State
 from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.recovery import Recovering
-from lowerscope.app.panes.run.noise import Quiet
-from lowerscope.app.panes.run.outcomes import Outcomes, run_of
+from lowerscope.app.panes.run.outcomes import Outcomes, Quiet, run_of
 from lowerscope.app.panes.run.run_variants import RunVariants
 from lowerscope.core.model.measuring import Measuring
 from lowerscope.core.model.problems import Problem

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
-from lowerscope.app.kit.charts.run_chart import Piece, RunChart, Span
+from lowerscope.app.kit.charts.plots import Piece, RunChart, Span
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QVBoxLayout, 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.bar_controls import Pill
 from lowerscope.app.kit.charts.bars import Bar, Bars
-from lowerscope.app.kit.charts.roofline import Mark, Roofline, Roofs
+from lowerscope.app.kit.charts.plots import Mark, Roofline, Roofs
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table

@@ -7,7 +7,7 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QCheckBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.charts.best_curve import BestCurve, CurvePoint, Level
+from lowerscope.app.kit.charts.plots import BestCurve, CurvePoint, Level
 from lowerscope.app.kit.pane import ElidedLabel, ProgressLine
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.split import Split

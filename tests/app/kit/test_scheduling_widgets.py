@@ -5,10 +5,10 @@ from __future__ import annotations
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.factors_field import FactorsField
 from lowerscope.app.kit.tables.choice_list import Choice, ChoiceList, OrderList
 from lowerscope.app.kit.tables.table import Cell, Column
 from lowerscope.app.kit.tables.trees import TreeRow, TreeTable
+from lowerscope.app.panes.schedule.schedule_form import FactorsField
 
 LEFT = Qt.MouseButton.LeftButton
 CONTROL = Qt.KeyboardModifier.ControlModifier

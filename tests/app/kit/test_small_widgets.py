@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.banner import Banner, icon, names
 from lowerscope.app.kit.bar_controls import Field, Part, Pill, Segment, SegmentedSwitch
-from lowerscope.app.kit.charts.picture_view import PictureView
+from lowerscope.app.kit.charts.images import PictureView
 from lowerscope.app.kit.dialogs import EmptyState
 from lowerscope.app.kit.pane import ProgressLine
 from lowerscope.resources import ICONS

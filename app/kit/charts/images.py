@@ -1,4 +1,4 @@
-"""Heat map: a matrix as colours, with a scale."""
+"""Tensors as pictures: an image, a grid of values, and a heat map with its values."""
 
 from __future__ import annotations
 
@@ -6,15 +6,235 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, QSizeF, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainterPath
-from PySide6.QtWidgets import QGraphicsRectItem, QWidget
+from PySide6.QtGui import (
+    QColor,
+    QImage,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPainterPath,
+    QPaintEvent,
+)
+from PySide6.QtWidgets import QGraphicsRectItem, QSizePolicy, QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.chart import ZoomChart
 from lowerscope.app.kit.theme import Theme
+from lowerscope.app.kit.typefaces import TextMetrics, ui_font
+
+_CAPTION = 22
+_CAPTION_PIXELS = 12
+_ROOM = 8
+_SMALLEST = 96
+
+
+class PictureView(QWidget):
+    """A picture of 8 bits a channel, enlarged by a whole number where there is room."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._name = name
+        self._image = QImage()
+        self._caption = ""
+        self._font = ui_font(_CAPTION_PIXELS)
+        self.setAccessibleName(name)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        theme.notifier().changed.connect(self.update)
+
+    def set_picture(
+        self, data: bytes, width: int, height: int, channels: int = 1, caption: str = ""
+    ) -> None:
+        """Show a picture.
+
+        Args:
+            data: ``height`` rows of ``width`` pixels of ``channels`` bytes, from the top left.
+            width, height: In pixels.
+            channels: 1 for grey, 3 for red, green and blue.
+            caption: The line below the picture.
+        """
+        assert channels in (1, 3), channels
+        assert len(data) == width * height * channels, (len(data), width, height, channels)
+        grey = QImage.Format.Format_Grayscale8
+        layout = grey if channels == 1 else QImage.Format.Format_RGB888
+        # The image reads the caller's bytes in place until it is copied.
+        self._image = QImage(data, width, height, width * channels, layout).copy()
+        self._caption = caption
+        self.setAccessibleName(f"{self._name}: {caption}" if caption else self._name)
+        self.updateGeometry()
+        self.update()
+
+    def clear(self) -> None:
+        """Remove the picture and the caption."""
+        self._image = QImage()
+        self._caption = ""
+        self.setAccessibleName(self._name)
+        self.update()
+
+    def image(self) -> QImage:
+        """Return the picture, in its original size."""
+        return self._image
+
+    def caption(self) -> str:
+        """Return the line below it."""
+        return self._caption
+
+    def picture_rect(self) -> QRectF:
+        """Return the area of the picture in the widget."""
+        if self._image.isNull():
+            return QRectF()
+        below = _CAPTION if self._caption else 0
+        room = QRectF(self.rect()).adjusted(_ROOM, _ROOM, -_ROOM, -_ROOM - below)
+        size = self._image.size()
+        scale = min(room.width() / size.width(), room.height() / size.height())
+        if scale >= 1:
+            scale = int(scale)
+        width, height = size.width() * scale, size.height() * scale
+        left = round(room.center().x() - width / 2)
+        return QRectF(left, round(room.top()), width, height)
+
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        return QSize(_SMALLEST + 2 * _ROOM, _SMALLEST + 2 * _ROOM + _CAPTION)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(_SMALLEST // 2, _SMALLEST // 2)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        place = self.picture_rect()
+        if place.isEmpty():
+            return
+        colours = theme.current()
+        painter = QPainter(self)
+        # Enlarged, each pixel is a square; reduced, pixels are averaged.
+        smaller = place.width() < self._image.width()
+        painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, smaller)
+        painter.drawImage(place, self._image)
+        painter.setPen(QColor(colours.line))
+        painter.drawRect(place.adjusted(-1, -1, 0, 0))
+        if self._caption:
+            metrics = TextMetrics(self._font)
+            room = self.width() - 2 * _ROOM
+            words = metrics.elidedText(self._caption, Qt.TextElideMode.ElideRight, room)
+            left = place.center().x() - metrics.horizontalAdvance(words) / 2
+            painter.setFont(self._font)
+            painter.setPen(QColor(colours.quiet))
+            at = QPointF(max(_ROOM, left), place.bottom() + 6 + metrics.ascent())
+            painter.drawText(at, words)
+
+
+ROW, COLUMN, HEADING = 22.0, 72.0, 44.0
+_LONGEST = 7
+_PAD = 6.0
+
+
+class ValueGrid(QWidget):
+    """A grid of as many numbers as fit, of a piece around one of its elements."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._piece: HeatPiece | None = None
+        self._at = (0, 0)
+        self._font = ui_font(12, tabular=True)
+        self.setAccessibleName(name)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        theme.notifier().changed.connect(self.update)
+
+    def set_piece(self, piece: HeatPiece | None) -> None:
+        """Show the numbers of a piece."""
+        self._piece = piece
+        self.update()
+
+    def set_place(self, row: int, column: int) -> None:
+        """Show the numbers around an element."""
+        self._at = (row, column)
+        self.update()
+
+    def shown(self) -> dict[tuple[int, int], str]:
+        """Return the visible numbers as text, by row and column of the matrix."""
+        piece = self._piece
+        if piece is None:
+            return {}
+        cells = self._cells(piece)
+        return {
+            (piece.row_edges[i], piece.column_edges[j]): _text(piece, i, j)
+            for i in cells[0]
+            for j in cells[1]
+        }
+
+    def _cells(self, piece: HeatPiece) -> tuple[range, range]:
+        """Return the rows and the columns of cells that fit."""
+        at = piece.cell_of(*self._at) or (0, 0)
+        rows = max(1, int((self.height() - ROW) / ROW))
+        columns = max(1, int((self.width() - HEADING) / COLUMN))
+        return _around(at[0], rows, piece.height), _around(at[1], columns, piece.width)
+
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        return QSize(round(HEADING + 3 * COLUMN), round(8 * ROW))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(round(HEADING + COLUMN), round(3 * ROW))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        piece = self._piece
+        if piece is None:
+            return
+        colours = theme.current()
+        painter = QPainter(self)
+        painter.setFont(self._font)
+        metrics = TextMetrics(self._font)
+        rows, columns = self._cells(piece)
+        here = piece.cell_of(*self._at)
+
+        def write(words: str, right: float, row: float, colour: str) -> None:
+            painter.setPen(QColor(colour))
+            left = right - _PAD - metrics.horizontalAdvance(words)
+            painter.drawText(QPointF(left, row * ROW + ROW / 2 + metrics.ascent() / 2 - 1), words)
+
+        for place, j in enumerate(columns):
+            right = HEADING + (place + 1) * COLUMN
+            write(_range(piece.column_edges, j), right, 0, colours.quiet)
+        for line, i in enumerate(rows, start=1):
+            write(_range(piece.row_edges, i), HEADING, line, colours.quiet)
+            for place, j in enumerate(columns):
+                area = QRectF(HEADING + place * COLUMN, line * ROW, COLUMN, ROW)
+                if here == (i, j):
+                    painter.fillRect(area, QColor(colours.accent_ground))
+                wrong = piece.is_marked(i, j)
+                write(
+                    _text(piece, i, j), area.right(), line, colours.wrong if wrong else colours.text
+                )
+            painter.fillRect(
+                QRectF(0, (line + 1) * ROW - 1, HEADING + len(columns) * COLUMN, 1),
+                QColor(colours.line),
+            )
+
+
+def _around(at: int, count: int, whole: int) -> range:
+    """Return `count` indices around `at`, clamped to `whole`."""
+    first = max(0, min(at - count // 2, whole - count))
+    return range(first, min(whole, first + count))
+
+
+def _range(edges: tuple[int, ...], place: int) -> str:
+    first, last = edges[place], edges[place + 1] - 1
+    return str(first) if first == last else f"{first}–{last}"
+
+
+def _text(piece: HeatPiece, i: int, j: int) -> str:
+    value = piece.value(i, j)
+    words = f"{value:.3g}"
+    if isfinite(value) and len(words) > _LONGEST:
+        mantissa, exponent = f"{value:.1e}".split("e")
+        words = f"{mantissa}e{int(exponent)}"
+    return f"✕ {words}" if piece.is_marked(i, j) else words
+
 
 _FAR = 10  # Elements by which the cursor moves with Ctrl.
 _FEWEST = 4  # Rows or columns that are visible at the largest zoom.
@@ -22,7 +242,7 @@ _LARGEST = 40.0  # Size of an element, in pixels.
 _MOST_UNEQUAL = 4.0  # Up to this ratio of their sides, elements are squares instead.
 _MARKED_FROM = 7.0  # Size of a cell, in pixels, from which on it is crossed out.
 _FRAMED_FROM = 6.0  # Size of an element, in pixels.
-_ROOM, _BELOW = 10.0, 22.0
+_MAP_ROOM, _BELOW = 10.0, 22.0
 _BAR, _BAR_GAP, _BAR_ROOM, _BAR_HEIGHT = 12.0, 14.0, 96.0, 220.0
 _SHADES = 255
 
@@ -223,15 +443,18 @@ class HeatMap(ZoomChart):
     def _draw_plot(self, pg: Any) -> None:
         piece, part = self._piece, self._part
         assert piece is not None
-        room = QRectF(self.rect()).adjusted(_ROOM, _ROOM, -_BAR_ROOM, -_BELOW)
+        room = QRectF(self.rect()).adjusted(_MAP_ROOM, _MAP_ROOM, -_BAR_ROOM, -_BELOW)
         room.setSize(room.size().expandedTo(QSizeF(1, 1)))
         wide, high = room.width() / part.width(), room.height() / part.height()
         if max(wide, high) <= _MOST_UNEQUAL * min(wide, high):
             wide = high = min(wide, high)
         wide, high = min(wide, _LARGEST), min(high, _LARGEST)
         across, down = wide * part.width(), high * part.height()
-        right, bottom = self.width() - _ROOM - across, self.height() - _ROOM - down
-        self._set_range(part, (_ROOM, _ROOM, right, bottom), down=True)
+        right, bottom = (
+            self.width() - _MAP_ROOM - across,
+            self.height() - _MAP_ROOM - down,
+        )
+        self._set_range(part, (_MAP_ROOM, _MAP_ROOM, right, bottom), down=True)
         self._plot.getViewBox().setBorder(theme.current().line)
         rows, columns = piece.row_edges, piece.column_edges
         area = QRectF(columns[0], rows[0], columns[-1] - columns[0], rows[-1] - rows[0])
@@ -251,9 +474,9 @@ class HeatMap(ZoomChart):
                 pen = pg.mkPen(colour, width=width)
                 crosses = pg.ScatterPlotItem(x, y, symbol=cross, size=size / 2.5, pen=pen)
                 self._plot.addItem(crosses)
-        self._draw_scale(pg, QRectF(_ROOM + across + _BAR_GAP, _ROOM, _BAR, room.height()))
-        line = QPointF(_ROOM, self.height() - 12)
-        self._write(self._summary, line, theme.current().quiet, room=self.width() - 2 * _ROOM)
+        self._draw_scale(pg, QRectF(_MAP_ROOM + across + _BAR_GAP, _MAP_ROOM, _BAR, room.height()))
+        line = QPointF(_MAP_ROOM, self.height() - 12)
+        self._write(self._summary, line, theme.current().quiet, room=self.width() - 2 * _MAP_ROOM)
 
     def _image(self, pg: Any, values: Sequence[float], width: int, area: QRectF) -> Any:
         """Return values as an image of so many columns."""
