@@ -45,6 +45,15 @@ def when_done(future: Future[T], owner: QObject, then: Callable[[Future[T]], Non
     _deliveries().add(future, owner, then)
 
 
+def single_shot(owner: QObject, milliseconds: int, then: Callable[[], object]) -> QTimer:
+    """Return a timer that calls `then` once, this long after it was last started."""
+    timer = QTimer(owner)
+    timer.setSingleShot(True)
+    timer.setInterval(milliseconds)
+    timer.timeout.connect(then)
+    return timer
+
+
 class _Deliveries(QObject):
     """Delivers futures to their callbacks. It lives as long as the process."""
 

@@ -5,9 +5,10 @@ from functools import cache
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QIcon, QPainter, QPainterPath, QPen, QPixmap
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.theme import current
 from lowerscope.app.kit.typefaces import TextMetrics
@@ -146,11 +147,7 @@ class Banner(QWidget):
         self._close.setToolTip(self.tr("Dismiss"))
         self._close.setAccessibleName(self.tr("Dismiss"))
         self._close.clicked.connect(self._dismiss_by_user)
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(12, 4, 6, 4)
-        self._row.setSpacing(8)
-        self._row.addWidget(self._message, 1)
-        self._row.addWidget(self._close)
+        self._row = row_of(self, (self._message, 1), self._close, margins=(12, 4, 6, 4), spacing=8)
         self._whole = ""
         theme.notifier().changed.connect(self._draw_icon)
         self._draw_icon()

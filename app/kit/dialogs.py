@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Self
 
 from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QKeyEvent, QShowEvent
@@ -11,11 +12,11 @@ from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QFrame,
-    QHBoxLayout,
     QHeaderView,
     QLineEdit,
     QPushButton,
     QScrollArea,
+    QSpinBox,
     QStackedWidget,
     QStyle,
     QTreeWidget,
@@ -23,6 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.kit.layouts import column_of, row_of, stretch
 from lowerscope.app.kit.plain_text import Label, MarkupLabel
 
 # --- A dialog that is never larger than its screen; what does not fit is scrolled ---
@@ -37,6 +39,19 @@ class Dialog(QDialog):
     On a small screen, or with large scaling, the buttons and status rows stay in view; what is
     above them is scrolled.
     """
+
+    def pop_up(self) -> Self:
+        """Open the dialog, and delete it once it is closed."""
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.open()
+        return self
+
+    def answers(self, act: str = "", accept: Callable[[], object] | None = None) -> AnswerButtons:
+        """Return the buttons *Cancel* and `act`, by default *OK*, which accepts the dialog."""
+        buttons = AnswerButtons(act)
+        buttons.accepted.connect(accept or self.accept)
+        buttons.rejected.connect(self.reject)
+        return buttons
 
     def keep_in_view(self, *widgets: QWidget) -> None:
         """Keep rows outside of the scrolled part: those that show errors or results."""
@@ -93,9 +108,7 @@ class Dialog(QDialog):
 
     def _scroll_all_but_buttons(self, column: QVBoxLayout) -> None:
         inside = QWidget()
-        rows = QVBoxLayout(inside)
-        rows.setContentsMargins(0, 0, 8, 0)
-        rows.setSpacing(column.spacing())
+        rows = column_of(inside, margins=(0, 0, 8, 0), spacing=column.spacing())
         kept = sum(column.indexOf(each) >= 0 for each in self._kept)
         place = 0
         while column.count() > kept + 1:
@@ -144,6 +157,18 @@ class Dialog(QDialog):
         return done
 
 
+class AnswerButtons(QDialogButtonBox):
+    """The buttons *Cancel* and, recommended, *OK* or another word for it."""
+
+    def __init__(self, act: str) -> None:
+        ok = QDialogButtonBox.StandardButton.Ok
+        super().__init__(ok | QDialogButtonBox.StandardButton.Cancel)
+        self.act = self.button(ok)
+        self.act.setProperty("primary", True)
+        if act:
+            self.act.setText(act)
+
+
 class _Scrolled(QScrollArea):
     """Scroll area for what does not fit; it follows the focus."""
 
@@ -175,26 +200,14 @@ class EmptyState(QWidget):
 
     def __init__(self, title: str = "", hint: str = "", parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._title = Label()
-        self._title.setProperty("role", "quiet-title")
-        self._hint = Label()
-        self._hint.setProperty("role", "quiet")
-        self._actions = QHBoxLayout()
-        self._actions.setSpacing(8)
+        self._title = Label(role="quiet-title")
+        self._hint = Label(role="quiet")
+        self._actions = row_of(None, spacing=8)
         for label in (self._title, self._hint):
             label.setAlignment(Qt.AlignmentFlag.AlignCenter)
             label.setWordWrap(True)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(24, 24, 24, 24)
-        layout.setSpacing(4)
-        layout.addStretch(2)
-        layout.addWidget(self._title)
-        layout.addWidget(self._hint)
-        layout.addSpacing(8)
-        row = QHBoxLayout()
-        row.addStretch()
-        row.addLayout(self._actions)
-        row.addStretch()
+        layout = column_of(self, stretch(2), self._title, self._hint, 8, margins=24, spacing=4)
+        row = row_of(None, stretch(0), self._actions, stretch(0), spacing=None)
         layout.addLayout(row)
         layout.addStretch(3)
         self.set_text(title, hint)
@@ -267,15 +280,8 @@ class Finder(Dialog):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.rows)
         self._stack.addWidget(self.empty)
-        self.hint = MarkupLabel()  # A quiet line below.
-        self.hint.setProperty("role", "quiet")
-        self.hint.setWordWrap(True)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(12, 12, 12, 12)
-        column.setSpacing(8)
-        column.addWidget(self.line)
-        column.addWidget(self._stack, 1)
-        column.addWidget(self.hint)
+        self.hint = MarkupLabel(role="quiet", wraps=True)
+        column_of(self, self.line, (self._stack, 1), self.hint, margins=12, spacing=8)
 
     def show_found(self, found: bool) -> None:
         """Show the rows, or that nothing matches."""
@@ -303,8 +309,7 @@ class Question(Dialog):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(title)
-        self._question = Label(question)
-        self._question.setProperty("role", "title" if more else "")
+        self._question = Label(question, role="title" if more else "")
         said = [self._question]
         if more:
             said.append(Label(more))
@@ -317,9 +322,7 @@ class Question(Dialog):
         self.cancel.setDefault(True)
         self.buttons.accepted.connect(self.accept)
         self.buttons.rejected.connect(self.reject)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 12)
-        column.setSpacing(8)
+        column = column_of(self, margins=(16, 16, 16, 12), spacing=8)
         for label in said:
             label.setWordWrap(True)
             column.addWidget(label)
@@ -393,3 +396,18 @@ def mark_wrong(field: QWidget, wrong: bool) -> None:
         # The style sheet evaluates properties when it polishes.
         field.style().unpolish(field)
         field.style().polish(field)
+
+
+def number_field(
+    name: str, least: int, most: int, value: int, *, width: int = 110, at_least: str = ""
+) -> QSpinBox:
+    """Return a field for a number; `at_least` describes the smallest value."""
+    field = QSpinBox()
+    field.setRange(least, most)
+    field.setSpecialValueText(at_least)
+    field.setValue(value)
+    field.setAccessibleName(name)
+    field.setFixedWidth(width)
+    # The style sheet's padding does not apply to the text of a spin box.
+    field.lineEdit().setTextMargins(6, 0, 0, 0)
+    return field

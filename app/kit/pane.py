@@ -27,19 +27,18 @@ from PySide6.QtWidgets import (
     QApplication,
     QDockWidget,
     QGridLayout,
-    QHBoxLayout,
     QMainWindow,
     QMenu,
     QSizePolicy,
     QStackedWidget,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.banner import icon
 from lowerscope.app.kit.focus_ring import came_by_keyboard
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 
@@ -439,19 +438,20 @@ class PaneHeader(QWidget):
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFixedHeight(HEADER_HEIGHT)
-        self.title = Label(title)
-        self.title.setProperty("role", "title")
+        self.title = Label(title, role="title")
         self.tabs = PaneTabs()
         self.context = PartsLabel()
         self.context.setProperty("role", "quiet")
         self.context.setFont(ui_font(12))
         self.context.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self.row = QHBoxLayout(self)
-        self.row.setContentsMargins(10, 0, 10, 1)
-        self.row.setSpacing(10)
-        self.row.addWidget(self.title)
-        self.row.addWidget(self.tabs, 1000)
-        self.row.addWidget(self.context, 1)
+        self.row = row_of(
+            self,
+            self.title,
+            (self.tabs, 1000),
+            (self.context, 1),
+            margins=(10, 0, 10, 1),
+            spacing=10,
+        )
         self.window_buttons = _WindowButtons(self)
         theme.notifier().changed.connect(self.update)
 
@@ -494,11 +494,7 @@ class _WindowButtons(QWidget):
         self._dock: QDockWidget | None = None
         self._float = self._button(self.tr("Float or put back"))
         self._close = self._button(self.tr("Close the pane"))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(8, 0, 6, 0)
-        row.setSpacing(0)
-        row.addWidget(self._float)
-        row.addWidget(self._close)
+        row_of(self, self._float, self._close, margins=(8, 0, 6, 0))
         theme.notifier().changed.connect(self._draw_icons)
         self._draw_icons()
         self.hide()
@@ -564,11 +560,7 @@ class Pane(QWidget):
         self.header = PaneHeader(title)
         self.progress = ProgressLine()
         self._stack = QStackedWidget()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.header)
-        layout.addWidget(self._stack, 1)
+        column_of(self, self.header, (self._stack, 1))
         self.progress.setParent(self)
         self.header.tabs.chosen.connect(self.set_current)
 

@@ -11,12 +11,12 @@ from PySide6.QtWidgets import (
     QSizePolicy,
     QSplitter,
     QSplitterHandle,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.focus_ring import came_by_keyboard
+from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import SHOWN_CHARACTERS, TextMetrics
 
@@ -121,11 +121,7 @@ class LinkRow(QPushButton):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setMinimumWidth(LEAST_WIDTH)
         self.setFixedHeight(HEIGHT)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(PADDING, 4, PADDING, 5)
-        column.setSpacing(0)
-        for line in self._lines:
-            column.addWidget(line)
+        column_of(self, *self._lines, margins=(PADDING, 4, PADDING, 5))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         from PySide6.QtCore import Qt
@@ -157,7 +153,6 @@ class LinkRow(QPushButton):
 
 
 def _line(text: str, role: str, parent: QWidget) -> Label:
-    line = Label(text, parent)
-    line.setProperty("role", role)
+    line = Label(text, parent, role=role)
     line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
     return line

@@ -12,19 +12,18 @@ from PySide6.QtCore import QEvent, QObject, QSize, Qt, QUrl
 from PySide6.QtGui import QColor, QDesktopServices, QFont, QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QFileDialog,
-    QHBoxLayout,
     QLineEdit,
     QPushButton,
     QToolButton,
     QTreeWidget,
     QTreeWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.banner import icon
 from lowerscope.app.kit.dialogs import FRAME
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.markdown_view import MarkdownView
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.split import Split
@@ -67,12 +66,10 @@ class CourseFiles(QWidget):
         self._folder: Path | None = None
         self.write = QPushButton(self.tr("Write its files…"))
         self.write.clicked.connect(self.choose_folder)
-        self.where = Label(self.tr("Write the files of the page first, then click its commands."))
-        self.where.setProperty("role", "quiet")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 8, 12, 8)
-        row.addWidget(self.where, 1)
-        row.addWidget(self.write)
+        self.where = Label(
+            self.tr("Write the files of the page first, then click its commands."), role="quiet"
+        )
+        row_of(self, (self.where, 1), self.write, margins=(12, 8, 12, 8), spacing=None)
 
     def choose_folder(self) -> None:
         """Select a folder in a dialog, and write the page's files to it."""
@@ -163,8 +160,7 @@ class HelpWindow(QWidget):
         self.list.itemActivated.connect(self._open_item)
         self.page = MarkdownView(self.tr("Page"), self._link_of_code)
         self.page.link_wanted.connect(self._follow)
-        self.group = Label()
-        self.group.setProperty("role", "quiet")
+        self.group = Label(role="quiet")
         self.back = self._button("left", self.tr("Back (Alt+Left)"), self.go_back)
         self.forward = self._button("right", self.tr("Forward (Alt+Right)"), self.go_forward)
         self.course = CourseFiles(open_recipe, report)
@@ -185,33 +181,18 @@ class HelpWindow(QWidget):
 
     def _lay_out(self) -> None:
         left, right = QWidget(), QWidget()
-        column = QVBoxLayout(left)
-        column.setContentsMargins(10, 8, 6, 0)
-        column.setSpacing(8)
-        column.addWidget(self.search)
-        column.addWidget(self.list, 1)
-        row = QHBoxLayout()
-        row.setContentsMargins(10, 8, 12, 7)
-        row.setSpacing(4)
-        row.addWidget(self.back)
-        row.addWidget(self.forward)
-        row.addSpacing(6)
-        row.addWidget(self.group, 1)
-        column = QVBoxLayout(right)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(row)
-        column.addWidget(self.page, 1)
-        column.addWidget(self.course)
+        column_of(left, self.search, (self.list, 1), margins=(10, 8, 6, 0), spacing=8)
+        row = row_of(
+            None, self.back, self.forward, 6, (self.group, 1), margins=(10, 8, 12, 7), spacing=4
+        )
+        column_of(right, row, (self.page, 1), self.course)
         split = Split()
         split.setChildrenCollapsible(False)
         split.addWidget(left)
         split.addWidget(right)
         split.setStretchFactor(1, 1)
         split.setSizes([LIST_WIDTH, SIZE[0] - LIST_WIDTH])
-        whole = QHBoxLayout(self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.addWidget(split)
+        row_of(self, split, spacing=None)
 
     def _add_keys(self) -> None:
         for keys, act in (

@@ -232,9 +232,7 @@ SIZE = (720, 480)
 
 def open_palette(window: MainWindow) -> None:
     """Open the palette over the window."""
-    palette = Palette(window)
-    palette.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    palette.open()
+    Palette(window).pop_up()
 
 
 class Palette(Finder):

@@ -10,16 +10,15 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDialogButtonBox,
     QGridLayout,
     QLineEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.document.settings import SCALES
 from lowerscope.app.kit.dialogs import Dialog, mark_wrong
+from lowerscope.app.kit.layouts import STRETCH, column_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import CODE_PIXELS, CODE_SIZES, ui_font
 from lowerscope.app.panes.common.help_key import offer_help
@@ -41,9 +40,7 @@ WIDTH = 690
 
 def open_settings(window: MainWindow, field: str = "") -> None:
     """Open the dialog over the window, with the focus on a field if one is named."""
-    dialog = SettingsDialog(window)
-    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-    dialog.open()
+    dialog = SettingsDialog(window).pop_up()
     if field:
         dialog.fields[field].setFocus(Qt.FocusReason.ShortcutFocusReason)
 
@@ -68,23 +65,14 @@ class SettingsDialog(Dialog):
         self._add_files()
         self._add_runs()
         self._add_caches()
-        self.wrong = Label()
-        self.wrong.setProperty("role", "wrong")
-        self.wrong.setWordWrap(True)
+        self.wrong = Label(role="wrong", wraps=True)
         self.wrong.hide()
-        ok, cancel = QDialogButtonBox.StandardButton.Ok, QDialogButtonBox.StandardButton.Cancel
-        buttons = QDialogButtonBox(ok | cancel)
-        self.ok = buttons.button(ok)
-        self.ok.setProperty("primary", True)
-        buttons.accepted.connect(self.accept)
-        buttons.rejected.connect(self.reject)
+        buttons = self.answers()
+        self.ok = buttons.act
         self.accepted.connect(self._take)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 12)
-        column.setSpacing(12)
-        column.addLayout(self._grid)
-        column.addStretch(1)
-        column.addWidget(self.wrong)
+        column = column_of(
+            self, self._grid, STRETCH, self.wrong, margins=(20, 16, 20, 12), spacing=12
+        )
         self.keep_in_view(self.wrong)
         column.addWidget(buttons)
         self.setMinimumWidth(WIDTH)
@@ -266,9 +254,7 @@ class SettingsDialog(Dialog):
         row = self._grid.rowCount()
         label = Label(title)
         label.setBuddy(field)
-        said = Label(hint)
-        said.setProperty("role", "quiet")
-        said.setWordWrap(True)
+        said = Label(hint, role="quiet", wraps=True)
         said.setMinimumWidth(HINT_WIDTH)
         field.setFixedWidth(FIELD_WIDTH)
         field.setAccessibleDescription(hint)
@@ -300,8 +286,7 @@ class SettingsDialog(Dialog):
         self.fields[name] = field
         self._grid.addWidget(field, self._grid.rowCount(), 1, 1, 2)
         if hint:
-            label = Label(hint)
-            label.setProperty("role", "quiet")
+            label = Label(hint, role="quiet")
             label.setIndent(BESIDE_BOX)
             field.setAccessibleDescription(hint)
             self._grid.addWidget(label, self._grid.rowCount(), 1, 1, 2)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.overrides import switched
 from lowerscope.app.kit.bar_controls import Field, Part, Pill, Segment, SegmentedSwitch
+from lowerscope.app.kit.layouts import STRETCH, row_of
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.panes.relax.commands import ImporterField
 from lowerscope.app.panes.run.faults import Faults
@@ -91,16 +92,21 @@ class ToolBar(QWidget):
         self.times = Field(self.tr("Times"))
         self.times.set_clickable(True)
         self.times.clicked.connect(self._edit_measuring)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 6, 12, 8)
-        row.setSpacing(12)
-        for choice in (self.model, self.importer, self.lowering, self.overrides):
-            row.addWidget(choice)
-        for choice in (self.pipeline, self.target):
-            row.addWidget(choice)
-        row.addStretch(1)
-        for outcome in (self.verdict, self.times, self.run):
-            row.addWidget(outcome)
+        row_of(
+            self,
+            self.model,
+            self.importer,
+            self.lowering,
+            self.overrides,
+            self.pipeline,
+            self.target,
+            STRETCH,
+            self.verdict,
+            self.times,
+            self.run,
+            margins=(12, 6, 12, 8),
+            spacing=12,
+        )
         document.on(("recipe", "pending"), self._show_recipe)
         document.on(("snapshot",), self._show_recipe)
         document.on(("run", "running"), self._show_run)

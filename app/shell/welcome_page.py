@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.split import PADDING, LinkRow
 from lowerscope.core.files.sources import samples
@@ -39,11 +40,8 @@ class WelcomePage(QScrollArea):
         inside.setProperty("ground", "ground")
         self._inside = inside
         self.setWidget(inside)
-        outer = QHBoxLayout(inside)
-        outer.setContentsMargins(24, 48, 24, 24)
-        outer.addStretch(1)
-        column = QVBoxLayout()
-        column.setSpacing(0)
+        outer = row_of(inside, STRETCH, margins=(24, 48, 24, 24), spacing=None)
+        column = column_of(None)
         outer.addLayout(column, 8)
         outer.addStretch(1)
         column.addWidget(self._label(self.tr("Lowerscope"), "heading", PADDING))
@@ -66,8 +64,7 @@ class WelcomePage(QScrollArea):
         lists.setColumnStretch(0, 3)
         lists.setColumnStretch(1, 2)
         lists.addLayout(self._samples(), 0, 0)
-        self._recent = QVBoxLayout()
-        self._recent.setSpacing(2)
+        self._recent = column_of(None, spacing=2)
         lists.addLayout(self._recent, 0, 1)
         column.addLayout(lists)
         column.addStretch(1)
@@ -113,10 +110,7 @@ class WelcomePage(QScrollArea):
         return row
 
     def _samples(self) -> QVBoxLayout:
-        column = QVBoxLayout()
-        column.setSpacing(2)
-        column.addWidget(self._label(self.tr("Samples"), "title", PADDING))
-        column.addSpacing(8)
+        column = column_of(None, self._label(self.tr("Samples"), "title", PADDING), 8, spacing=2)
         for sample in samples():
             row = self._row(f"sample:{sample.name}", sample.name, sample.description)
             row.clicked.connect(self._choose)
@@ -130,10 +124,8 @@ class WelcomePage(QScrollArea):
         return row
 
     def _label(self, text: str, role: str, indent: int = -1) -> Label:
-        label = Label(text, self._inside)
+        label = Label(text, self._inside, role=role, wraps=True)
         label.setIndent(indent)
-        label.setProperty("role", role)
-        label.setWordWrap(True)
         return label
 
     def _choose(self) -> None:

@@ -9,7 +9,6 @@ from PySide6.QtCore import (
     QPointF,
     QRectF,
     QSize,
-    QTimer,
     QVariantAnimation,
     Signal,
 )
@@ -17,6 +16,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.background import single_shot
 from lowerscope.app.kit.canvas.graph_geometry import GraphIndex
 from lowerscope.app.kit.canvas.graph_painting import GraphPainter, Marks, paint_frames
 from lowerscope.app.kit.canvas.overlays import (
@@ -228,10 +228,7 @@ class CanvasDrawing(PanningArea):
         self.zoom_control.zoomed.connect(self.zoom_by)
         self.zoom_control.reset.connect(self.reset_zoom)
         self.zoom_control.fitted.connect(self.fit)
-        self._settle_timer = QTimer(self)
-        self._settle_timer.setSingleShot(True)
-        self._settle_timer.setInterval(_SETTLED_MS)
-        self._settle_timer.timeout.connect(self._settle)
+        self._settle_timer = single_shot(self, _SETTLED_MS, self._settle)
         theme.notifier().changed.connect(self._redraw)
 
     # Content

@@ -6,12 +6,13 @@ from typing import Literal
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QLinearGradient, QMouseEvent, QPainter, QPaintEvent, QPen, QPixmap
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QToolButton, QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.banner import icon
 from lowerscope.app.kit.canvas.graph_geometry import GraphIndex
 from lowerscope.app.kit.canvas.viewport import ZOOM_STEP
+from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.theme import Theme, kind_colour, strategy_colour
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 from lowerscope.core.model.graph import Box
@@ -119,9 +120,7 @@ class ZoomControl(QFrame):
         super().__init__(parent)
         self.setProperty("floating", True)
         self._icons: list[tuple[QToolButton, str]] = []
-        row = QHBoxLayout(self)
-        row.setContentsMargins(2, 2, 2, 2)
-        row.setSpacing(0)
+        row = row_of(self, margins=2)
         minus = self._button("minus", self.tr("Zoom out (-)"))
         minus.clicked.connect(self._zoom_out)
         self.scale = QToolButton()

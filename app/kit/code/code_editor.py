@@ -40,6 +40,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QToolTip, QWidget
 
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.background import single_shot
 from lowerscope.app.kit.code.code_lines import MOST_LINES, CodeDocument, Folding, HiddenText, Rows
 from lowerscope.app.kit.code.highlighter import Highlighter
 from lowerscope.app.kit.code.marks import CodeMarks, Match
@@ -246,10 +247,7 @@ class CodeText(PlainTextEdit):
         self._filling = QTimer(self)
         self._filling.setInterval(0)
         self._filling.timeout.connect(self._step)
-        self._colouring = QTimer(self)
-        self._colouring.setInterval(0)
-        self._colouring.setSingleShot(True)
-        self._colouring.timeout.connect(self._colour_visible)
+        self._colouring = single_shot(self, 0, self._colour_visible)
         self.verticalScrollBar().valueChanged.connect(self._after_scroll)
         theme.notifier().changed.connect(self._use_theme)
         self._use_theme()

@@ -8,12 +8,10 @@ from typing import Protocol
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QFocusEvent, QIntValidator, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QLineEdit,
     QMenu,
     QStackedLayout,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -22,6 +20,7 @@ from lowerscope.app.kit.banner import icon
 from lowerscope.app.kit.code.code_editor import CodeEditor, NamedPlace
 from lowerscope.app.kit.code.marks import Match, Span, Tint, units
 from lowerscope.app.kit.dialogs import EmptyState, mark_wrong
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 
 
@@ -38,13 +37,8 @@ class _Bar(QWidget):
         self.field.setAccessibleName(field_name)
         self.field.setPlaceholderText(field_name)
         self.field.installEventFilter(self)
-        self.figure = Label()
-        self.figure.setProperty("role", "quiet")
-        self.row = QHBoxLayout(self)
-        self.row.setContentsMargins(8, 4, 4, 4)
-        self.row.setSpacing(4)
-        self.row.addWidget(self.field, 1)
-        self.row.addWidget(self.figure)
+        self.figure = Label(role="quiet")
+        self.row = row_of(self, (self.field, 1), self.figure, margins=(8, 4, 4, 4), spacing=4)
         self._icons: list[tuple[QToolButton, str]] = []
         theme.notifier().changed.connect(self._draw_icons)
         self.hide()
@@ -74,9 +68,7 @@ class _Bar(QWidget):
         """Mark the field's text as invalid."""
         if self.field.property("wrong") != wrong:
             mark_wrong(self.field, wrong)
-            self.figure.setProperty("role", "wrong" if wrong else "quiet")
-            self.figure.style().unpolish(self.figure)
-            self.figure.style().polish(self.figure)
+            self.figure.set_role("wrong" if wrong else "quiet")
 
     def pressed(self, event: QKeyEvent) -> bool:
         """Handle a key of the field; return whether it is consumed."""
@@ -477,12 +469,7 @@ class CodeView(QWidget):
 
     def _lay_out(self) -> None:
         self._page = QWidget()
-        page = QVBoxLayout(self._page)
-        page.setContentsMargins(0, 0, 0, 0)
-        page.setSpacing(0)
-        page.addWidget(self.find_bar)
-        page.addWidget(self.go_to_bar)
-        page.addWidget(self.editor, 1)
+        column_of(self._page, self.find_bar, self.go_to_bar, (self.editor, 1))
         self._stack = QStackedLayout(self)
         self._stack.addWidget(self.empty)
         self._stack.addWidget(self._page)

@@ -13,7 +13,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
 )
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QScrollBar, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QScrollBar, QStackedLayout, QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.code.code_lines import Rows
@@ -29,6 +29,7 @@ from lowerscope.app.kit.code.diff_editor import (
 )
 from lowerscope.app.kit.code.marks import Match
 from lowerscope.app.kit.dialogs import EmptyState
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, code_line
 
 __all__ = ["DiffPart", "DiffRun", "DiffView"]
@@ -252,19 +253,10 @@ class DiffView(QWidget):
     def _lay_out(self) -> None:
         self._page = QWidget()
         sides = QWidget()
-        row = QHBoxLayout(sides)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        row.addWidget(self.old, 1)
-        row.addWidget(self.new, 1)
-        row.addWidget(self.strip)
-        row.addWidget(_bar_for(self.new.verticalScrollBar()))
-        page = QVBoxLayout(self._page)
-        page.setContentsMargins(0, 0, 0, 0)
-        page.setSpacing(0)
-        page.addWidget(self.find_bar)
-        page.addWidget(sides, 1)
-        page.addWidget(_bar_for(self.new.horizontalScrollBar()))
+        row_of(
+            sides, (self.old, 1), (self.new, 1), self.strip, _bar_for(self.new.verticalScrollBar())
+        )
+        column_of(self._page, self.find_bar, (sides, 1), _bar_for(self.new.horizontalScrollBar()))
         self._stack = QStackedLayout(self)
         self._stack.addWidget(self.empty)
         self._stack.addWidget(self._page)

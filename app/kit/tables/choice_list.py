@@ -21,12 +21,12 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.dialogs import EmptyState
+from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.tables.table import Index, draw_line
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 
@@ -80,12 +80,7 @@ class ChoiceList(QWidget):
         self.list.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
         self.empty = EmptyState()
         self.list.hide()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addWidget(self.line)
-        column.addWidget(self.empty, 1)
-        column.addWidget(self.list, 1)
+        column_of(self, self.line, (self.empty, 1), (self.list, 1), spacing=4)
         self.line.textChanged.connect(self._filter)
         self.line.installEventFilter(self)
         self.list.installEventFilter(self)

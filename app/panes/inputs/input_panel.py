@@ -12,9 +12,7 @@ from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QFileDialog,
     QGridLayout,
-    QHBoxLayout,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -26,6 +24,7 @@ from lowerscope.app.kit.charts.bars import Bars
 from lowerscope.app.kit.charts.drawing_pad import DrawingPad
 from lowerscope.app.kit.charts.images import PictureView
 from lowerscope.app.kit.charts.plots import Histogram
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import FactLines
 from lowerscope.app.panes.inputs.inputs_dialog import FILES
 from lowerscope.app.panes.inputs.model import Inputs
@@ -65,10 +64,7 @@ class ValuesPanel(QWidget):
         self.save = QPushButton(self.tr("Save as .npy…"))
         self.save.setAccessibleName(self.tr("Save the values as a .npy file"))
         self.save.clicked.connect(self._choose_file)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 12, 0)
-        row.setSpacing(0)
-        row.addWidget(self.histogram, 1)
+        row = row_of(self, (self.histogram, 1), margins=(0, 0, 12, 0))
         row.addWidget(self.save, 0, Qt.AlignmentFlag.AlignVCenter)
         self._watch = queries.watch(
             self, self._query, self._take_values, self._take_problem, set_busy
@@ -215,15 +211,8 @@ class InputPanel(QWidget):
         sources.addWidget(self.seed, 0, 1)
         sources.addWidget(self.file, 1, 0)
         sources.addWidget(self.reset, 1, 1)
-        tools = QVBoxLayout()
-        tools.setSpacing(8)
-        tools.addWidget(self._drawing)
-        tools.addLayout(sources)
-        tools.addStretch(1)
-        shown = QVBoxLayout()
-        shown.setSpacing(0)
-        shown.addWidget(self.facts)
-        shown.addWidget(self.values, 1)
+        tools = column_of(None, self._drawing, sources, STRETCH, spacing=8)
+        shown = column_of(None, self.facts, (self.values, 1), margins=None)
         self._figures = QWidget()
         self._figures.setLayout(shown)
         shown.setContentsMargins(0, 0, 0, 0)

@@ -16,11 +16,11 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLineEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.kit.dialogs import Dialog, mark_wrong
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.core.files.sources import DTYPES, IMAGES, parse_input
@@ -61,8 +61,7 @@ class DimensionsForm(QWidget):
         self._grid.setColumnStretch(2, 1)
         titles = (self.tr("dimension"), self.tr("sizes"), self.tr("run at"))
         for column, title in enumerate(titles):
-            label = Label(title)
-            label.setProperty("role", "quiet")
+            label = Label(title, role="quiet")
             self._grid.addWidget(label, 0, column)
         self.hide()
 
@@ -108,8 +107,7 @@ class DimensionsForm(QWidget):
         if said is not None:
             span.setText(f"{said.low}..{said.high}")
             sizes.setText(",".join(map(str, said.sizes)))
-        label = Label(name)
-        label.setProperty("role", "title")
+        label = Label(name, role="title")
         index = self._grid.rowCount()
         for column, widget in enumerate((label, span, sizes)):
             self._grid.addWidget(widget, index, column)
@@ -169,8 +167,7 @@ class InputsDialog(Dialog):
         grid.setVerticalSpacing(8)
         titles = ("input", "shape", "dtype", "integers from", "up to", "file")
         for column, title in enumerate(titles):
-            label = Label(self.tr(title))
-            label.setProperty("role", "quiet")
+            label = Label(self.tr(title), role="quiet")
             grid.addWidget(label, 0, column)
         by_name = {record.name: record for record in known}
         said = {spec.name: spec for spec in specs if spec.name}
@@ -190,27 +187,16 @@ class InputsDialog(Dialog):
         self.seed.setValue(seed)
         self.seed.setAccessibleName(self.tr("Seed"))
         self.seed.lineEdit().setTextMargins(6, 0, 0, 0)
-        self.error = Label()
-        self.error.setProperty("role", "wrong")
-        self.error.setWordWrap(True)
+        self.error = Label(role="wrong", wraps=True)
         self.error.hide()
-        self.buttons = QDialogButtonBox(
-            QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
-        )
-        self.buttons.button(QDialogButtonBox.StandardButton.Ok).setProperty("primary", True)
+        self.buttons = self.answers(accept=self._check)
         if known:
             self._add_examples()
-        self.buttons.accepted.connect(self._check)
-        self.buttons.rejected.connect(self.reject)
-        hint = Label(self.tr("Values are random, drawn with the seed, unless a file is given."))
-        hint.setProperty("role", "quiet")
-        seeds = QHBoxLayout()
-        seeds.addWidget(Label(self.tr("Seed")))
-        seeds.addWidget(self.seed)
-        seeds.addWidget(hint, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(16, 16, 16, 12)
-        layout.setSpacing(12)
+        hint = Label(
+            self.tr("Values are random, drawn with the seed, unless a file is given."), role="quiet"
+        )
+        seeds = row_of(None, Label(self.tr("Seed")), self.seed, (hint, 1), spacing=None)
+        layout = column_of(self, margins=(16, 16, 16, 12), spacing=12)
         if question:
             layout.addWidget(Label(question))
         layout.addLayout(grid)
@@ -272,8 +258,7 @@ class InputsDialog(Dialog):
             file.setText(spec.file)
         row = InputRow(name, shape, dtype, low, high, file, record is not None, spec)
         row.before = row.texts()
-        label = Label(name)
-        label.setProperty("role", "title")
+        label = Label(name, role="title")
         grid.addWidget(label, index, 0)
         fields = (
             (shape, self.tr("Shape of {0}")),
@@ -295,11 +280,7 @@ class InputsDialog(Dialog):
         browse.setAutoDefault(False)
         browse.setProperty("input", row.name)
         browse.clicked.connect(self._browse)
-        layout = QHBoxLayout()
-        layout.setSpacing(4)
-        layout.addWidget(row.file, 1)
-        layout.addWidget(browse)
-        return layout
+        return row_of(None, (row.file, 1), browse, spacing=4)
 
     def _browse(self) -> None:
         row = self.row(self.sender().property("input"))

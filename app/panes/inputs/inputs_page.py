@@ -7,16 +7,15 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QHBoxLayout,
     QScrollArea,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.bar_controls import Pill, Segment, SegmentedSwitch
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.inputs.input_panel import InputPanel
@@ -54,15 +53,12 @@ class InputsPage(QWidget):
         )
         self.name = QComboBox()
         self.name.setAccessibleName(self.tr("Which input"))
-        self.origin = ElidedLabel()
-        self.origin.setProperty("role", "quiet")
+        self.origin = ElidedLabel(role="quiet")
         self.live = QCheckBox(self.tr("Run at once"))
         self.live.setToolTip(self.tr("Run as soon as the input has changed; nothing is rebuilt"))
         self.live.setChecked(inputs.live)
         self.verdict = Pill()
-        self.error = Label()
-        self.error.setProperty("role", "wrong")
-        self.error.setWordWrap(True)
+        self.error = Label(role="wrong", wraps=True)
         self.one = InputPanel(document, queries, inputs)
         self.sets = SetPanel(inputs)
         self._stack = QStackedWidget()
@@ -75,20 +71,17 @@ class InputsPage(QWidget):
         area.setWidget(self.one)
         for panel in (area, self.sets):
             self._stack.addWidget(panel)
-        strip = QHBoxLayout()
-        strip.setContentsMargins(10, 6, 10, 2)
-        strip.setSpacing(12)
-        strip.addWidget(self.switch)
-        strip.addWidget(self.name)
-        strip.addWidget(self.origin, 1)
-        strip.addWidget(self.verdict)
-        strip.addWidget(self.live)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(strip)
-        column.addWidget(self.error)
-        column.addWidget(self._stack, 1)
+        strip = row_of(
+            None,
+            self.switch,
+            self.name,
+            (self.origin, 1),
+            self.verdict,
+            self.live,
+            margins=(10, 6, 10, 2),
+            spacing=12,
+        )
+        column_of(self, strip, self.error, (self._stack, 1))
         self.error.setContentsMargins(12, 2, 12, 2)
         self.switch.changed.connect(self._switch)
         self.name.activated.connect(self._choose)

@@ -10,6 +10,7 @@ from PySide6.QtCore import QMimeData, QObject, QTimer, Signal
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
+from lowerscope.app.kit.background import single_shot
 from lowerscope.app.panes.run.dataset_run import SetRuns
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.core.files.sources import ARRAYS, IMAGES, INTEGERS, MANY_SAMPLES
@@ -37,10 +38,7 @@ class Inputs(QObject):
         self.sets = SetRuns(document, queries)  # Runs on sets of inputs.
         self._strokes: list[dict[str, InputSpec | None]] = []
         self._dropped = ""
-        self._settling = QTimer(self)
-        self._settling.setSingleShot(True)
-        self._settling.setInterval(SETTLE_MS)
-        self._settling.timeout.connect(self._run)
+        self._settling = single_shot(self, SETTLE_MS, self._run)
         self._source: Source | None = None
         document.on(("recipe", "pending"), self._note_source)
         # Later: a change made in the middle of another one would be mixed up with it.

@@ -9,13 +9,12 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QFileDialog,
-    QHBoxLayout,
     QProgressBar,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
 from lowerscope.app.panes.inputs.model import Inputs
@@ -49,12 +48,9 @@ class SetPanel(QWidget):
         self.bar = QProgressBar()
         self.bar.setTextVisible(False)
         self.bar.setFixedHeight(6)
-        self.summary = Label()
-        self.summary.setWordWrap(True)
+        self.summary = Label(wraps=True)
         self.summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.error = Label()
-        self.error.setProperty("role", "wrong")
-        self.error.setWordWrap(True)
+        self.error = Label(role="wrong", wraps=True)
         self.worst = Table(
             self.tr("Worst samples"),
             (
@@ -69,19 +65,17 @@ class SetPanel(QWidget):
             self.tr("No set was run"),
             self.tr("Choose a folder or an .npz; the worst samples are listed here."),
         )
-        buttons = QHBoxLayout()
-        buttons.setSpacing(6)
-        for button in (self.folder, self.archive, self.again, self.stop):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
-        left = QVBoxLayout()
-        left.setContentsMargins(12, 6, 0, 6)
-        left.setSpacing(8)
-        left.addLayout(buttons)
-        left.addWidget(self.bar)
-        left.addWidget(self.summary)
-        left.addWidget(self.error)
-        left.addStretch(1)
+        buttons = row_of(None, self.folder, self.archive, self.again, self.stop, STRETCH, spacing=6)
+        left = column_of(
+            None,
+            buttons,
+            self.bar,
+            self.summary,
+            self.error,
+            STRETCH,
+            margins=(12, 6, 0, 6),
+            spacing=8,
+        )
         side = self._side = QWidget()
         side.setLayout(left)
         row = self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)

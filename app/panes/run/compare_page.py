@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QCoreApplication, QPoint, Qt, Signal
 from PySide6.QtGui import QAction, QContextMenuEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QLineEdit,
     QMenu,
     QPushButton,
     QSizePolicy,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -22,6 +20,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
@@ -192,8 +191,7 @@ class CompareTable(QWidget):
         self.filter.setClearButtonEnabled(True)
         self.filter.setMinimumWidth(96)
         self.sorts = SegmentedSwitch(self.tr("Which nodes"))
-        self.count = Label()
-        self.count.setProperty("role", "quiet")
+        self.count = Label(role="quiet")
         self.table = Table(
             self.tr("Nodes against torch"),
             (
@@ -221,18 +219,11 @@ class CompareTable(QWidget):
             ),
         )
         self.table.set_sortable(True)
-        strip = QHBoxLayout()
-        strip.setContentsMargins(10, 4, 10, 4)
-        strip.setSpacing(12)
-        strip.addWidget(self.filter, 1)
-        strip.addWidget(self.sorts)
-        strip.addWidget(self.count)
+        strip = row_of(
+            None, (self.filter, 1), self.sorts, self.count, margins=(10, 4, 10, 4), spacing=12
+        )
         self.strip = strip
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(strip)
-        column.addWidget(self.table, 1)
+        column_of(self, strip, (self.table, 1))
         self.filter.textChanged.connect(self._show_rows)
         self.sorts.changed.connect(self._show_rows)
         self.table.row_clicked.connect(self._select)
@@ -549,14 +540,8 @@ class ComparePage(QWidget):
         # width.
         self.halves.setMinimumWidth(320)
         self.foot = QWidget()
-        foot = QVBoxLayout(self.foot)
-        foot.setContentsMargins(0, 0, 0, 0)
-        foot.addWidget(self.first_difference)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.halves, 1)
-        column.addWidget(self.foot)
+        column_of(self.foot, self.first_difference, spacing=None)
+        column_of(self, (self.halves, 1), self.foot)
         self.parts.changed.connect(self._choose_part)
         self.nodes.menu_wanted.connect(self._open_menu)
         self.nodes.node_wanted.connect(self.tensor_wanted)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QCheckBox,
-    QDialogButtonBox,
     QFormLayout,
-    QHBoxLayout,
-    QSpinBox,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.dialogs import Dialog
+from lowerscope.app.kit.dialogs import Dialog, number_field
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.panes.run.runs import Runs
@@ -35,15 +31,15 @@ class MeasuringDialog(Dialog):
         threads, measuring = recipe.threads, recipe.measuring
         self.setWindowTitle(self.tr("Threads and repeats"))
         all_of_them = self.tr("all, {0} here").format(MACHINE)
-        self.threads = _number(self.tr("Threads"), 0, max(MACHINE, threads), threads, all_of_them)
-        self.repeats = _number(
-            self.tr("Repeats"),
-            0,
-            MOST,
-            measuring.repeats,
-            self.tr("as a second allows, {0} to {1}").format(LEAST, REPEATS),
+        most, width = max(MACHINE, threads), FIELD_WIDTH
+        self.threads = number_field(
+            self.tr("Threads"), 0, most, threads, width=width, at_least=all_of_them
         )
-        self.warm_up = _number(self.tr("Warm-up"), 1, MOST, measuring.warm_up)
+        enough = self.tr("as a second allows, {0} to {1}").format(LEAST, REPEATS)
+        self.repeats = number_field(
+            self.tr("Repeats"), 0, MOST, measuring.repeats, width=width, at_least=enough
+        )
+        self.warm_up = number_field(self.tr("Warm-up"), 1, MOST, measuring.warm_up, width=width)
         self.compiled = QCheckBox(self.tr("Time torch.compile as well"))
         self.compiled.setChecked(measuring.torch_compile)
         self.compiled.setToolTip(
@@ -65,26 +61,14 @@ class MeasuringDialog(Dialog):
             self.tr(
                 "The sides take turns. Each has its median, and a spread from the lower to the "
                 "upper quarter. One is called faster where the medians differ by more than that."
-            )
+            ),
+            role="quiet",
+            wraps=True,
         )
-        note.setProperty("role", "quiet")
-        note.setWordWrap(True)
-        buttons = QDialogButtonBox(
-            QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
-        )
-        ok = buttons.button(QDialogButtonBox.StandardButton.Ok)
-        ok.setProperty("primary", True)
-        if document.run_record is not None:
-            ok.setText(self.tr("Measure"))
+        measured = document.run_record is not None
+        buttons = self.answers(self.tr("Measure") if measured else "")
         self.accepted.connect(self._take)
-        buttons.accepted.connect(self.accept)
-        buttons.rejected.connect(self.reject)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 12)
-        column.setSpacing(12)
-        column.addLayout(form)
-        column.addWidget(note)
-        column.addWidget(buttons)
+        column_of(self, form, note, buttons, margins=(16, 16, 16, 12), spacing=12)
         self.setMinimumWidth(460)
         offer_help(self, "result#threads-and-repeats")
 
@@ -100,31 +84,11 @@ class MeasuringDialog(Dialog):
 def edit_measuring(document: Document, runs: Runs, parent: QWidget) -> None:
     """Show the form for timing runs."""
     if document.wanted is not None:
-        dialog = MeasuringDialog(document, runs, parent)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.open()
-
-
-def _number(name: str, least: int, most: int, value: int, at_least: str = "") -> QSpinBox:
-    """Return a field for a number; `at_least` describes the smallest value."""
-    field = QSpinBox()
-    field.setRange(least, most)
-    field.setSpecialValueText(at_least)
-    field.setValue(value)
-    field.setAccessibleName(name)
-    field.setFixedWidth(FIELD_WIDTH)
-    # The style sheet's padding does not apply to the text of a spin box.
-    field.lineEdit().setTextMargins(6, 0, 0, 0)
-    return field
+        MeasuringDialog(document, runs, parent).pop_up()
 
 
 def _with_hint(field: QWidget, hint: str) -> QWidget:
-    label = Label(hint)
-    label.setProperty("role", "quiet")
+    label = Label(hint, role="quiet")
     both = QWidget()
-    row = QHBoxLayout(both)
-    row.setContentsMargins(0, 0, 0, 0)
-    row.setSpacing(12)
-    row.addWidget(field)
-    row.addWidget(label, 1)
+    row_of(both, field, (label, 1), spacing=12)
     return both

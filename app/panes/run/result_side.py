@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.bars import Bar, Bars
 from lowerscope.app.kit.charts.images import PictureView
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Markup, MarkupLabel, join_markup, markup
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.run_records import TOP, RunRecord
@@ -81,16 +82,9 @@ class ResultSide(QWidget):
         self.bars = Bars(self.tr("The best classes of both sides"), whole=1.0)
         self._narrow = False
         self.setFixedWidth(WIDTH)
-        head = QHBoxLayout()
-        head.setSpacing(4)
-        head.addWidget(self.picture)
+        head = row_of(None, self.picture, spacing=4)
         head.addWidget(self.prediction, 1, Qt.AlignmentFlag.AlignVCenter)
-        side = QVBoxLayout(self)
-        side.setContentsMargins(6, 0, 0, 0)
-        side.setSpacing(0)
-        side.addLayout(head)
-        side.addWidget(self.bars)
-        side.addStretch(1)
+        column_of(self, head, self.bars, STRETCH, margins=(6, 0, 0, 0))
         document.on(("snapshot",), self._show_input)
         document.on(("run", "running"), self._show_run)
         theme.notifier().changed.connect(self._show_run)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QPushButton, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.bars import Bars
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, PartsLabel
 from lowerscope.app.kit.plain_text import Markup, MarkupLabel, join_markup, markup
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
@@ -51,21 +52,11 @@ class TimesPanel(QWidget):
         self.settings.setToolTip(self.tr("Threads, repeats, warm-up, and torch.compile"))
         self.settings.clicked.connect(self._edit)
         # A shortened label uses its whole width for the text.
-        first = QHBoxLayout()
-        first.setContentsMargins(10, 0, 12, 0)
-        first.addWidget(self.claim)
-        row = QHBoxLayout()
-        row.setContentsMargins(10, 0, 8, 0)
-        row.setSpacing(8)
-        row.addWidget(self.how, 1)
-        row.addWidget(self.again)
-        row.addWidget(self.settings)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.bars)
-        column.addLayout(first)
-        column.addLayout(row)
+        first = row_of(None, self.claim, margins=(10, 0, 12, 0), spacing=None)
+        row = row_of(
+            None, (self.how, 1), self.again, self.settings, margins=(10, 0, 8, 0), spacing=8
+        )
+        column_of(self, self.bars, first, row)
         document.on(("run", "running"), self._show_run)
         self._show_run()
 
@@ -145,8 +136,7 @@ class ResultView(QWidget):
             ),
         )
         self.sizes.hide()
-        self.summary = MarkupLabel()
-        self.summary.setProperty("role", "quiet")
+        self.summary = MarkupLabel(role="quiet")
         self.summary.setTextInteractionFlags(
             Qt.TextInteractionFlag.LinksAccessibleByMouse
             | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
@@ -156,11 +146,7 @@ class ResultView(QWidget):
         self.summary.setWordWrap(True)
         # With a parent from the start: shown without one, it would be a window of its own.
         self.side = ResultSide(document, self)
-        right = QVBoxLayout()
-        right.setContentsMargins(0, 0, 0, 0)
-        right.setSpacing(0)
-        right.addWidget(self.sizes, 3)
-        right.addWidget(self.outputs, 2)
+        right = column_of(None, (self.sizes, 3), (self.outputs, 2))
         self.first_difference = FirstDifferenceLine(document)
         right.addWidget(self.first_difference)
         self.times = TimesPanel(document, runs)

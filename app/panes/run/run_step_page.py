@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from PySide6.QtCore import QCoreApplication, QModelIndex, Signal
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
 from lowerscope.app.panes.run.run_steps import RunSteps
@@ -142,16 +143,8 @@ class RunStepPage(QWidget):
             (Column("", width=70), Column("", stretch=True, wrap=True)),
         )
         self.table.horizontalHeader().hide()
-        strip = QHBoxLayout()
-        strip.setContentsMargins(10, 2, 6, 2)
-        strip.setSpacing(6)
-        strip.addWidget(self.title, 1)
-        strip.addWidget(self.unfold)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(strip)
-        column.addWidget(self.table, 1)
+        strip = row_of(None, (self.title, 1), self.unfold, margins=(10, 2, 6, 2), spacing=6)
+        column_of(self, strip, (self.table, 1))
         self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
         self.unfold.toggled.connect(self._show_rows)
         self.table.clicked.connect(self._open_at)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-from PySide6.QtCore import QCoreApplication, Qt, QTimer
+from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import (
     QFileDialog,
@@ -17,13 +17,13 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSpinBox,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Pending, Queries
 from lowerscope.app.engine.file_broker import ask_for_file
+from lowerscope.app.kit.background import single_shot
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.charts.images import (
     HeatMap,
@@ -35,6 +35,7 @@ from lowerscope.app.kit.charts.images import (
 )
 from lowerscope.app.kit.charts.plots import Histogram
 from lowerscope.app.kit.dialogs import EmptyState
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
@@ -268,13 +269,15 @@ class TensorMatrix(QWidget):
         self.picture = PictureView(self.tr("The tensor as a picture"))
         self.readout = ElidedLabel()
         self.readout.setContentsMargins(10, 0, 10, 4)
-        strip = QHBoxLayout()
-        strip.setContentsMargins(10, 2, 10, 0)
-        strip.setSpacing(12)
-        strip.addWidget(self.sides)
-        strip.addWidget(self.slices)
-        strip.addWidget(self.as_picture)
-        strip.addStretch(1)
+        strip = row_of(
+            None,
+            self.sides,
+            self.slices,
+            self.as_picture,
+            STRETCH,
+            margins=(10, 2, 10, 0),
+            spacing=12,
+        )
         self.split = Split(Qt.Orientation.Horizontal)
         self.split.addWidget(self.map)
         self.split.addWidget(self.grid)
@@ -284,12 +287,7 @@ class TensorMatrix(QWidget):
         self.stack = QStackedWidget()
         self.stack.addWidget(self.split)
         self.stack.addWidget(self.picture)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
-        column.addLayout(strip)
-        column.addWidget(self.stack, 1)
-        column.addWidget(self.readout)
+        column_of(self, strip, (self.stack, 1), self.readout, spacing=2)
         self.sides.changed.connect(self._choose_side)
         self.slices.changed.connect(self._fetch)
         self.as_picture.toggled.connect(self._fetch)
@@ -530,16 +528,12 @@ class TensorPage(QWidget):
         self._runs: dict[str, NodeRun] = {}
         self._set_busy = set_busy
         # A shorter wait needs no notification.
-        self._wait = QTimer(self)
-        self._wait.setSingleShot(True)
-        self._wait.setInterval(SOON_MS)
-        self._wait.timeout.connect(self._say_busy)
+        self._wait = single_shot(self, SOON_MS, self._say_busy)
         self._is_wanted = False
         self._watch = queries.watch(
             self, self._query, self._take, self._take_problem, self._be_busy
         )
-        self.title = ElidedLabel()
-        self.title.setProperty("role", "title")
+        self.title = ElidedLabel(role="title")
         self.items = QSpinBox()
         self.items.setPrefix(self.tr("tensor "))
         self.items.setAccessibleName(self.tr("Which of its tensors"))
@@ -559,11 +553,7 @@ class TensorPage(QWidget):
         self.again = self.empty.add_action(self.tr("Try again"), self._try_again)
         self.again.hide()
         left = QWidget()
-        under = QVBoxLayout(left)
-        under.setContentsMargins(0, 0, 0, 0)
-        under.setSpacing(0)
-        under.addWidget(self.facts, 1)
-        under.addWidget(self.histogram)
+        column_of(left, (self.facts, 1), self.histogram)
         self.right = QStackedWidget()
         self.no_values = EmptyState()
         self.right.addWidget(self.matrix)
@@ -578,25 +568,22 @@ class TensorPage(QWidget):
         self.stack = QStackedWidget()
         self.stack.addWidget(self.empty)
         self.stack.addWidget(self.split)
-        strip = QHBoxLayout()
-        strip.setContentsMargins(10, 4, 10, 4)
-        strip.setSpacing(12)
-        strip.addWidget(self.title, 1)
-        strip.addWidget(self.items)
-        strip.addWidget(self.bases)
-        strip.addWidget(self.save)
+        strip = row_of(
+            None,
+            (self.title, 1),
+            self.items,
+            self.bases,
+            self.save,
+            margins=(10, 4, 10, 4),
+            spacing=12,
+        )
         self.strip = strip
         # In a narrow pane, the choices have a line of their own.
         second = self._second = QHBoxLayout()
         second.setContentsMargins(10, 0, 10, 0)
         second.setSpacing(12)
         second.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(strip)
-        column.addLayout(second)
-        column.addWidget(self.stack, 1)
+        column_of(self, strip, second, (self.stack, 1))
         self.facts.row_clicked.connect(self._go_to)
         self.items.valueChanged.connect(self._want)
         self.bases.changed.connect(self._want)

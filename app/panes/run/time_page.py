@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.charts.plots import Piece, RunChart, Span
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
@@ -266,8 +267,7 @@ class TimePage(QWidget):
                 Segment("call", self.tr("Calls"), self.tr("Each call, in order")),
             ),
         )
-        self.summary = ElidedLabel()
-        self.summary.setProperty("role", "quiet")
+        self.summary = ElidedLabel(role="quiet")
         self.chart = RunChart(self.tr("Calls of the run and the memory that they take"))
         self.table = Table(
             self.tr("Times"),
@@ -301,22 +301,14 @@ class TimePage(QWidget):
             ),
         )
         self.table.set_sortable(True)
-        strip = QHBoxLayout()
-        strip.setContentsMargins(10, 4, 10, 4)
-        strip.setSpacing(12)
-        strip.addWidget(self.by)
-        strip.addWidget(self.summary, 1)
+        strip = row_of(None, self.by, (self.summary, 1), margins=(10, 4, 10, 4), spacing=12)
         self.parts = Split(Qt.Orientation.Vertical)
         self.parts.setChildrenCollapsible(False)
         self.parts.addWidget(self.chart)
         self.parts.addWidget(self.table)
         self.parts.setStretchFactor(1, 1)
         self.parts.setSizes(CHART_AND_TABLE)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(strip)
-        column.addWidget(self.parts, 1)
+        column_of(self, strip, (self.parts, 1))
         self.by.changed.connect(self._show_rows)
         self.table.row_clicked.connect(self._select_row)
         self.chart.chosen.connect(self._select_call)

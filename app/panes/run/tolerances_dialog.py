@@ -6,17 +6,16 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import msgspec
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QDialogButtonBox,
     QGridLayout,
     QLineEdit,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.dialogs import Dialog, mark_wrong
+from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.core.model.problems import LowerscopeError
@@ -49,8 +48,7 @@ class TolerancesDialog(Dialog):
         grid.setHorizontalSpacing(12)
         grid.setVerticalSpacing(8)
         for column, title in enumerate((self.tr("dtype"), "rtol", "atol", self.tr("so that"))):
-            label = Label(title)
-            label.setProperty("role", "quiet")
+            label = Label(title, role="quiet")
             grid.addWidget(label, 0, column)
         for dtype in DTYPES:
             self._add_row(grid, dtype, used)
@@ -64,28 +62,15 @@ class TolerancesDialog(Dialog):
         for label in (exact, hint):
             label.setProperty("role", "quiet")
             label.setWordWrap(True)
-        self.error = Label()
-        self.error.setProperty("role", "wrong")
-        self.error.setWordWrap(True)
-        self.buttons = QDialogButtonBox(
-            QDialogButtonBox.StandardButton.Ok
-            | QDialogButtonBox.StandardButton.Cancel
-            | QDialogButtonBox.StandardButton.RestoreDefaults
-        )
-        self.buttons.button(QDialogButtonBox.StandardButton.Ok).setProperty("primary", True)
-        self.buttons.accepted.connect(self.accept)
-        self.buttons.rejected.connect(self.reject)
+        self.error = Label(role="wrong", wraps=True)
+        self.buttons = self.answers()
         self.accepted.connect(self._take)
-        defaults = self.buttons.button(QDialogButtonBox.StandardButton.RestoreDefaults)
+        defaults = self.buttons.addButton(QDialogButtonBox.StandardButton.RestoreDefaults)
         defaults.setText(self.tr("Restore defaults"))
         defaults.clicked.connect(self._show_defaults)
-        column_ = QVBoxLayout(self)
-        column_.setContentsMargins(16, 16, 16, 12)
-        column_.setSpacing(12)
-        column_.addWidget(hint)
-        column_.addLayout(grid)
-        column_.addWidget(exact)
-        column_.addWidget(self.error)
+        column_ = column_of(
+            self, hint, grid, exact, self.error, margins=(16, 16, 16, 12), spacing=12
+        )
         self.keep_in_view(self.error)
         column_.addStretch(1)
         column_.addWidget(self.buttons)
@@ -146,7 +131,7 @@ class TolerancesDialog(Dialog):
                 row.means.setText("")
                 problems.append(error.problem.line())
         self.error.setText(problems[0] if problems else "")
-        self.buttons.button(QDialogButtonBox.StandardButton.Ok).setEnabled(not problems)
+        self.buttons.act.setEnabled(not problems)
 
     def _means(self, dtype: str, tolerance: Tolerance) -> str:
         """Return what a tolerance accepts, or that it is below the dtype's resolution."""
@@ -172,9 +157,7 @@ class TolerancesDialog(Dialog):
 def edit_tolerances(document: Document, parent: QWidget) -> None:
     """Show the form for the recipe's tolerances."""
     if document.wanted is not None:
-        dialog = TolerancesDialog(document, parent)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.open()
+        TolerancesDialog(document, parent).pop_up()
 
 
 def _rounded(value: float) -> str:

@@ -7,18 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from PySide6.QtCore import QCoreApplication, QPoint, Qt, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QMenu,
     QPushButton,
     QScrollArea,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.charts.bars import Bar, Bars
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
@@ -269,10 +268,7 @@ class VariantFunctions(QWidget):
         self.table.set_sortable(True)
         self.table.set_empty(self.tr("Neither of them calls a function"))
         self.table.row_activated.connect(self.text_wanted)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.table, 1)
+        column_of(self, (self.table, 1))
 
     @property
     def sides(self) -> tuple[Variant, Variant] | None:
@@ -374,8 +370,7 @@ class VariantsPage(QWidget):
         self.delete.setToolTip(self.tr("Keep it no more (Del)"))
         self.difference = QPushButton(self.tr("Difference"))
         self.difference.setToolTip(self.tr("How the scripts of both differ, line by line"))
-        self.state = ElidedLabel()
-        self.state.setProperty("role", "quiet")
+        self.state = ElidedLabel(role="quiet")
         self.table = Table(self.tr("Variants"), variant_columns())
         self.table.set_sortable(True)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
@@ -407,22 +402,23 @@ class VariantsPage(QWidget):
         self._show()
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setContentsMargins(8, 4, 8, 4)
-        bar.setSpacing(8)
-        for button in (self.run_all, self.go_back, self.rename, self.delete):
-            bar.addWidget(button)
-        bar.addWidget(self.state, 1)
-        bar.addWidget(self.difference)
+        bar = row_of(
+            None,
+            self.run_all,
+            self.go_back,
+            self.rename,
+            self.delete,
+            (self.state, 1),
+            self.difference,
+            margins=(8, 4, 8, 4),
+            spacing=8,
+        )
         strip = QWidget()
         strip.setLayout(bar)
         strip.setProperty("edge", "bottom")
         strip.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         chart = QWidget()
-        column = QVBoxLayout(chart)
-        column.setContentsMargins(0, 4, 0, 4)
-        column.addWidget(self.bars)
-        column.addStretch(1)
+        column_of(chart, self.bars, STRETCH, margins=(0, 4, 0, 4), spacing=None)
         area = QScrollArea()
         # Its contents take the focus, and are scrolled to.
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -438,11 +434,7 @@ class VariantsPage(QWidget):
             split.setStretchFactor(place, share)
             split.setCollapsible(place, False)
         split.setSizes(list(_SHARES[0]))
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(strip)
-        layout.addWidget(split, 1)
+        column_of(self, strip, (split, 1))
 
     def selected(self) -> list[str]:
         """Ids of the selected runs, if the page is visible."""

@@ -6,12 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.document.document import Change, Document
 from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.document.stepping import Stepping, schedule_lines
 from lowerscope.app.engine.recovery import TWICE, Recovering
+from lowerscope.app.kit.background import single_shot
 from lowerscope.app.panes.schedule import editing as order
 from lowerscope.app.panes.schedule.editing import Editing
 from lowerscope.app.panes.schedule.preview import Trying
@@ -167,10 +168,7 @@ class Scheduling(QObject):
         self.editing = Editing(document, self)  # Edits the history.
         self.moves = Moves(document, queries, self)  # The applicable primitives.
         self.trying = Trying(document, queries, self)  # Previews and the form.
-        self._slow = QTimer(self)
-        self._slow.setSingleShot(True)
-        self._slow.setInterval(SLOW_MS)
-        self._slow.timeout.connect(self._note_slow)
+        self._slow = single_shot(self, SLOW_MS, self._note_slow)
         document.changed.connect(self._renew)
         document.on(("recipe", "pending"), self._follow)
         recovering.replayed.connect(self._ask_again)

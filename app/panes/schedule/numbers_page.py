@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QCheckBox, QPushButton, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.bar_controls import Pill
 from lowerscope.app.kit.charts.bars import Bar, Bars
 from lowerscope.app.kit.charts.plots import Mark, Roofline, Roofs
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
@@ -186,8 +187,7 @@ class NumbersPage(QWidget):
         self.again.setToolTip(
             self.tr("Measure once more what was measured while other programs were busy")
         )
-        self.state = ElidedLabel()
-        self.state.setProperty("role", "quiet")
+        self.state = ElidedLabel(role="quiet")
         self.figures = Table(
             self.tr("Numbers of the function"),
             (
@@ -221,25 +221,23 @@ class NumbersPage(QWidget):
         self._show()
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setContentsMargins(8, 4, 8, 4)
-        bar.setSpacing(8)
-        bar.addWidget(self.measure)
-        bar.addWidget(self.all)
-        bar.addWidget(self.automatic)
-        bar.addWidget(self.state, 1)
-        bar.addWidget(self.again)
-        bar.addWidget(self.stop)
+        bar = row_of(
+            None,
+            self.measure,
+            self.all,
+            self.automatic,
+            (self.state, 1),
+            self.again,
+            self.stop,
+            margins=(8, 4, 8, 4),
+            spacing=8,
+        )
         strip = QWidget()
         strip.setLayout(bar)
         strip.setProperty("edge", "bottom")
         strip.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         compared = QWidget()
-        column = QVBoxLayout(compared)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.variants, 1)
-        column.addWidget(self.bars)
+        column_of(compared, (self.variants, 1), self.bars)
         split = Split(Qt.Orientation.Horizontal)
         for part in (self.figures, self.roofline, compared):
             split.addWidget(part)
@@ -247,11 +245,7 @@ class NumbersPage(QWidget):
             split.setStretchFactor(place, share)
             split.setCollapsible(place, False)
         split.setSizes([330, 222, 298])
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(strip)
-        layout.addWidget(split, 1)
+        column_of(self, strip, (split, 1))
 
     def measure_all(self) -> None:
         """Check and measure all variants and the unscheduled function."""

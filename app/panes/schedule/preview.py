@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries, Slot
+from lowerscope.app.kit.background import single_shot
 from lowerscope.app.panes.schedule import editing as order
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import ScheduleQuery
@@ -76,10 +77,7 @@ class Trying(QObject):
         self._deadly: set[Primitive] = set()
         self.preview: Preview | None = None
         self.draft: Draft | None = None
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.setInterval(PREVIEW_MS)
-        self._soon.timeout.connect(self._ask)
+        self._soon = single_shot(self, PREVIEW_MS, self._ask)
 
     # Previews
 

@@ -14,15 +14,14 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFormLayout,
     QFrame,
-    QHBoxLayout,
     QLineEdit,
     QPushButton,
     QScrollArea,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.choice_list import OrderList
 from lowerscope.app.panes.schedule.model import Scheduling
@@ -52,19 +51,13 @@ class FactorsField(QWidget):
         self._name = name
         self._extent = extent
         self.fields: list[QLineEdit] = []
-        self._row = QHBoxLayout()
-        self._row.setSpacing(4)
+        self._row = row_of(None, spacing=4)
         self.more = self._button("+", self.tr("One factor more"))
         self.fewer = self._button("−", self.tr("One factor fewer"))
         self.more.clicked.connect(self._add)
         self.fewer.clicked.connect(self._remove)
-        self.check = Label()
-        self.check.setWordWrap(True)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(2)
-        column.addLayout(self._row)
-        column.addWidget(self.check)
+        self.check = Label(wraps=True)
+        column_of(self, self._row, self.check, spacing=2)
         self.set_values((None, None))
 
     def set_values(self, values: Sequence[Factor]) -> None:
@@ -125,8 +118,7 @@ class FactorsField(QWidget):
         """Show the product of the factors."""
         problem = self.problem()
         self.check.setText(f"✕ {problem}" if problem else self._sum())
-        self.check.setProperty("role", "wrong" if problem else "quiet")
-        self.check.style().polish(self.check)
+        self.check.set_role("wrong" if problem else "quiet")
 
     def _sum(self) -> str:
         values, extent = self.values(), self._extent
@@ -183,9 +175,7 @@ class Editor(QWidget):
     def __init__(self, field: Field) -> None:
         super().__init__()
         self.field = field
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(0, 0, 0, 0)
-        self.column.setSpacing(2)
+        self.column = column_of(self, spacing=2)
 
     def set_value(self, value: Argument) -> None:
         """Show a value."""
@@ -224,9 +214,7 @@ class _Picked(Editor):
             self._add(self.names)
             self.column.addWidget(self.take)
         else:
-            row = QHBoxLayout()
-            row.addWidget(self.name, 1)
-            row.addWidget(self.take)
+            row = row_of(None, (self.name, 1), self.take, spacing=None)
             self.column.addLayout(row)
             self.setFocusProxy(self.take)
 
@@ -533,13 +521,9 @@ class ScheduleForm(QWidget):
         self.back.setToolTip(self.tr("Back to the moves (Esc)"))
         self.back.setFixedWidth(26)
         self.back.setStyleSheet("padding: 0px")
-        self.title = Label()
-        self.title.setProperty("role", "title")
-        self.about = Label()
-        self.about.setProperty("role", "quiet")
-        self.about.setWordWrap(True)
-        self.state = Label()
-        self.state.setWordWrap(True)
+        self.title = Label(role="title")
+        self.about = Label(role="quiet", wraps=True)
+        self.state = Label(wraps=True)
         self.apply = QPushButton(self.tr("Apply"))
         self.apply.setProperty("primary", True)
         self.force = QPushButton(self.tr("Apply anyway"))
@@ -565,10 +549,7 @@ class ScheduleForm(QWidget):
         document.on(("selection", "snapshot"), self._follow_selection)
 
     def _lay_out(self) -> None:
-        head = QHBoxLayout()
-        head.setSpacing(6)
-        head.addWidget(self.back)
-        head.addWidget(self.title, 1)
+        head = row_of(None, self.back, (self.title, 1), spacing=6)
         area = QScrollArea()
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setWidgetResizable(True)
@@ -578,19 +559,10 @@ class ScheduleForm(QWidget):
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._rows.setProperty("ground", "panel")
         area.viewport().setProperty("ground", "panel")
-        buttons = QHBoxLayout()
-        buttons.setSpacing(6)
-        for button in (self.apply, self.force, self.keep):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(8, 6, 8, 6)
-        column.setSpacing(4)
-        column.addLayout(head)
-        column.addWidget(self.about)
-        column.addWidget(area, 1)
-        column.addWidget(self.state)
-        column.addLayout(buttons)
+        buttons = row_of(None, self.apply, self.force, self.keep, STRETCH, spacing=6)
+        column_of(
+            self, head, self.about, (area, 1), self.state, buttons, margins=(8, 6, 8, 6), spacing=4
+        )
 
     def _show(self) -> None:
         draft = self._trying.draft
@@ -671,8 +643,7 @@ class ScheduleForm(QWidget):
         elif preview is not None:
             text = self.tr("trying…")
         self.state.setText(text)
-        self.state.setProperty("role", role)
-        self.state.style().polish(self.state)
+        self.state.set_role(role)
         unsafe = error is not None and error.unsafe
         self.apply.setEnabled(not draft.wrong and error is None)
         self.force.setVisible(unsafe)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
 from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.trees import StepList
@@ -39,46 +40,27 @@ class ScheduleHistory(QWidget):
         for column, width in _WIDTHS.items():
             self.list.header().resizeSection(column, width)
         self.list.installEventFilter(self)
-        self.place = ElidedLabel()
-        self.place.setProperty("role", "quiet")
+        self.place = ElidedLabel(role="quiet")
         self.end = QPushButton(self.tr("To the end"))
         self.end.setProperty("quiet", True)
         self.end.setToolTip(self.tr("Look at the function after all steps"))
-        self.why = Label()
-        self.why.setProperty("role", "wrong")
-        self.why.setWordWrap(True)
+        self.why = Label(role="wrong", wraps=True)
         self.force = QPushButton(self.tr("Apply anyway"))
         self.edit = QPushButton(self.tr("Edit…"))
         # The rule's comment on the current step: a row has space for a few words only.
-        self.comment = Label()
-        self.comment.setProperty("role", "quiet")
-        self.comment.setWordWrap(True)
+        self.comment = Label(role="quiet", wraps=True)
         self.comment.setContentsMargins(10, 4, 10, 6)
         self.comment.hide()
-        row = QHBoxLayout()
-        row.setContentsMargins(10, 0, 4, 0)
-        row.addWidget(self.place, 1)
-        row.addWidget(self.end)
+        row = row_of(None, (self.place, 1), self.end, margins=(10, 0, 4, 0), spacing=None)
         self._footer = QWidget()
         self._footer.setLayout(row)
-        failed = QVBoxLayout()
-        failed.setContentsMargins(10, 4, 10, 6)
-        failed.setSpacing(4)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.edit)
-        buttons.addWidget(self.force)
-        buttons.addStretch(1)
+        failed = column_of(None, margins=(10, 4, 10, 6), spacing=4)
+        buttons = row_of(None, self.edit, self.force, STRETCH, spacing=None)
         failed.addWidget(self.why)
         failed.addLayout(buttons)
         self._failed = QWidget()
         self._failed.setLayout(failed)
-        column_layout = QVBoxLayout(self)
-        column_layout.setContentsMargins(0, 0, 0, 0)
-        column_layout.setSpacing(0)
-        column_layout.addWidget(self.list, 1)
-        column_layout.addWidget(self.comment)
-        column_layout.addWidget(self._failed)
-        column_layout.addWidget(self._footer)
+        column_of(self, (self.list, 1), self.comment, self._failed, self._footer)
         self.end.clicked.connect(self._scheduling.go_to_end)
         self.force.clicked.connect(self._force)
         self.edit.clicked.connect(self.edit_step)

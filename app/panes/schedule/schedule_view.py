@@ -7,17 +7,16 @@ from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
-    QHBoxLayout,
     QMenu,
     QPushButton,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.code.code_view import CodeView
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.kit.split import Split
@@ -123,18 +122,20 @@ class ScheduleView(Pane):
         self._show()
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setContentsMargins(8, 4, 8, 4)
-        bar.setSpacing(8)
-        bar.addWidget(self.variant)
-        bar.addWidget(self.by_rule)
-        bar.addWidget(self.tune)
-        bar.addWidget(self.keep)
-        bar.addWidget(self.left_over)
-        bar.addStretch(1)
-        bar.addWidget(self.everywhere)
-        bar.addWidget(self.in_model)
-        bar.addWidget(self.run)
+        bar = row_of(
+            None,
+            self.variant,
+            self.by_rule,
+            self.tune,
+            self.keep,
+            self.left_over,
+            STRETCH,
+            self.everywhere,
+            self.in_model,
+            self.run,
+            margins=(8, 4, 8, 4),
+            spacing=8,
+        )
         strip = QWidget()
         strip.setLayout(bar)
         strip.setProperty("edge", "bottom")
@@ -147,11 +148,7 @@ class ScheduleView(Pane):
             self.split.setCollapsible(place, False)
         self.split.setSizes([390, 310, 410])
         page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(strip)
-        column.addWidget(self.split, 1)
+        column_of(page, strip, (self.split, 1))
         self.add_page("loops", self.tr("Loops"), page)
         self.add_page("numbers", self.tr("Numbers"), self.numbers)
         self.add_page("python", self.tr("Python"), self.code)

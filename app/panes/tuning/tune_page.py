@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QBoxLayout, QCheckBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QCheckBox, QPushButton, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.charts.plots import BestCurve, CurvePoint, Level
+from lowerscope.app.kit.layouts import column_of, row_of, stretch
 from lowerscope.app.kit.pane import ElidedLabel, ProgressLine
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.split import Split
@@ -148,8 +149,7 @@ class TunePage(QWidget):
         self.stop = QPushButton(self.tr("Stop"))
         self.stop.setToolTip(self.tr("End it; what was found is kept"))
         self.more = QPushButton(self.tr("Go on"))
-        self.summary = ElidedLabel()
-        self.summary.setProperty("role", "quiet")
+        self.summary = ElidedLabel(role="quiet")
         self.in_model = QCheckBox(self.tr("Apply to the model"))
         self.in_model.setToolTip(
             self.tr("Have the step ApplySchedules at the end of the pipeline, so that Run runs it")
@@ -185,8 +185,7 @@ class TunePage(QWidget):
             ),
         )
         self.curve = BestCurve(self.tr("Best time over the trials"), seconds_text)
-        self.said = Label()
-        self.said.setWordWrap(True)
+        self.said = Label(wraps=True)
         self.said.setContentsMargins(12, 4, 12, 6)
         self._lay_out()
         self.tune.clicked.connect(self.tune_wanted)
@@ -201,11 +200,7 @@ class TunePage(QWidget):
         self._show()
 
     def _lay_out(self) -> None:
-        buttons = QHBoxLayout()
-        buttons.setSpacing(8)
-        for button in (self.tune, self.pause, self.stop, self.more):
-            buttons.addWidget(button)
-        buttons.addStretch(0)
+        buttons = row_of(None, self.tune, self.pause, self.stop, self.more, stretch(0), spacing=8)
         bar = self._bar = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         bar.setContentsMargins(8, 4, 8, 4)
         bar.setSpacing(8)
@@ -218,13 +213,7 @@ class TunePage(QWidget):
             split.setStretchFactor(place, _SHARES[place])
             split.setCollapsible(place, False)
         split.setSizes(_SHARES)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(bar)
-        column.addWidget(self.progress)
-        column.addWidget(split, 1)
-        column.addWidget(self.said)
+        column_of(self, bar, self.progress, (split, 1), self.said)
 
     # User actions
 
@@ -269,8 +258,7 @@ class TunePage(QWidget):
         self.said.setVisible(bool(said.text))
         role = "wrong" if said.role == "wrong" else "quiet"
         if self.said.property("role") != role:
-            self.said.setProperty("role", role)
-            self.said.style().polish(self.said)
+            self.said.set_role(role)
         if not tuning.under_way:
             self.progress.clear()
         elif state is None or not state.trials_total:
