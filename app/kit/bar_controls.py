@@ -67,10 +67,6 @@ class Field(QAbstractButton):
         self.updateGeometry()
         self.update()
 
-    def parts(self) -> tuple[Part, ...]:
-        """Return the text that is shown."""
-        return self._parts
-
     def set_clickable(self, clickable: bool) -> None:
         """Set whether it can be clicked."""
         self._clickable = clickable

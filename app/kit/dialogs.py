@@ -1,4 +1,4 @@
-"""Dialogs that fit their screen: questions, and a search; and the empty state of a pane."""
+"""Dialogs that fit their screen: questions, and a search."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.kit.layouts import column_of, row_of, stretch
+from lowerscope.app.kit.layouts import column_of
+from lowerscope.app.kit.messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, MarkupLabel
 
 # --- A dialog that is never larger than its screen; what does not fit is scrolled ---
@@ -185,56 +186,6 @@ class _Scrolled(QScrollArea):
     def sizeHint(self) -> QSize:
         bar = self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
         return self._inside.sizeHint() + QSize(bar, bar)
-
-
-# --- Empty state of a pane: a title, a hint on what to do, and buttons ---
-
-
-class EmptyState(QWidget):
-    """A title and a hint, centred and in a quiet colour.
-
-    Args:
-        title: Says that there is nothing to show.
-        hint: Says what to do about it.
-    """
-
-    def __init__(self, title: str = "", hint: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._title = Label(role="quiet-title")
-        self._hint = Label(role="quiet")
-        self._actions = row_of(None, spacing=8)
-        for label in (self._title, self._hint):
-            label.setAlignment(Qt.AlignmentFlag.AlignCenter)
-            label.setWordWrap(True)
-        layout = column_of(self, stretch(2), self._title, self._hint, 8, margins=24, spacing=4)
-        row = row_of(None, stretch(0), self._actions, stretch(0), spacing=None)
-        layout.addLayout(row)
-        layout.addStretch(3)
-        self.set_text(title, hint)
-
-    def set_text(self, title: str, hint: str = "") -> None:
-        """Set the title and the hint."""
-        self._title.setText(title)
-        self._hint.setText(hint)
-        self._hint.setVisible(bool(hint))
-        self.setAccessibleName(title)
-        self.setAccessibleDescription(hint)
-
-    def add_action(
-        self, label: str, callback: Callable[[], None], primary: bool = False
-    ) -> QPushButton:
-        """Add a button for an action.
-
-        Args:
-            label: The button's text.
-            callback: Called when it is clicked.
-            primary: Whether it is the recommended action.
-        """
-        button = QPushButton(label)
-        button.setProperty("primary", primary)
-        button.clicked.connect(callback)
-        self._actions.addWidget(button)
-        return button
 
 
 _MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)

@@ -36,8 +36,8 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.banner import icon
 from lowerscope.app.kit.focus_ring import came_by_keyboard
+from lowerscope.app.kit.icons import IconButton
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
@@ -134,15 +134,11 @@ class PaneTabs(QWidget):
         self._widths: dict[str, int] = {}
         self._current = ""
         self._hidden: list[str] = []
-        self._more = QToolButton(self)
-        self._more.setFixedSize(_MORE, _HEIGHT)
-        self._more.setToolTip(self.tr("More"))
-        self._more.setAccessibleName(self.tr("More"))
+        self._more = IconButton("down", self.tr("More"), size=(_MORE, _HEIGHT))
+        self._more.setParent(self)
         self._more.clicked.connect(self._open_menu)
         self._more.hide()
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
-        theme.notifier().changed.connect(self._draw_icon)
-        self._draw_icon()
 
     def add(self, key: str, label: str) -> None:
         """Append a tab."""
@@ -225,9 +221,6 @@ class PaneTabs(QWidget):
 
     def _choose_from_menu(self, action: QAction) -> None:
         self._choose(str(action.data()))
-
-    def _draw_icon(self) -> None:
-        self._more.setIcon(icon("down"))
 
     # Qt
 
@@ -492,11 +485,10 @@ class _WindowButtons(QWidget):
     def __init__(self, header: QWidget) -> None:
         super().__init__(header)
         self._dock: QDockWidget | None = None
-        self._float = self._button(self.tr("Float or put back"))
-        self._close = self._button(self.tr("Close the pane"))
+        size, click = (22, 22), Qt.FocusPolicy.ClickFocus
+        self._float = IconButton("float", self.tr("Float or put back"), size=size, focus=click)
+        self._close = IconButton("close", self.tr("Close the pane"), size=size, focus=click)
         row_of(self, self._float, self._close, margins=(8, 0, 6, 0))
-        theme.notifier().changed.connect(self._draw_icons)
-        self._draw_icons()
         self.hide()
 
     def attach(self, dock: QDockWidget) -> None:
@@ -527,18 +519,6 @@ class _WindowButtons(QWidget):
     def _toggle_floating(self) -> None:
         if self._dock is not None:
             self._dock.setFloating(not self._dock.isFloating())
-
-    def _button(self, tooltip: str) -> QToolButton:
-        button = QToolButton()
-        button.setToolTip(tooltip)
-        button.setAccessibleName(tooltip)
-        button.setFixedSize(22, 22)
-        button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
-        return button
-
-    def _draw_icons(self) -> None:
-        self._float.setIcon(icon("float"))
-        self._close.setIcon(icon("close"))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         QPainter(self).fillRect(self.rect(), QColor(theme.current().panel))

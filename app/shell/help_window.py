@@ -14,15 +14,14 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QLineEdit,
     QPushButton,
-    QToolButton,
     QTreeWidget,
     QTreeWidgetItem,
     QWidget,
 )
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.banner import icon
 from lowerscope.app.kit.dialogs import FRAME
+from lowerscope.app.kit.icons import IconButton
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.markdown_view import MarkdownView
 from lowerscope.app.kit.plain_text import Label
@@ -166,16 +165,12 @@ class HelpWindow(QWidget):
         self.course = CourseFiles(open_recipe, report)
         self._lay_out()
         self._add_keys()
-        theme.notifier().changed.connect(self._dress)
-        self._dress()
+        theme.notifier().changed.connect(self._show_list)
         self._show_list()
 
-    def _button(self, name: str, text: str, act: Callable[[], None]) -> QToolButton:
-        button = QToolButton()
+    def _button(self, name: str, text: str, act: Callable[[], None]) -> IconButton:
+        button = IconButton(name, text, size=(26, 26))
         button.setObjectName(name)
-        button.setToolTip(text)
-        button.setAccessibleName(text)
-        button.setFixedSize(26, 26)
         button.clicked.connect(act)
         return button
 
@@ -371,11 +366,6 @@ class HelpWindow(QWidget):
             self.show_page(name, anchor)
         else:
             QDesktopServices.openUrl(QUrl(link))
-
-    def _dress(self) -> None:
-        self.back.setIcon(icon("left"))
-        self.forward.setIcon(icon("right"))
-        self._show_list()
 
     # Qt overrides
 

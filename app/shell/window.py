@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
 
     from lowerscope.app.document.document import Document
-    from lowerscope.app.kit.banner import Banner
     from lowerscope.app.kit.commands import Commands
+    from lowerscope.app.kit.messages import Banner
     from lowerscope.app.panes.fx.graphs import Graphs
     from lowerscope.app.panes.relax.extensions import Extensions
     from lowerscope.app.panes.schedule.commands import ScheduleCommands
@@ -173,8 +173,8 @@ class MainWindow(QMainWindow):
         self.commands = Commands(self)
 
     def _make_bars(self) -> None:
-        from lowerscope.app.kit.banner import Banner
         from lowerscope.app.kit.focus_ring import show_focus
+        from lowerscope.app.kit.messages import Banner
         from lowerscope.app.kit.pane import tell_roles
         from lowerscope.app.panes.common.help_key import set_page
         from lowerscope.app.panes.remote.commands import TargetCommands

@@ -10,7 +10,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.dialogs import EmptyState, Question
+from lowerscope.app.kit.dialogs import Question
+from lowerscope.app.kit.messages import EmptyState
 from lowerscope.app.panes.remote.remote_dialog import RemoteDialog
 from lowerscope.app.panes.remote.target_dialog import TargetDialog
 from lowerscope.app.panes.tuning.tune_dialog import TuneDialog

@@ -9,9 +9,9 @@ from PySide6.QtGui import QColor, QLinearGradient, QMouseEvent, QPainter, QPaint
 from PySide6.QtWidgets import QFrame, QToolButton, QWidget
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.banner import icon
 from lowerscope.app.kit.canvas.graph_geometry import GraphIndex
 from lowerscope.app.kit.canvas.viewport import ZOOM_STEP
+from lowerscope.app.kit.icons import IconButton
 from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.theme import Theme, kind_colour, strategy_colour
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
@@ -119,7 +119,6 @@ class ZoomControl(QFrame):
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.setProperty("floating", True)
-        self._icons: list[tuple[QToolButton, str]] = []
         row = row_of(self, margins=2)
         minus = self._button("minus", self.tr("Zoom out (-)"))
         minus.clicked.connect(self._zoom_out)
@@ -135,7 +134,6 @@ class ZoomControl(QFrame):
         fit.clicked.connect(self.fitted)
         for button in (minus, self.scale, plus, fit):
             row.addWidget(button)
-        theme.notifier().changed.connect(self._draw_icons)
         self.show_zoom(1.0)
 
     def show_zoom(self, zoom: float) -> None:
@@ -149,18 +147,7 @@ class ZoomControl(QFrame):
         self.zoomed.emit(1 / ZOOM_STEP)
 
     def _button(self, name: str, tooltip: str) -> QToolButton:
-        button = QToolButton()
-        button.setIcon(icon(name))
-        button.setToolTip(tooltip)
-        button.setAccessibleName(tooltip)
-        button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        button.setFixedSize(24, 22)
-        self._icons.append((button, name))
-        return button
-
-    def _draw_icons(self) -> None:
-        for button, name in self._icons:
-            button.setIcon(icon(name))
+        return IconButton(name, tooltip, size=(24, 22), focus=Qt.FocusPolicy.NoFocus)
 
 
 class Legend(QWidget):

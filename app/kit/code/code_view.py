@@ -15,12 +15,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.kit import theme
-from lowerscope.app.kit.banner import icon
 from lowerscope.app.kit.code.code_editor import CodeEditor, NamedPlace
 from lowerscope.app.kit.code.marks import Match, Span, Tint, units
-from lowerscope.app.kit.dialogs import EmptyState, mark_wrong
+from lowerscope.app.kit.dialogs import mark_wrong
+from lowerscope.app.kit.icons import IconButton
 from lowerscope.app.kit.layouts import column_of, row_of
+from lowerscope.app.kit.messages import EmptyState
 from lowerscope.app.kit.plain_text import Label
 
 
@@ -39,20 +39,11 @@ class _Bar(QWidget):
         self.field.installEventFilter(self)
         self.figure = Label(role="quiet")
         self.row = row_of(self, (self.field, 1), self.figure, margins=(8, 4, 4, 4), spacing=4)
-        self._icons: list[tuple[QToolButton, str]] = []
-        theme.notifier().changed.connect(self._draw_icons)
         self.hide()
 
     def add_button(self, icon_name: str, text: str, tooltip: str) -> QToolButton:
-        button = QToolButton()
-        button.setToolTip(tooltip)
-        button.setAccessibleName(tooltip)
-        button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        if icon_name:
-            self._icons.append((button, icon_name))
-            button.setIcon(icon(icon_name))
-        else:
-            button.setText(text)
+        button = IconButton(icon_name, tooltip)
+        button.setText(text)
         self.row.addWidget(button)
         return button
 
@@ -76,10 +67,6 @@ class _Bar(QWidget):
             self.closed.emit()
             return True
         return False
-
-    def _draw_icons(self) -> None:
-        for button, name in self._icons:
-            button.setIcon(icon(name))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if watched is self.field and isinstance(event, QKeyEvent):

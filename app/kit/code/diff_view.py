@@ -28,8 +28,8 @@ from lowerscope.app.kit.code.diff_editor import (
     Words,
 )
 from lowerscope.app.kit.code.marks import Match
-from lowerscope.app.kit.dialogs import EmptyState
 from lowerscope.app.kit.layouts import column_of, row_of
+from lowerscope.app.kit.messages import EmptyState
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, code_line
 
 __all__ = ["DiffPart", "DiffRun", "DiffView"]

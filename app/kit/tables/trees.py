@@ -40,7 +40,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.dialogs import EmptyState
+from lowerscope.app.kit.messages import EmptyState
 from lowerscope.app.kit.tables.table import ROW_HEIGHT, Cell, Column, Index, WholeWords, draw_line
 from lowerscope.app.kit.typefaces import ui_font
 

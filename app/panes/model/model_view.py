@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QMenu, QStackedWidget, QTreeWidget, QTreeWidgetIte
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.dialogs import EmptyState
+from lowerscope.app.kit.messages import EmptyState
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.tables.table import NOTE, NoteDelegate
 from lowerscope.app.kit.typefaces import ui_font

@@ -34,8 +34,8 @@ from lowerscope.app.kit.charts.images import (
     number_text,
 )
 from lowerscope.app.kit.charts.plots import Histogram
-from lowerscope.app.kit.dialogs import EmptyState
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
+from lowerscope.app.kit.messages import EmptyState
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
