@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtWidgets import QPushButton, QWidget
 
-from lowerscope.app.kit.icons import IconButton
+from lowerscope.app.kit.buttons import IconButton, push_button
 from lowerscope.app.kit.layouts import column_of, row_of, stretch
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import TextMetrics
@@ -51,9 +51,8 @@ class EmptyState(QWidget):
             callback: Called when it is clicked.
             primary: Whether it is the recommended action.
         """
-        button = QPushButton(label)
+        button = push_button(label, act=callback)
         button.setProperty("primary", primary)
-        button.clicked.connect(callback)
         self._actions.addWidget(button)
         return button
 
@@ -133,8 +132,7 @@ class Banner(QWidget):
         self.dismissed.emit()
 
     def _button(self, label: str, callback: Callable[[], None]) -> QPushButton:
-        button = QPushButton(label)
-        button.clicked.connect(self.dismiss)
+        button = push_button(label, act=self.dismiss)
         button.clicked.connect(callback)
         return button
 

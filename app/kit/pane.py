@@ -36,8 +36,8 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.focus_ring import came_by_keyboard
-from lowerscope.app.kit.icons import IconButton
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
@@ -347,8 +347,10 @@ class ElidedLabel(Label):
         self,
         parent: QWidget | None = None,
         mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+        *,
+        role: str = "",
     ) -> None:
-        super().__init__(parent=parent)
+        super().__init__(parent=parent, role=role)
         self._whole = self._shown = ""
         self._mode = mode
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
@@ -434,7 +436,7 @@ class PaneHeader(QWidget):
         self.title = Label(title, role="title")
         self.tabs = PaneTabs()
         self.context = PartsLabel()
-        self.context.setProperty("role", "quiet")
+        self.context.set_role("quiet")
         self.context.setFont(ui_font(12))
         self.context.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.row = row_of(

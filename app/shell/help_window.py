@@ -13,15 +13,14 @@ from PySide6.QtGui import QColor, QDesktopServices, QFont, QKeyEvent, QKeySequen
 from PySide6.QtWidgets import (
     QFileDialog,
     QLineEdit,
-    QPushButton,
     QTreeWidget,
     QTreeWidgetItem,
     QWidget,
 )
 
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.buttons import IconButton, push_button
 from lowerscope.app.kit.dialogs import FRAME
-from lowerscope.app.kit.icons import IconButton
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.markdown_view import MarkdownView
 from lowerscope.app.kit.plain_text import Label
@@ -63,8 +62,7 @@ class CourseFiles(QWidget):
         super().__init__(parent)
         self._open_recipe, self._report = open_recipe, report
         self._folder: Path | None = None
-        self.write = QPushButton(self.tr("Write its files…"))
-        self.write.clicked.connect(self.choose_folder)
+        self.write = push_button(self.tr("Write its files…"), act=self.choose_folder)
         self.where = Label(
             self.tr("Write the files of the page first, then click its commands."), role="quiet"
         )
@@ -181,12 +179,8 @@ class HelpWindow(QWidget):
             None, self.back, self.forward, 6, (self.group, 1), margins=(10, 8, 12, 7), spacing=4
         )
         column_of(right, row, (self.page, 1), self.course)
-        split = Split()
-        split.setChildrenCollapsible(False)
-        split.addWidget(left)
-        split.addWidget(right)
-        split.setStretchFactor(1, 1)
-        split.setSizes([LIST_WIDTH, SIZE[0] - LIST_WIDTH])
+        sizes = (LIST_WIDTH, SIZE[0] - LIST_WIDTH)
+        split = Split(Qt.Orientation.Horizontal, left, right, sizes=sizes, shares=(0, 1))
         row_of(self, split, spacing=None)
 
     def _add_keys(self) -> None:

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.document.settings import SCALES
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.dialogs import Dialog, mark_wrong
 from lowerscope.app.kit.layouts import STRETCH, column_of
 from lowerscope.app.kit.plain_text import Label
@@ -304,10 +305,7 @@ class SettingsDialog(Dialog):
         return field
 
     def _button(self, words: str, act: Callable[[], None]) -> QPushButton:
-        button = QPushButton(words)
-        button.setAutoDefault(False)
-        button.clicked.connect(act)
-        return button
+        return push_button(words, act=act, auto_default=False)
 
 
 def _limit_of(text: str) -> int:

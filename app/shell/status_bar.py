@@ -14,6 +14,7 @@ from lowerscope.app.engine.sandboxing import Sandboxing
 from lowerscope.app.engine.watchdog import AtWork
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.background import single_shot
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.pane import ElidedLabel, ProgressLine
 from lowerscope.app.kit.plain_text import Label, Markup, MarkupLabel, markup
 from lowerscope.app.panes.model.descriptions import names_of
@@ -60,8 +61,7 @@ class StatusBar(QStatusBar):
         self.activity = Label()
         self.progress = ProgressLine()
         self.progress.setFixedWidth(120)
-        self.cancel = QPushButton(self.tr("Cancel"))
-        self.cancel.setProperty("quiet", True)
+        self.cancel = push_button(self.tr("Cancel"), look="quiet")
         self.tuning = QPushButton(self._tuning_text(10_000, 10_000))
         self.tuning.setProperty("quiet", True)
         self.tuning.setToolTip(self.tr("Show how far the tuning is"))

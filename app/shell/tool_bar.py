@@ -5,11 +5,12 @@ from __future__ import annotations
 import msgspec
 from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup
-from PySide6.QtWidgets import QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.overrides import switched
 from lowerscope.app.kit.bar_controls import Field, Part, Pill, Segment, SegmentedSwitch
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.layouts import STRETCH, row_of
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.panes.relax.commands import ImporterField
@@ -77,17 +78,15 @@ class ToolBar(QWidget):
         )
         self.lowering.changed.connect(self._change_lowering)
         self.importer = ImporterField(document)
-        self.overrides = QPushButton()
-        self.overrides.setProperty("quiet", True)
-        self.overrides.setToolTip(self.tr("Nodes that are lowered in a way of their own"))
+        self.overrides = push_button(
+            "", self.tr("Nodes that are lowered in a way of their own"), look="quiet"
+        )
         self.overrides.setMenu(QMenu(self))
         self.pipeline = Field(self.tr("Pipeline"))
         self.target = Field(self.tr("Target"))
         self.target.set_menu(self._target_menu())
-        self.run = QPushButton(self.tr("Run"))
-        self.run.setProperty("primary", True)
+        self.run = push_button(self.tr("Run"), act=self._run_or_cancel, look="primary")
         self.run.setAccessibleName(self.tr("Run and compare with torch"))
-        self.run.clicked.connect(self._run_or_cancel)
         self.verdict = Pill()
         self.times = Field(self.tr("Times"))
         self.times.set_clickable(True)

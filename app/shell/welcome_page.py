@@ -6,20 +6,80 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QEnterEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
     QHBoxLayout,
     QPushButton,
     QScrollArea,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.split import PADDING, LinkRow
+from lowerscope.app.kit.typefaces import SHOWN_CHARACTERS, TextMetrics
 from lowerscope.core.files.sources import samples
+
+# It uses Qt's own widgets and the style sheet, without custom painting, since it is part of the
+# window's first paint; see `lowerscope.app.kit.theme`.
+
+PADDING = 12
+HEIGHT = 46
+LEAST_WIDTH = 160
+
+
+class LinkRow(QPushButton):
+    """A flat, wide button with two lines of text, elided where they do not fit."""
+
+    def __init__(self, title: str, description: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._lines = (_line(title, "link", self), _line(description, "quiet", self))
+        self._texts = (title, description)
+        self.setProperty("row", True)
+        self.setAccessibleName(title)
+        self.setAccessibleDescription(description)
+        self.setToolTip(description)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setMinimumWidth(LEAST_WIDTH)
+        self.setFixedHeight(HEIGHT)
+        column_of(self, *self._lines, margins=(PADDING, 4, PADDING, 5))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        from PySide6.QtCore import Qt
+
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.click()
+        else:
+            super().keyPressEvent(event)
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        from PySide6.QtCore import Qt
+
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        super().enterEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        room = self.width() - 2 * PADDING
+        for line, text in zip(self._lines, self._texts, strict=True):
+            # Qt's own eliding takes an argument of its namespace, which is slow to make.
+            metrics = TextMetrics(line.font())
+            shown = text[:SHOWN_CHARACTERS]
+            while len(shown) > 1 and metrics.horizontalAdvance(shown) > room:
+                shown = f"{shown.rstrip('…')[:-1]}…"
+            line.setText(shown)
+
+
+def _line(text: str, role: str, parent: QWidget) -> Label:
+    line = Label(text, parent, role=role)
+    line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+    return line
 
 
 class WelcomePage(QScrollArea):

@@ -9,9 +9,9 @@ from PySide6.QtGui import QColor, QLinearGradient, QMouseEvent, QPainter, QPaint
 from PySide6.QtWidgets import QFrame, QToolButton, QWidget
 
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.canvas.graph_geometry import GraphIndex
 from lowerscope.app.kit.canvas.viewport import ZOOM_STEP
-from lowerscope.app.kit.icons import IconButton
 from lowerscope.app.kit.layouts import row_of
 from lowerscope.app.kit.theme import Theme, kind_colour, strategy_colour
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font

@@ -20,6 +20,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.engine.file_broker import ask_for_file
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.charts.bars import Bars
 from lowerscope.app.kit.charts.drawing_pad import DrawingPad
 from lowerscope.app.kit.charts.images import PictureView
@@ -61,9 +62,8 @@ class ValuesPanel(QWidget):
         self._show_facts = show_facts
         self._entity = ""
         self.histogram = Histogram(self.tr("Histogram"))
-        self.save = QPushButton(self.tr("Save as .npy…"))
+        self.save = push_button(self.tr("Save as .npy…"), act=self._choose_file)
         self.save.setAccessibleName(self.tr("Save the values as a .npy file"))
-        self.save.clicked.connect(self._choose_file)
         row = row_of(self, (self.histogram, 1), margins=(0, 0, 12, 0))
         row.addWidget(self.save, 0, Qt.AlignmentFlag.AlignVCenter)
         self._watch = queries.watch(
@@ -284,10 +284,7 @@ class InputPanel(QWidget):
             widget.setMinimumHeight(side if narrow else 0)
 
     def _button(self, text: str, tooltip: str, clicked: object) -> QPushButton:
-        button = QPushButton(text)
-        button.setToolTip(tooltip)
-        button.clicked.connect(clicked)
-        return button
+        return push_button(text, tooltip, clicked)
 
     def _show_figures(self, record: InputRecord | None) -> None:
         is_open = self._document.snapshot is not None

@@ -15,10 +15,10 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QLineEdit,
-    QPushButton,
     QWidget,
 )
 
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.dialogs import Dialog, mark_wrong
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
@@ -276,10 +276,8 @@ class InputsDialog(Dialog):
         row.file.setPlaceholderText(self.tr("random"))
         row.file.setMinimumWidth(96)
         row.file.setAccessibleName(self.tr("File of {0}").format(row.name))
-        browse = QPushButton(self.tr("Browse…"))
-        browse.setAutoDefault(False)
+        browse = push_button(self.tr("Browse…"), act=self._browse, auto_default=False)
         browse.setProperty("input", row.name)
-        browse.clicked.connect(self._browse)
         return row_of(None, (row.file, 1), browse, spacing=4)
 
     def _browse(self) -> None:
@@ -290,10 +288,12 @@ class InputsDialog(Dialog):
             row.file.setText(path)
 
     def _add_examples(self) -> None:
-        examples = QPushButton(self.tr("Use the file's own"))
-        examples.setAutoDefault(False)
-        examples.setToolTip(self.tr("The inputs that example_inputs() in the file returns."))
-        examples.clicked.connect(self._use_examples)
+        examples = push_button(
+            self.tr("Use the file's own"),
+            self.tr("The inputs that example_inputs() in the file returns."),
+            self._use_examples,
+            auto_default=False,
+        )
         self.buttons.addButton(examples, QDialogButtonBox.ButtonRole.ResetRole)
 
     def _use_examples(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
-    QCheckBox,
     QComboBox,
     QScrollArea,
     QStackedWidget,
@@ -15,6 +14,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.bar_controls import Pill, Segment, SegmentedSwitch
+from lowerscope.app.kit.buttons import check_box
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.plain_text import Label
@@ -54,8 +54,10 @@ class InputsPage(QWidget):
         self.name = QComboBox()
         self.name.setAccessibleName(self.tr("Which input"))
         self.origin = ElidedLabel(role="quiet")
-        self.live = QCheckBox(self.tr("Run at once"))
-        self.live.setToolTip(self.tr("Run as soon as the input has changed; nothing is rebuilt"))
+        self.live = check_box(
+            self.tr("Run at once"),
+            self.tr("Run as soon as the input has changed; nothing is rebuilt"),
+        )
         self.live.setChecked(inputs.live)
         self.verdict = Pill()
         self.error = Label(role="wrong", wraps=True)

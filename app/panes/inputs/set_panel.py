@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
@@ -37,11 +38,12 @@ class SetPanel(QWidget):
         super().__init__(parent)
         self._inputs = inputs
         self._sets = inputs.sets
-        self.folder = QPushButton(self.tr("Folder…"))
-        self.folder.setToolTip(self.tr("Pictures or .npy files, one a sample"))
-        self.archive = QPushButton(self.tr(".npz…"))
-        self.archive.setToolTip(
-            self.tr("Arrays with samples first; with labels as y, the accuracy is told as well")
+        self.folder = push_button(
+            self.tr("Folder…"), self.tr("Pictures or .npy files, one a sample")
+        )
+        self.archive = push_button(
+            self.tr(".npz…"),
+            self.tr("Arrays with samples first; with labels as y, the accuracy is told as well"),
         )
         self.again = QPushButton(self.tr("Run again"))
         self.stop = QPushButton(self.tr("Cancel"))

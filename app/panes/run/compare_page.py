@@ -531,11 +531,7 @@ class ComparePage(QWidget):
                 Segment("tensor", self.tr("Tensor"), self.tr("The values of the selected node")),
             ),
         )
-        self.halves = Split(Qt.Orientation.Horizontal)
-        self.halves.setChildrenCollapsible(False)
-        self.halves.addWidget(self.nodes)
-        self.halves.addWidget(self.tensor)
-        self.halves.setSizes([560, 680])
+        self.halves = Split(Qt.Orientation.Horizontal, self.nodes, self.tensor, sizes=(560, 680))
         # Only one of them is shown if space is short, so they must not set the pane's minimum
         # width.
         self.halves.setMinimumWidth(320)

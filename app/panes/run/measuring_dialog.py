@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtWidgets import (
-    QCheckBox,
     QFormLayout,
     QWidget,
 )
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit.buttons import check_box
 from lowerscope.app.kit.dialogs import Dialog, number_field
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
@@ -40,11 +40,11 @@ class MeasuringDialog(Dialog):
             self.tr("Repeats"), 0, MOST, measuring.repeats, width=width, at_least=enough
         )
         self.warm_up = number_field(self.tr("Warm-up"), 1, MOST, measuring.warm_up, width=width)
-        self.compiled = QCheckBox(self.tr("Time torch.compile as well"))
-        self.compiled.setChecked(measuring.torch_compile)
-        self.compiled.setToolTip(
-            self.tr("It compiles the model for seconds to minutes, and needs a C++ compiler.")
+        self.compiled = check_box(
+            self.tr("Time torch.compile as well"),
+            self.tr("It compiles the model for seconds to minutes, and needs a C++ compiler."),
         )
+        self.compiled.setChecked(measuring.torch_compile)
         form = QFormLayout()
         form.setHorizontalSpacing(16)
         form.setVerticalSpacing(8)

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QBoxLayout, QPushButton, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.charts.bars import Bars
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, PartsLabel
@@ -86,8 +87,7 @@ class TimesPanel(QWidget):
 
 
 def _button(text: str) -> QPushButton:
-    button = QPushButton(text)
-    button.setProperty("quiet", True)
+    button = push_button(text, look="quiet")
     button.setAccessibleName(text)
     return button
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from PySide6.QtCore import QCoreApplication, QModelIndex, Signal
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
@@ -132,12 +133,12 @@ class RunStepPage(QWidget):
         self.title.setProperty("role", "title")
         # Its position does not depend on the button beside it, which may be hidden.
         self.title.setFixedHeight(STRIP)
-        self.unfold = QPushButton()
-        self.unfold.setProperty("quiet", True)
-        self.unfold.setCheckable(True)
-        self.unfold.setToolTip(
-            self.tr("What the virtual machine has called before it, for memory, shapes and checks")
+        self.unfold = push_button(
+            "",
+            self.tr("What the virtual machine has called before it, for memory, shapes and checks"),
+            look="quiet",
         )
+        self.unfold.setCheckable(True)
         self.table = Table(
             self.tr("What the call read and wrote"),
             (Column("", width=70), Column("", stretch=True, wrap=True)),

@@ -25,6 +25,7 @@ from lowerscope.app.document.queries import Pending, Queries
 from lowerscope.app.engine.file_broker import ask_for_file
 from lowerscope.app.kit.background import single_shot
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.charts.images import (
     HeatMap,
     HeatPiece,
@@ -261,9 +262,8 @@ class TensorMatrix(QWidget):
         self._side: Side = "difference"
         self.sides = SegmentedSwitch(self.tr("Whose values"))
         self.slices = SlicesRow()
-        self.as_picture = QPushButton(self.tr("Picture"))
+        self.as_picture = push_button(self.tr("Picture"), self.tr("The channels as one picture"))
         self.as_picture.setCheckable(True)
-        self.as_picture.setToolTip(self.tr("The channels as one picture"))
         self.map = HeatMap(self.tr("Heat map"))
         self.grid = ValueGrid(self.tr("Values around the element"))
         self.picture = PictureView(self.tr("The tensor as a picture"))
@@ -278,12 +278,10 @@ class TensorMatrix(QWidget):
             margins=(10, 2, 10, 0),
             spacing=12,
         )
-        self.split = Split(Qt.Orientation.Horizontal)
-        self.split.addWidget(self.map)
-        self.split.addWidget(self.grid)
-        self.split.setStretchFactor(0, 5)
-        self.split.setStretchFactor(1, 4)
-        self.split.setSizes([250, 200])
+        across = Qt.Orientation.Horizontal
+        self.split = Split(
+            across, self.map, self.grid, sizes=(250, 200), shares=(5, 4), collapsible=True
+        )
         self.stack = QStackedWidget()
         self.stack.addWidget(self.split)
         self.stack.addWidget(self.picture)
@@ -558,13 +556,8 @@ class TensorPage(QWidget):
         self.no_values = EmptyState()
         self.right.addWidget(self.matrix)
         self.right.addWidget(self.no_values)
-        self.split = Split(Qt.Orientation.Horizontal)
-        self.split.addWidget(left)
-        self.split.addWidget(self.right)
-        self.split.setStretchFactor(0, 0)
-        self.split.setStretchFactor(1, 1)
-        self.split.setSizes(WIDE_SIZES)
-        self.split.setChildrenCollapsible(False)
+        across = Qt.Orientation.Horizontal
+        self.split = Split(across, left, self.right, sizes=WIDE_SIZES, shares=(0, 1))
         self.stack = QStackedWidget()
         self.stack.addWidget(self.empty)
         self.stack.addWidget(self.split)

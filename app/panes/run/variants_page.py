@@ -8,7 +8,6 @@ from PySide6.QtCore import QCoreApplication, QPoint, Qt, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import (
     QMenu,
-    QPushButton,
     QScrollArea,
     QStackedWidget,
     QWidget,
@@ -16,10 +15,11 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.charts.bars import Bar, Bars
-from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
+from lowerscope.app.kit.layouts import STRETCH, column_of
 from lowerscope.app.kit.pane import ElidedLabel
-from lowerscope.app.kit.split import Split
+from lowerscope.app.kit.split import Split, strip_of
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
 from lowerscope.app.panes.run.run_variants import KeptRun
 from lowerscope.app.panes.run.runs import Runs
@@ -358,18 +358,18 @@ class VariantsPage(QWidget):
         super().__init__(parent)
         self._document = document
         self._variants = runs.variants
-        self.run_all = QPushButton(self.tr("Run variants"))
-        self.run_all.setToolTip(
-            self.tr("Run high-level and TE, as they are and fused, and what is shown (Ctrl+F5)")
+        self.run_all = push_button(
+            self.tr("Run variants"),
+            self.tr("Run high-level and TE, as they are and fused, and what is shown (Ctrl+F5)"),
         )
-        self.go_back = QPushButton(self.tr("Go back to it"))
-        self.go_back.setToolTip(self.tr("Have its recipe, as one step of undo (Return)"))
-        self.rename = QPushButton(self.tr("Rename"))
-        self.rename.setToolTip(self.tr("Give it a name of your own (F2)"))
-        self.delete = QPushButton(self.tr("Delete"))
-        self.delete.setToolTip(self.tr("Keep it no more (Del)"))
-        self.difference = QPushButton(self.tr("Difference"))
-        self.difference.setToolTip(self.tr("How the scripts of both differ, line by line"))
+        self.go_back = push_button(
+            self.tr("Go back to it"), self.tr("Have its recipe, as one step of undo (Return)")
+        )
+        self.rename = push_button(self.tr("Rename"), self.tr("Give it a name of your own (F2)"))
+        self.delete = push_button(self.tr("Delete"), self.tr("Keep it no more (Del)"))
+        self.difference = push_button(
+            self.tr("Difference"), self.tr("How the scripts of both differ, line by line")
+        )
         self.state = ElidedLabel(role="quiet")
         self.table = Table(self.tr("Variants"), variant_columns())
         self.table.set_sortable(True)
@@ -402,21 +402,9 @@ class VariantsPage(QWidget):
         self._show()
 
     def _lay_out(self) -> None:
-        bar = row_of(
-            None,
-            self.run_all,
-            self.go_back,
-            self.rename,
-            self.delete,
-            (self.state, 1),
-            self.difference,
-            margins=(8, 4, 8, 4),
-            spacing=8,
+        strip = strip_of(
+            self.run_all, self.go_back, self.rename, self.delete, (self.state, 1), self.difference
         )
-        strip = QWidget()
-        strip.setLayout(bar)
-        strip.setProperty("edge", "bottom")
-        strip.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         chart = QWidget()
         column_of(chart, self.bars, STRETCH, margins=(0, 4, 0, 4), spacing=None)
         area = QScrollArea()
@@ -427,14 +415,9 @@ class VariantsPage(QWidget):
         area.setFrameShape(QScrollArea.Shape.NoFrame)
         self._beside.addWidget(area)
         self._beside.addWidget(self.functions)
-        split = self._split = Split(Qt.Orientation.Horizontal)
-        split.addWidget(self.table)
-        split.addWidget(self._beside)
-        for place, share in enumerate(_SHARES[0]):
-            split.setStretchFactor(place, share)
-            split.setCollapsible(place, False)
-        split.setSizes(list(_SHARES[0]))
-        column_of(self, strip, (split, 1))
+        across, shares = Qt.Orientation.Horizontal, _SHARES[0]
+        self._split = Split(across, self.table, self._beside, sizes=shares, shares=shares)
+        column_of(self, strip, (self._split, 1))
 
     def selected(self) -> list[str]:
         """Ids of the selected runs, if the page is visible."""

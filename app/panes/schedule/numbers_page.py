@@ -6,15 +6,16 @@ from collections.abc import Iterator
 
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QCheckBox, QPushButton, QWidget
+from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.bar_controls import Pill
+from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.charts.bars import Bar, Bars
 from lowerscope.app.kit.charts.plots import Mark, Roofline, Roofs
-from lowerscope.app.kit.layouts import column_of, row_of
+from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import ElidedLabel
-from lowerscope.app.kit.split import Split
+from lowerscope.app.kit.split import Split, strip_of
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
 from lowerscope.app.panes.schedule.measurements import Measurements, Scheduled
 from lowerscope.app.panes.schedule.model import Scheduling
@@ -175,17 +176,19 @@ class NumbersPage(QWidget):
         self._variants = variants
         self._measurements = measurements
         self._scheduling = scheduling
-        self.automatic = QCheckBox(self.tr("After each step"))
-        self.automatic.setToolTip(self.tr("Check and measure each step by itself"))
-        self.measure = QPushButton(self.tr("Measure"))
-        self.measure.setToolTip(self.tr("Check and measure what is shown, once more"))
-        self.all = QPushButton(self.tr("All variants"))
-        self.all.setToolTip(self.tr("Check and measure all variants of this function"))
-        self.stop = QPushButton(self.tr("Stop"))
-        self.stop.setToolTip(self.tr("Stop checking and measuring"))
-        self.again = QPushButton(self.tr("Measure again"))
-        self.again.setToolTip(
-            self.tr("Measure once more what was measured while other programs were busy")
+        self.automatic = check_box(
+            self.tr("After each step"), self.tr("Check and measure each step by itself")
+        )
+        self.measure = push_button(
+            self.tr("Measure"), self.tr("Check and measure what is shown, once more")
+        )
+        self.all = push_button(
+            self.tr("All variants"), self.tr("Check and measure all variants of this function")
+        )
+        self.stop = push_button(self.tr("Stop"), self.tr("Stop checking and measuring"))
+        self.again = push_button(
+            self.tr("Measure again"),
+            self.tr("Measure once more what was measured while other programs were busy"),
         )
         self.state = ElidedLabel(role="quiet")
         self.figures = Table(
@@ -221,30 +224,13 @@ class NumbersPage(QWidget):
         self._show()
 
     def _lay_out(self) -> None:
-        bar = row_of(
-            None,
-            self.measure,
-            self.all,
-            self.automatic,
-            (self.state, 1),
-            self.again,
-            self.stop,
-            margins=(8, 4, 8, 4),
-            spacing=8,
+        strip = strip_of(
+            self.measure, self.all, self.automatic, (self.state, 1), self.again, self.stop
         )
-        strip = QWidget()
-        strip.setLayout(bar)
-        strip.setProperty("edge", "bottom")
-        strip.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         compared = QWidget()
         column_of(compared, (self.variants, 1), self.bars)
-        split = Split(Qt.Orientation.Horizontal)
-        for part in (self.figures, self.roofline, compared):
-            split.addWidget(part)
-        for place, share in enumerate((2, 4, 3)):
-            split.setStretchFactor(place, share)
-            split.setCollapsible(place, False)
-        split.setSizes([330, 222, 298])
+        parts = (self.figures, self.roofline, compared)
+        split = Split(Qt.Orientation.Horizontal, *parts, sizes=(330, 222, 298), shares=(2, 4, 3))
         column_of(self, strip, (split, 1))
 
     def measure_all(self) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import (
-    QCheckBox,
     QPushButton,
     QWidget,
 )
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
@@ -37,9 +37,9 @@ class RulesDialog(Dialog):
         self._stepping = stepping
         self._rules = variants.rules
         self.setWindowTitle(self.tr("The whole model by rules"))
-        self.in_model = QCheckBox(self.tr("Apply to the model"))
-        self.in_model.setToolTip(
-            self.tr("Have the step ApplyRules at the end of the pipeline, so that Run runs it")
+        self.in_model = check_box(
+            self.tr("Apply to the model"),
+            self.tr("Have the step ApplyRules at the end of the pipeline, so that Run runs it"),
         )
         self.summary = Label(wraps=True)
         self.table = Table(
@@ -60,8 +60,7 @@ class RulesDialog(Dialog):
             role="quiet",
             wraps=True,
         )
-        self.run = QPushButton(self.tr("Run"))
-        self.run.setToolTip(self.tr("Run the model and compare it with torch"))
+        self.run = push_button(self.tr("Run"), self.tr("Run the model and compare it with torch"))
         close = QPushButton(self.tr("Close"))
         for button in (self.run, close):
             button.setAutoDefault(False)

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.choice_list import OrderList
@@ -136,9 +137,8 @@ class FactorsField(QWidget):
         return self.tr("{0} = {1} covers {2}, with a guard").format(words, product, extent)
 
     def _button(self, text: str, name: str) -> QPushButton:
-        button = QPushButton(text)
+        button = push_button(text, name)
         button.setAccessibleName(name)
-        button.setToolTip(name)
         button.setFixedWidth(26)
         button.setStyleSheet("padding: 0px")
         return button
@@ -204,9 +204,11 @@ class _Picked(Editor):
         self._scheduling = scheduling
         self._references: tuple[Reference, ...] = ()
         self._several = field.kind == "loops"
-        self.take = QPushButton(self.tr("Use the selection"))
-        self.take.setToolTip(self.tr("Take what is selected in the tree or in the script"))
-        self.take.clicked.connect(self._take)
+        self.take = push_button(
+            self.tr("Use the selection"),
+            self.tr("Take what is selected in the tree or in the script"),
+            self._take,
+        )
         self.names = OrderList(field.label)
         self.name = Label()
         self.names.edited.connect(self._note_order)
@@ -516,20 +518,18 @@ class ScheduleForm(QWidget):
         self._trying = scheduling.trying
         self._shown: tuple[str, str] | None = None
         self.editors: dict[str, Editor] = {}
-        self.back = QPushButton("‹")
+        self.back = push_button("‹", self.tr("Back to the moves (Esc)"))
         self.back.setAccessibleName(self.tr("Back to the moves"))
-        self.back.setToolTip(self.tr("Back to the moves (Esc)"))
         self.back.setFixedWidth(26)
         self.back.setStyleSheet("padding: 0px")
         self.title = Label(role="title")
         self.about = Label(role="quiet", wraps=True)
         self.state = Label(wraps=True)
-        self.apply = QPushButton(self.tr("Apply"))
-        self.apply.setProperty("primary", True)
+        self.apply = push_button(self.tr("Apply"), look="primary")
         self.force = QPushButton(self.tr("Apply anyway"))
-        self.keep = QPushButton(self.tr("Keep as a draft"))
-        self.keep.setToolTip(
-            self.tr("Put it into the history as a step that is still to be mended")
+        self.keep = push_button(
+            self.tr("Keep as a draft"),
+            self.tr("Put it into the history as a step that is still to be mended"),
         )
         self._rows = QWidget()
         self._form = QFormLayout(self._rows)

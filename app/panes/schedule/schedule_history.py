@@ -7,6 +7,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
 from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.plain_text import Label
@@ -41,9 +42,9 @@ class ScheduleHistory(QWidget):
             self.list.header().resizeSection(column, width)
         self.list.installEventFilter(self)
         self.place = ElidedLabel(role="quiet")
-        self.end = QPushButton(self.tr("To the end"))
-        self.end.setProperty("quiet", True)
-        self.end.setToolTip(self.tr("Look at the function after all steps"))
+        self.end = push_button(
+            self.tr("To the end"), self.tr("Look at the function after all steps"), look="quiet"
+        )
         self.why = Label(role="wrong", wraps=True)
         self.force = QPushButton(self.tr("Apply anyway"))
         self.edit = QPushButton(self.tr("Edit…"))

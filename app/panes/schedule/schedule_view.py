@@ -6,7 +6,6 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QFocusEvent
 from PySide6.QtWidgets import (
     QApplication,
-    QCheckBox,
     QMenu,
     QPushButton,
     QStackedWidget,
@@ -15,11 +14,12 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.code.code_view import CodeView
-from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
+from lowerscope.app.kit.layouts import STRETCH, column_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.plain_text import literal
-from lowerscope.app.kit.split import Split
+from lowerscope.app.kit.split import Split, strip_of
 from lowerscope.app.kit.typefaces import TextMetrics
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.schedule.measurements import Measurements
@@ -65,31 +65,30 @@ class ScheduleView(Pane):
         self.variant.setProperty("align", "left")
         # Fixed size: a button that changes size would lay out all docks of the window again.
         self.variant.setFixedSize(VARIANT_WIDTH, self.variant.sizeHint().height())
-        self.by_rule = QPushButton(self.tr("By rule"))
-        self.by_rule.setToolTip(
-            self.tr("Have a rule schedule the function: a variant whose steps say why")
+        self.by_rule = push_button(
+            self.tr("By rule"),
+            self.tr("Have a rule schedule the function: a variant whose steps say why"),
         )
-        self.tune = QPushButton(self.tr("Tune…"))
-        self.tune.setToolTip(self.tr("Try many schedules on this machine, and keep the fastest"))
-        self.keep = QPushButton(self.tr("Keep"))
-        self.keep.setToolTip(self.tr("Copy, save or load the schedule"))
+        self.tune = push_button(
+            self.tr("Tune…"), self.tr("Try many schedules on this machine, and keep the fastest")
+        )
+        self.keep = push_button(self.tr("Keep"), self.tr("Copy, save or load the schedule"))
         self.keep.setMenu(QMenu(self))
         self.left_over = QPushButton()
         self.left_over.setMenu(QMenu(self))
         self.left_over.hide()
-        self.everywhere = QCheckBox()
-        self.everywhere.setToolTip(
+        self.everywhere = check_box(
+            "",
             self.tr(
                 "Ticked: all functions of the same structure share the schedule.\n"
                 "Unticked: this one has a schedule of its own, and the others keep theirs."
-            )
+            ),
         )
-        self.in_model = QCheckBox(self.tr("Apply to the model"))
-        self.in_model.setToolTip(
-            self.tr("Have the step ApplySchedules at the end of the pipeline, so that Run runs it")
+        self.in_model = check_box(
+            self.tr("Apply to the model"),
+            self.tr("Have the step ApplySchedules at the end of the pipeline, so that Run runs it"),
         )
-        self.run = QPushButton(self.tr("Run"))
-        self.run.setToolTip(self.tr("Run the model and compare it with torch"))
+        self.run = push_button(self.tr("Run"), self.tr("Run the model and compare it with torch"))
         self.code = CodeView(self.tr("The schedule as Python"))
         self.code.set_empty(
             self.tr("No step yet"), self.tr("The steps of the schedule stand here as Python.")
@@ -122,8 +121,7 @@ class ScheduleView(Pane):
         self._show()
 
     def _lay_out(self) -> None:
-        bar = row_of(
-            None,
+        strip = strip_of(
             self.variant,
             self.by_rule,
             self.tune,
@@ -133,20 +131,11 @@ class ScheduleView(Pane):
             self.everywhere,
             self.in_model,
             self.run,
-            margins=(8, 4, 8, 4),
-            spacing=8,
         )
-        strip = QWidget()
-        strip.setLayout(bar)
-        strip.setProperty("edge", "bottom")
-        strip.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.split = Split(Qt.Orientation.Horizontal)
-        for part in (self.tree, self.middle, self.history):
-            self.split.addWidget(part)
-        for place, share in enumerate((4, 3, 4)):
-            self.split.setStretchFactor(place, share)
-            self.split.setCollapsible(place, False)
-        self.split.setSizes([390, 310, 410])
+        parts = (self.tree, self.middle, self.history)
+        self.split = Split(
+            Qt.Orientation.Horizontal, *parts, sizes=(390, 310, 410), shares=(4, 3, 4)
+        )
         page = QWidget()
         column_of(page, strip, (self.split, 1))
         self.add_page("loops", self.tr("Loops"), page)

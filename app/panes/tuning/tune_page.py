@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QBoxLayout, QCheckBox, QPushButton, QWidget
+from PySide6.QtWidgets import QBoxLayout, QPushButton, QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.charts.plots import BestCurve, CurvePoint, Level
 from lowerscope.app.kit.layouts import column_of, row_of, stretch
 from lowerscope.app.kit.pane import ElidedLabel, ProgressLine
@@ -142,17 +143,18 @@ class TunePage(QWidget):
         self._tuning = tuning
         # The function selected by the user; empty to follow the one being tuned.
         self._chosen = ""
-        self.tune = QPushButton(self.tr("Tune…"))
-        self.tune.setToolTip(self.tr("Choose the functions and the number of trials"))
-        self.pause = QPushButton(self.tr("Pause"))
-        self.pause.setToolTip(self.tr("Measure no more candidates until it is resumed"))
-        self.stop = QPushButton(self.tr("Stop"))
-        self.stop.setToolTip(self.tr("End it; what was found is kept"))
+        self.tune = push_button(
+            self.tr("Tune…"), self.tr("Choose the functions and the number of trials")
+        )
+        self.pause = push_button(
+            self.tr("Pause"), self.tr("Measure no more candidates until it is resumed")
+        )
+        self.stop = push_button(self.tr("Stop"), self.tr("End it; what was found is kept"))
         self.more = QPushButton(self.tr("Go on"))
         self.summary = ElidedLabel(role="quiet")
-        self.in_model = QCheckBox(self.tr("Apply to the model"))
-        self.in_model.setToolTip(
-            self.tr("Have the step ApplySchedules at the end of the pipeline, so that Run runs it")
+        self.in_model = check_box(
+            self.tr("Apply to the model"),
+            self.tr("Have the step ApplySchedules at the end of the pipeline, so that Run runs it"),
         )
         self.progress = ProgressLine()
         self.table = Table(
@@ -207,13 +209,9 @@ class TunePage(QWidget):
         bar.addLayout(buttons)
         bar.addWidget(self.summary, 1)
         bar.addWidget(self.in_model)
-        split = self._split = Split(Qt.Orientation.Horizontal)
-        for place, part in enumerate((self.table, self.curve)):
-            split.addWidget(part)
-            split.setStretchFactor(place, _SHARES[place])
-            split.setCollapsible(place, False)
-        split.setSizes(_SHARES)
-        column_of(self, bar, self.progress, (split, 1), self.said)
+        across = Qt.Orientation.Horizontal
+        self._split = Split(across, self.table, self.curve, sizes=_SHARES, shares=_SHARES)
+        column_of(self, bar, self.progress, (self._split, 1), self.said)
 
     # User actions
 

@@ -8,8 +8,8 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Field, Part, Pill, Segment, SegmentedSwitch
+from lowerscope.app.kit.buttons import icon, names
 from lowerscope.app.kit.charts.images import PictureView
-from lowerscope.app.kit.icons import icon, names
 from lowerscope.app.kit.messages import Banner, EmptyState
 from lowerscope.app.kit.pane import ProgressLine
 from lowerscope.resources import ICONS

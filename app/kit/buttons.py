@@ -1,11 +1,12 @@
-"""Small line icons in the theme's colours, and buttons with one."""
+"""Buttons: with a text, or with a small line icon in the theme's colours."""
 
 from collections.abc import Callable
 from functools import cache
+from typing import Literal
 
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QIcon, QPainter, QPainterPath, QPen, QPixmap
-from PySide6.QtWidgets import QToolButton
+from PySide6.QtWidgets import QCheckBox, QPushButton, QToolButton
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.theme import current
@@ -140,3 +141,30 @@ class IconButton(QToolButton):
     def _draw(self) -> None:
         if self._icon:
             self.setIcon(icon(self._icon))
+
+
+def push_button(
+    text: str,
+    tip: str = "",
+    act: Callable[[], object] | None = None,
+    *,
+    look: Literal["", "primary", "quiet"] = "",
+    auto_default: bool = True,
+) -> QPushButton:
+    """Return a button; `auto_default` as in `QPushButton`, for dialogs."""
+    button = QPushButton(text)
+    button.setToolTip(tip)
+    if look:
+        button.setProperty(look, True)
+    if not auto_default:
+        button.setAutoDefault(False)
+    if act is not None:
+        button.clicked.connect(act)
+    return button
+
+
+def check_box(text: str, tip: str) -> QCheckBox:
+    """Return a check box with a tool tip."""
+    box = QCheckBox(text)
+    box.setToolTip(tip)
+    return box
