@@ -77,7 +77,7 @@ def _palette(window: MainWindow) -> None:
 
 
 def _shortcuts(window: MainWindow) -> None:
-    from lowerscope.app.shell.shortcuts_page import open_shortcuts
+    from lowerscope.app.shell.palette import open_shortcuts
 
     open_shortcuts(window)
 

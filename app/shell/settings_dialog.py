@@ -225,7 +225,7 @@ class SettingsDialog(Dialog):
         self.known.setText(self._said_known(0))
 
     def _edit_measuring(self) -> None:
-        from lowerscope.app.panes.run.measuring_dialog import edit_measuring
+        from lowerscope.app.panes.run.run_dialogs import edit_measuring
 
         edit_measuring(self._window.document, self._window.features.runs, self)
 

@@ -15,7 +15,7 @@ from lowerscope.app.kit.layouts import STRETCH, row_of
 from lowerscope.app.kit.plain_text import literal
 from lowerscope.app.panes.relax.commands import ImporterField
 from lowerscope.app.panes.run.faults import Faults
-from lowerscope.app.panes.run.measuring_dialog import edit_measuring
+from lowerscope.app.panes.run.run_dialogs import edit_measuring
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.time_text import claims_of, how_of, short_claim
 from lowerscope.core.files.presets import pipeline_title

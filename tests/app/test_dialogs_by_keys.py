@@ -34,20 +34,18 @@ from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
 from lowerscope.app.panes.relax.extensions import ExtensionsDialog
 from lowerscope.app.panes.remote.remote_dialog import RemoteDialog
 from lowerscope.app.panes.remote.target_dialog import TargetDialog
-from lowerscope.app.panes.run.measuring_dialog import MeasuringDialog
-from lowerscope.app.panes.run.tolerances_dialog import TolerancesDialog
+from lowerscope.app.panes.run.run_dialogs import MeasuringDialog, TolerancesDialog
 from lowerscope.app.panes.schedule.rules_dialog import RulesDialog
 from lowerscope.app.panes.sessions.archives import UnpackDialog
 from lowerscope.app.panes.sessions.opening import EntryDialog
 from lowerscope.app.panes.sessions.trust import RunCodeDialog
 from lowerscope.app.panes.steps.pass_dialog import PassDialog
-from lowerscope.app.panes.tuning.tune_dialog import TuneDialog
+from lowerscope.app.panes.tuning.tune_page import TuneDialog
 from lowerscope.app.shell.about import AboutDialog
-from lowerscope.app.shell.palette import Palette
+from lowerscope.app.shell.palette import Palette, ShortcutsPage
 from lowerscope.app.shell.preferences import preferences_of
 from lowerscope.app.shell.sandbox_commands import NoSandboxDialog
 from lowerscope.app.shell.settings_dialog import SettingsDialog
-from lowerscope.app.shell.shortcuts_page import ShortcutsPage
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.archives import Archive
 from lowerscope.core.model.recipe import Recipe, Source

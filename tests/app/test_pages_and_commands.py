@@ -10,7 +10,7 @@ from PySide6.QtGui import QKeySequence
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.commands import plain
-from lowerscope.app.shell.shortcuts_page import pane_keys
+from lowerscope.app.shell.palette import pane_keys
 from lowerscope.app.shell.window import MainWindow
 
 ROOT = Path(__file__).parents[2]

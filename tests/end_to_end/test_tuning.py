@@ -15,8 +15,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from lowerscope.app.panes.tuning.model import Tuning
-from lowerscope.app.panes.tuning.tune_dialog import TuneDialog
-from lowerscope.app.panes.tuning.tune_page import TunePage
+from lowerscope.app.panes.tuning.tune_page import TuneDialog, TunePage
 from lowerscope.core.files.presets import find_pipeline
 from lowerscope.core.model.formatting import seconds_text
 from lowerscope.core.model.recipe import Recipe, Source

@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from lowerscope.app.kit.commands import Command
-from lowerscope.app.panes.run.measuring_dialog import edit_measuring
-from lowerscope.app.panes.run.tolerances_dialog import edit_tolerances
+from lowerscope.app.panes.run.run_dialogs import edit_measuring, edit_tolerances
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget

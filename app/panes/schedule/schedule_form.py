@@ -25,8 +25,7 @@ from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.choice_list import OrderList
-from lowerscope.app.panes.schedule.model import Scheduling
-from lowerscope.app.panes.schedule.preview import Draft
+from lowerscope.app.panes.schedule.model import Draft, Scheduling
 from lowerscope.core.model.schedule import Argument, Element, Made, Reference
 from lowerscope.core.model.schedule_records import Field
 

@@ -15,8 +15,7 @@ from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.panes.common.script_page import ScriptPage
-from lowerscope.app.panes.schedule.model import Scheduling
-from lowerscope.app.panes.schedule.preview import Preview
+from lowerscope.app.panes.schedule.model import Preview, Scheduling
 from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMenu
 from lowerscope.core.model.line_difference import changed_words, line_runs
 from lowerscope.core.model.schedule_records import ScheduleRecord, StepError

@@ -26,9 +26,8 @@ from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.numbers_page import NumbersPage, VerdictPill
 from lowerscope.app.panes.schedule.schedule_form import ScheduleForm
-from lowerscope.app.panes.schedule.schedule_history import ScheduleHistory
 from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMenu, ScheduleMovesPage
-from lowerscope.app.panes.schedule.schedule_tree import ScheduleTree
+from lowerscope.app.panes.schedule.schedule_tree import ScheduleHistory, ScheduleTree
 from lowerscope.app.panes.schedule.schedule_variants import Variants
 from lowerscope.core.model.schedule import is_shared, shown_name
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from lowerscope.app.kit.commands import Command
-from lowerscope.app.panes.tuning.tune_dialog import ask_tuning
+from lowerscope.app.panes.tuning.tune_page import ask_tuning
 
 if TYPE_CHECKING:
     from lowerscope.app.shell.panes import Panes

@@ -18,8 +18,7 @@ from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit.canvas.graph_canvas import PLAIN, WALK
 from lowerscope.app.kit.code.code_editor import KEYS
 from lowerscope.app.kit.commands import Command, Commands, keys_of, plain
-from lowerscope.app.shell.palette import Palette
-from lowerscope.app.shell.shortcuts_page import ShortcutsPage
+from lowerscope.app.shell.palette import Palette, ShortcutsPage
 from lowerscope.app.shell.window import MainWindow
 
 
