@@ -526,6 +526,25 @@ class _WindowButtons(QWidget):
         QPainter(self).fillRect(self.rect(), QColor(theme.current().panel))
 
 
+class SeenPage(QWidget):
+    """A page that is drawn only while it is visible, and when it is shown."""
+
+    def show_content(self) -> None:
+        """Draw what the page shows."""
+        raise NotImplementedError
+
+    def show_if_seen(self) -> None:
+        """Draw the page if it is visible."""
+        if self.isVisible():
+            self.show_content()
+
+    # Qt
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.show_content()
+
+
 class Pane(QWidget):
     """Pages under one header.
 

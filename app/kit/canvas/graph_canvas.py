@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt, Signal
 from PySide6.QtGui import (
@@ -25,9 +24,6 @@ from lowerscope.app.kit.hover_card import CardText, HoverCard
 from lowerscope.core.model.graph import GROUPS, Box, GraphRecord, Port
 
 # --- Key bindings of a graph that do not depend on the keyboard's position ---
-
-if TYPE_CHECKING:
-    pass
 
 WALK: Mapping[int, Way] = {
     Qt.Key.Key_Down: "down",

@@ -78,10 +78,6 @@ class PictureView(QWidget):
         """Return the picture, in its original size."""
         return self._image
 
-    def caption(self) -> str:
-        """Return the line below it."""
-        return self._caption
-
     def picture_rect(self) -> QRectF:
         """Return the area of the picture in the widget."""
         if self._image.isNull():

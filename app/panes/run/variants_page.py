@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtCore import QCoreApplication, QPoint, Qt, Signal
-from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
 from PySide6.QtWidgets import (
     QMenu,
     QScrollArea,
@@ -18,7 +18,7 @@ from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.charts.bars import Bar, Bars
 from lowerscope.app.kit.layouts import STRETCH, column_of
-from lowerscope.app.kit.pane import ElidedLabel
+from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.split import Split, strip_of
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
 from lowerscope.app.panes.run.run_variants import KeptRun
@@ -337,7 +337,7 @@ NARROW = 520
 """Width in pixels below which the parts are stacked."""
 
 
-class VariantsPage(QWidget):
+class VariantsPage(SeenPage):
     """The table of the cached runs; beside it their times, or the functions of two.
 
     Args:
@@ -396,10 +396,10 @@ class VariantsPage(QWidget):
         self.table.customContextMenuRequested.connect(self._open_menu)
         self.table.selectionModel().selectionChanged.connect(self._follow_selection)
         self.functions.text_wanted.connect(self._want_text)
-        self._variants.changed.connect(self._show_if_seen)
-        document.on(("run", "running"), self._show_if_seen)
-        document.on(("recipe", "pending"), self._show_if_seen)
-        self._show()
+        self._variants.changed.connect(self.show_if_seen)
+        document.on(("run", "running"), self.show_if_seen)
+        document.on(("recipe", "pending"), self.show_if_seen)
+        self.show_content()
 
     def _lay_out(self) -> None:
         strip = strip_of(
@@ -483,15 +483,11 @@ class VariantsPage(QWidget):
 
     # Content
 
-    def _show_if_seen(self) -> None:
-        if self.isVisible():
-            self._show()
-
     def _by_id(self) -> dict[str, Variant]:
         kept = self._variants.kept
         return {each.id: one for each, one in zip(kept, self._variants.all, strict=True)}
 
-    def _show(self) -> None:
+    def show_content(self) -> None:
         variants = self._variants
         found = self._by_id()
         best, shown = fastest(tuple(found.values())), variants.shown
@@ -516,10 +512,6 @@ class VariantsPage(QWidget):
         return ""
 
     # Qt overrides
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        self._show()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

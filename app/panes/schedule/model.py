@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, Signal
@@ -39,9 +38,6 @@ from lowerscope.core.model.schedule_records import (
     StepError,
 )
 from lowerscope.core.model.step_list import inserted, replaced
-
-if TYPE_CHECKING:
-    from lowerscope.app.panes.schedule.model import Scheduling
 
 PREVIEW_MS = 60
 """Delay before the primitive under the mouse or the cursor is previewed."""
@@ -277,9 +273,6 @@ def _plain(primitive: Primitive) -> Primitive:
 
 
 # --- Primitives applicable to the selection in the scheduled function ---
-
-if TYPE_CHECKING:
-    pass
 
 
 class Moves(QObject):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
@@ -14,7 +13,7 @@ from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.charts.bars import Bar, Bars
 from lowerscope.app.kit.charts.plots import Mark, Roofline, Roofs
 from lowerscope.app.kit.layouts import column_of
-from lowerscope.app.kit.pane import ElidedLabel
+from lowerscope.app.kit.pane import ElidedLabel, SeenPage
 from lowerscope.app.kit.split import Split, strip_of
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
 from lowerscope.app.panes.schedule.measurements import Measurements, Scheduled
@@ -160,7 +159,7 @@ BEST = "best"
 """Key of the row of the fastest version, if it is no longer a variant."""
 
 
-class NumbersPage(QWidget):
+class NumbersPage(SeenPage):
     """Metrics on the left, the roofline, and the variants side by side."""
 
     def __init__(
@@ -218,10 +217,10 @@ class NumbersPage(QWidget):
         self.again.clicked.connect(self._measure_again)
         self.stop.clicked.connect(self._measurements.cancel)
         self.variants.row_activated.connect(self._choose)
-        self._measurements.changed.connect(self._show_if_seen)
-        self._scheduling.changed.connect(self._show_if_seen)
-        document.on(("run", "running"), self._show_if_seen)
-        self._show()
+        self._measurements.changed.connect(self.show_if_seen)
+        self._scheduling.changed.connect(self.show_if_seen)
+        document.on(("run", "running"), self.show_if_seen)
+        self.show_content()
 
     def _lay_out(self) -> None:
         strip = strip_of(
@@ -254,12 +253,7 @@ class NumbersPage(QWidget):
 
     # Content
 
-    def _show_if_seen(self) -> None:
-        # The loops are viewed most often: their steps must not wait for this page.
-        if self.isVisible():
-            self._show()
-
-    def _show(self) -> None:
+    def show_content(self) -> None:
         measurements = self._measurements
         here = measurements.here
         self.automatic.setChecked(measurements.automatic)
@@ -438,12 +432,6 @@ class NumbersPage(QWidget):
         if torch is not None and torch.torch_ms and not torch.torch_does_more:
             marks.append(Mark("torch", intensity, flops / torch.torch_ms / 1e6, "other"))
         return tuple(marks)
-
-    # Qt overrides
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        self._show()
 
 
 class VerdictPill(Pill):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QButtonGroup,
@@ -18,7 +18,7 @@ from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.charts.plots import BestCurve, CurvePoint, Level
 from lowerscope.app.kit.dialogs import Dialog, number_field
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of, stretch
-from lowerscope.app.kit.pane import ElidedLabel, ProgressLine
+from lowerscope.app.kit.pane import ElidedLabel, ProgressLine, SeenPage
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.split import Split
 from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
@@ -138,7 +138,7 @@ NARROW = 520
 """Width below which, as beside the workbench, the curve is below the table."""
 
 
-class TunePage(QWidget):
+class TunePage(SeenPage):
     """The table of the functions beside the curve of the selected one."""
 
     tune_wanted = Signal()  # Show the form for a tuning.
@@ -207,9 +207,9 @@ class TunePage(QWidget):
         self.in_model.clicked.connect(variants.set_in_model)
         self.table.row_clicked.connect(self._choose)
         self.table.row_activated.connect(self.workbench_wanted)
-        self._tuning.changed.connect(self._show_if_seen)
-        document.on(("recipe", "pending"), self._show_if_seen)
-        self._show()
+        self._tuning.changed.connect(self.show_if_seen)
+        document.on(("recipe", "pending"), self.show_if_seen)
+        self.show_content()
 
     def _lay_out(self) -> None:
         buttons = row_of(None, self.tune, self.pause, self.stop, self.more, stretch(0), spacing=8)
@@ -241,11 +241,7 @@ class TunePage(QWidget):
 
     # Content
 
-    def _show_if_seen(self) -> None:
-        if self.isVisible():
-            self._show()
-
-    def _show(self) -> None:
+    def show_content(self) -> None:
         tuning, phase = self._tuning, self._tuning.phase
         state = tuning.state
         self.tune.setEnabled(self._document.recipe is not None and not tuning.under_way)
@@ -317,10 +313,6 @@ class TunePage(QWidget):
         self.curve.set_curve(points_of(function), levels_of(function), function.trials, until)
 
     # Qt overrides
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        self._show()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
