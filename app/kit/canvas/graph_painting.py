@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QLineF, QMarginsF, QPointF, QRect, QRectF, QSize, QSizeF, Qt
 from PySide6.QtGui import (
@@ -196,9 +195,6 @@ def _stem(stub: QRectF, node: QRectF, is_above: bool) -> QLineF:
         return QLineF(x, stub.bottom(), x, node.top())
     return QLineF(x, node.bottom(), x, stub.top())
 
-
-if TYPE_CHECKING:
-    from lowerscope.app.kit.canvas.graph_painting import Marks
 
 RADIUS = 5.0
 BAR = 4.0
