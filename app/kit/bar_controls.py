@@ -316,7 +316,6 @@ class SegmentedSwitch(QWidget):
         self._show_current()
 
     def segments(self) -> list[Segment]:
-        """Return the segments."""
         return list(self._segments)
 
     def current(self) -> str:

@@ -284,7 +284,6 @@ class Question(Dialog):
         self.cancel.setFocus()
 
     def text(self) -> str:
-        """Return the question."""
         return self._question.text()
 
 

@@ -110,7 +110,6 @@ class HoverCard(QFrame):
         return was
 
     def text(self) -> CardText:
-        """Return the text of the card."""
         return self._text
 
     def _show_wanted(self) -> None:

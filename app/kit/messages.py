@@ -34,7 +34,6 @@ class EmptyState(QWidget):
         self.set_text(title, hint)
 
     def set_text(self, title: str, hint: str = "") -> None:
-        """Set the title and the hint."""
         self._title.setText(title)
         self._hint.setText(hint)
         self._hint.setVisible(bool(hint))

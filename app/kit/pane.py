@@ -356,7 +356,6 @@ class ElidedLabel(Label):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
     def set_whole(self, text: str) -> None:
-        """Set the text."""
         self._whole = text
         self.setAccessibleName(text)
         self._elide()
@@ -598,7 +597,6 @@ class Pane(QWidget):
     # Header
 
     def title(self) -> str:
-        """Return the title."""
         return self.header.title.text()
 
     def set_context(self, text: str) -> None:

@@ -24,12 +24,7 @@ class Label(QLabel):
     """A label that shows its text literally."""
 
     def __init__(
-        self,
-        text: str = "",
-        parent: QWidget | None = None,
-        *,
-        role: str = "",
-        wraps: bool = False,
+        self, text: str = "", parent: QWidget | None = None, *, role: str = "", wraps: bool = False
     ) -> None:
         super().__init__(parent)
         self.setTextFormat(Qt.TextFormat.PlainText)

@@ -6,11 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import (
-    QSplitter,
-    QSplitterHandle,
-    QWidget,
-)
+from PySide6.QtWidgets import QSplitter, QSplitterHandle, QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.focus_ring import came_by_keyboard

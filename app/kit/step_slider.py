@@ -85,7 +85,6 @@ class StepSlider(QAbstractSlider):
         self.set_current(key)
 
     def dots(self) -> tuple[Dot, ...]:
-        """Return the dots."""
         return self._dots
 
     def set_current(self, key: int | None) -> None:

@@ -117,9 +117,7 @@ def _load_code() -> None:
 
 
 def ui_font(
-    pixels: float = UI_PIXELS,
-    weight: QFont.Weight = QFont.Weight.Normal,
-    tabular: bool = False,
+    pixels: float = UI_PIXELS, weight: QFont.Weight = QFont.Weight.Normal, tabular: bool = False
 ) -> QFont:
     """Return the font of text.
 

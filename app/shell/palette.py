@@ -34,13 +34,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["command", "node", "function", "pass", "line"]
 
-PREFIXES: dict[str, Kind] = {
-    ">": "command",
-    "@": "node",
-    "#": "function",
-    "%": "pass",
-    ":": "line",
-}
+PREFIXES: dict[str, Kind] = {">": "command", "@": "node", "#": "function", "%": "pass", ":": "line"}
 """Prefixes that restrict the search to one kind."""
 
 MOST = 60

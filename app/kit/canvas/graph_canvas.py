@@ -216,7 +216,6 @@ class GraphCanvas(CanvasDrawing):
         self._describe()
 
     def marks(self) -> Marks:
-        """Return the marks of the graph."""
         return Marks(
             selection=self._selection,
             found=frozenset(self.search.found),

@@ -280,8 +280,7 @@ class CanvasView:
         fits = width * self.zoom <= self._size.width() + 1
         x = self._bounds.center().x() if fits else middle
         self.origin = QPointF(
-            round(self._size.width() / 2 - x * self.zoom),
-            round(-self._bounds.top() * self.zoom),
+            round(self._size.width() / 2 - x * self.zoom), round(-self._bounds.top() * self.zoom)
         )
         self._clamp()
         self.at_home = True

@@ -377,7 +377,6 @@ class ZoomChart(Chart):
             self._show_part(QRectF(QPointF(left, top), size))
 
     def show_all(self) -> None:
-        """Show all of the chart."""
         self._show_part(self._whole)
 
     def _reveal(self, area: QRectF) -> None:

@@ -446,10 +446,7 @@ class HeatMap(ZoomChart):
             wide = high = min(wide, high)
         wide, high = min(wide, _LARGEST), min(high, _LARGEST)
         across, down = wide * part.width(), high * part.height()
-        right, bottom = (
-            self.width() - _MAP_ROOM - across,
-            self.height() - _MAP_ROOM - down,
-        )
+        right, bottom = (self.width() - _MAP_ROOM - across, self.height() - _MAP_ROOM - down)
         self._set_range(part, (_MAP_ROOM, _MAP_ROOM, right, bottom), down=True)
         self._plot.getViewBox().setBorder(theme.current().line)
         rows, columns = piece.row_edges, piece.column_edges

@@ -332,7 +332,6 @@ class RunChart(ZoomChart):
         self._show(values, summary)
 
     def spans(self) -> tuple[Span, ...]:
-        """Return the spans."""
         return self._spans
 
     def mark(self, keys: Sequence[str]) -> None:
@@ -549,7 +548,6 @@ class Roofline(Chart):
         return not (self._roofs.gflops and self._roofs.memory)
 
     def marks(self) -> tuple[Mark, ...]:
-        """Return the marks."""
         return self._shown
 
     # Chart: the limits, then the marks

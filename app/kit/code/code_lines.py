@@ -41,7 +41,6 @@ class Rows:
         return self._count - self._before[-1]
 
     def line_of(self, row: int) -> int:
-        """Return the line of a row."""
         return row + self._before[bisect_right(self._rows, row)]
 
     def row_of(self, line: int) -> int:
@@ -98,7 +97,6 @@ class Layers:
         return self.filled.count
 
     def line_of(self, row: int) -> int:
-        """Return the line of a row."""
         return self.unfolded.line_of(self.filled.line_of(row))
 
     def row_of(self, line: int) -> int:
@@ -347,9 +345,7 @@ class CodeDocument:
 class Regions(Protocol):
     """The regions of a text; lines count from 0."""
 
-    def begins(self, line: int) -> bool:
-        """Return whether a region begins on a line."""
-        ...
+    def begins(self, line: int) -> bool: ...
 
     def end(self, line: int) -> int:
         """Return the last line of the region that begins on a line."""

@@ -7,13 +7,7 @@ from typing import Protocol
 
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QFocusEvent, QIntValidator, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import (
-    QLineEdit,
-    QMenu,
-    QStackedLayout,
-    QToolButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QLineEdit, QMenu, QStackedLayout, QToolButton, QWidget
 
 from lowerscope.app.kit.buttons import IconButton
 from lowerscope.app.kit.code.code_editor import CodeEditor, NamedPlace

@@ -8,14 +8,7 @@ from importlib import import_module
 from itertools import count
 from typing import Protocol
 
-from PySide6.QtGui import (
-    QColor,
-    QFont,
-    QTextBlock,
-    QTextCharFormat,
-    QTextDocument,
-    QTextLayout,
-)
+from PySide6.QtGui import QColor, QFont, QTextBlock, QTextCharFormat, QTextDocument, QTextLayout
 
 from lowerscope.app.kit.code.marks import units
 from lowerscope.app.kit.theme import Theme

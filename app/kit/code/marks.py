@@ -134,7 +134,6 @@ class CodeMarks:
         self.select(self._selection)
 
     def spans_of(self, entity: str) -> list[Span]:
-        """Return the spans of an entity."""
         return self._spans.of((entity,))
 
     def entity(self, line: int) -> str:
@@ -178,7 +177,6 @@ class CodeMarks:
         return line + 1 in self._changed
 
     def matches(self, line: int) -> Sequence[Match]:
-        """Return the matches in a line."""
         return self._matches.get(line, ())
 
     def tint_of(self, line: int, colours: Theme) -> str:

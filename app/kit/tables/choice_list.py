@@ -3,14 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import (
-    QEvent,
-    QObject,
-    QRectF,
-    QSize,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QKeyEvent, QMouseEvent, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -141,7 +134,6 @@ class ChoiceList(QWidget):
         return "" if item is None or item.isHidden() else item.data(CHOICE).key
 
     def item_of(self, key: str) -> QListWidgetItem | None:
-        """Return the item of a choice."""
         items = (self.list.item(row) for row in range(self.list.count()))
         return next((item for item in items if item.data(CHOICE).key == key), None)
 

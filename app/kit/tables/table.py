@@ -101,7 +101,6 @@ class Row:
     cells: tuple[Cell | str, ...]
 
     def cell(self, column: int) -> Cell:
-        """Return the cell of a column."""
         cell = self.cells[column]
         return Cell(cell) if isinstance(cell, str) else cell
 
@@ -121,7 +120,6 @@ class TableModel(QAbstractTableModel):
         self._order: tuple[int, Qt.SortOrder] = (-1, Qt.SortOrder.AscendingOrder)
 
     def set_rows(self, rows: Sequence[Row]) -> None:
-        """Set the rows."""
         self.beginResetModel()
         self._given = tuple(rows)
         self._put_in_order()
@@ -188,10 +186,7 @@ class TableModel(QAbstractTableModel):
         return True
 
     def headerData(
-        self,
-        section: int,
-        orientation: Qt.Orientation,
-        role: int = Qt.ItemDataRole.DisplayRole,
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> object:
         if orientation != Qt.Orientation.Horizontal:
             return None
@@ -242,11 +237,7 @@ class WholeWords(QStyledItemDelegate):
     # Qt
 
     def helpEvent(
-        self,
-        event: QHelpEvent,
-        view: QAbstractItemView,
-        option: QStyleOptionViewItem,
-        index: Index,
+        self, event: QHelpEvent, view: QAbstractItemView, option: QStyleOptionViewItem, index: Index
     ) -> bool:
         own = index.data(Qt.ItemDataRole.ToolTipRole) if index.isValid() else None
         if event.type() != QEvent.Type.ToolTip or not index.isValid() or own:

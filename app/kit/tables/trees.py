@@ -96,7 +96,6 @@ class PaintedTree(QTreeWidget):
         return area
 
     def row_of(self, index: Index) -> Any:
-        """Return the row of an index."""
         return self.itemFromIndex(index).data(0, ROW)
 
     def _clear_items(self) -> None:

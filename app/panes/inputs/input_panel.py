@@ -392,11 +392,7 @@ class InputPanel(QWidget):
     """The value of an input, and the commands on it."""
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        inputs: Inputs,
-        parent: QWidget | None = None,
+        self, document: Document, queries: Queries, inputs: Inputs, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self._document = document

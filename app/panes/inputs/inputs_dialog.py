@@ -224,7 +224,6 @@ class InputsDialog(Dialog):
         return self._dimensions
 
     def chosen_seed(self) -> int:
-        """Return the seed."""
         return round(self.seed.value())
 
     def _add_row(

@@ -219,11 +219,7 @@ class InputsPage(QWidget):
     """The page with all settings of the inputs' values."""
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        inputs: Inputs,
-        parent: QWidget | None = None,
+        self, document: Document, queries: Queries, inputs: Inputs, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self._document = document

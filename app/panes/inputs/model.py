@@ -65,10 +65,7 @@ class SetRuns(QObject):
         document.say(*self.progress, of="set")
         self._asked = _without_inputs(recipe)
         self._slot.ask(
-            AgreementQuery(recipe=recipe, path=self.path),
-            self._accept,
-            self._refuse,
-            self._tell,
+            AgreementQuery(recipe=recipe, path=self.path), self._accept, self._refuse, self._tell
         )
         self.began.emit()
         self.changed.emit()

@@ -104,10 +104,7 @@ class Faults(QObject):
         document = self._document
         document.say(self.tr("Running with guarded memory"), of="fault")
         self._slot.ask(
-            GuardQuery(recipe=recipe),
-            take_found,
-            take_problem,
-            partial(document.say, of="fault"),
+            GuardQuery(recipe=recipe), take_found, take_problem, partial(document.say, of="fault")
         )
 
     def cancel(self) -> None:

@@ -6,13 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import msgspec
-from PySide6.QtWidgets import (
-    QDialogButtonBox,
-    QFormLayout,
-    QGridLayout,
-    QLineEdit,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialogButtonBox, QFormLayout, QGridLayout, QLineEdit, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.buttons import check_box

@@ -89,10 +89,7 @@ class RunVariants(QObject):
         given = variant_names([each.recipe for each in self._kept])
         return tuple(
             Variant(
-                name=each.name or name,
-                recipe=each.recipe,
-                record=each.record,
-                problem=each.problem,
+                name=each.name or name, recipe=each.recipe, record=each.record, problem=each.problem
             )
             for each, name in zip(self._kept, given, strict=True)
         )
@@ -118,7 +115,6 @@ class RunVariants(QObject):
         )
 
     def remove(self, runs: Collection[str]) -> None:
-        """Remove runs."""
         self._replace([each for each in self._kept if each.id not in runs])
 
     def go_back(self, run: str) -> None:

@@ -52,12 +52,7 @@ class Share:
 
 def shares_of(snapshot: Snapshot, record: RunRecord, by: str) -> tuple[Share, ...]:
     """Return the shares of a run's calls."""
-    makers = {
-        "node": _by_node,
-        "function": _by_function,
-        "module": _by_module,
-        "call": _by_call,
-    }
+    makers = {"node": _by_node, "function": _by_function, "module": _by_module, "call": _by_call}
     return tuple(makers[by](snapshot, record))
 
 
@@ -139,11 +134,7 @@ def time_rows(snapshot: Snapshot, record: RunRecord, by: str) -> tuple[Row, ...]
 
 
 def _row(
-    snapshot: Snapshot,
-    record: RunRecord,
-    share: Share,
-    whole: float,
-    torch: Mapping[str, float],
+    snapshot: Snapshot, record: RunRecord, share: Share, whole: float, torch: Mapping[str, float]
 ) -> Row:
     taken = sum(record.calls[index].milliseconds for index in share.calls)
     of_torch = [torch[each] for each in share.nodes if each in torch]

@@ -6,12 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtCore import QCoreApplication, QPoint, Qt, Signal
 from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
-from PySide6.QtWidgets import (
-    QMenu,
-    QScrollArea,
-    QStackedWidget,
-    QWidget,
-)
+from PySide6.QtWidgets import QMenu, QScrollArea, QStackedWidget, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
@@ -255,10 +250,7 @@ class VariantFunctions(QWidget):
     text_wanted = Signal(str)  # Show the changes of a function's script.
 
     def __init__(
-        self,
-        queries: Queries,
-        set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
+        self, queries: Queries, set_busy: Callable[[bool], None], parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self._sides: tuple[Variant, Variant] | None = None

@@ -104,11 +104,7 @@ class Editing(QObject):
     def recipe_with(self, primitives: Primitives) -> Recipe:
         """Return the recipe with these steps for the function."""
         scheduling = self._scheduling
-        recipe, function, structure = (
-            scheduling.recipe,
-            scheduling.function,
-            scheduling.structure,
-        )
+        recipe, function, structure = (scheduling.recipe, scheduling.function, scheduling.structure)
         assert recipe is not None
         return sharing.with_primitives(recipe, function, structure, primitives)
 

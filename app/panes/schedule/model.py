@@ -382,11 +382,7 @@ class Scheduling(QObject):
     busy_changed = Signal()  # `busy` changed.
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        stepping: Stepping,
-        recovering: Recovering,
+        self, document: Document, queries: Queries, stepping: Stepping, recovering: Recovering
     ) -> None:
         super().__init__(document)
         self._document = document

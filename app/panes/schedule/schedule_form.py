@@ -61,7 +61,6 @@ class FactorsField(QWidget):
         self.set_values((None, None))
 
     def set_values(self, values: Sequence[Factor]) -> None:
-        """Set the factors."""
         while self._row.count():
             item = self._row.takeAt(0)
             widget = None if item is None else item.widget()
@@ -177,11 +176,9 @@ class Editor(QWidget):
         self.column = column_of(self, spacing=2)
 
     def set_value(self, value: Argument) -> None:
-        """Show a value."""
         raise NotImplementedError
 
     def value(self) -> Argument:
-        """Return the value."""
         raise NotImplementedError
 
     def problem(self) -> str:

@@ -80,11 +80,7 @@ def _some(*texts: str) -> list[str]:
 
 def _buffer_row(buffer: BufferNode) -> TreeRow:
     size = "" if buffer.size is None else bytes_text(buffer.size)
-    cells = (
-        Cell(buffer.name),
-        Cell(size),
-        Cell(f"{buffer.scope} · {buffer.role}", role="quiet"),
-    )
+    cells = (Cell(buffer.name), Cell(size), Cell(f"{buffer.scope} · {buffer.role}", role="quiet"))
     note = f"{buffer.shape.replace(' × ', '×')} {buffer.dtype}"
     tooltip = f"{buffer.role} {buffer.name}: {note}, {buffer.scope}, {size}"
     return TreeRow(f"buffer:{buffer.name}", cells, BUFFERS, note=note, tooltip=tooltip)

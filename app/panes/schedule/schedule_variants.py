@@ -30,10 +30,7 @@ class LeftOver(QObject):
     changed = Signal()  # `all` changed.
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        add_variant: Callable[[str, Primitives], None],
+        self, document: Document, queries: Queries, add_variant: Callable[[str, Primitives], None]
     ) -> None:
         super().__init__(document)
         self._document = document
@@ -199,11 +196,7 @@ class RulesInModel(QObject):
             return
         self._of, self.functions, self.problem = (recipe, snapshot), (), None
         self.busy = self.tr("Scheduling by rules")
-        self._slot.ask(
-            RulesQuery(recipe=recipe),
-            self._take,
-            self._take_problem,
-        )
+        self._slot.ask(RulesQuery(recipe=recipe), self._take, self._take_problem)
         self.changed.emit()
 
     def _take(self, functions: tuple[RuledFunction, ...]) -> None:
@@ -319,7 +312,5 @@ class Variants:
         loaded = load_schedules(path)
         schedule = next((each for each in loaded if fits(each, function, structure)), loaded[0])
         self.add_with(
-            schedule.variant or Path(path).stem,
-            schedule.primitives,
-            everywhere=schedule.everywhere,
+            schedule.variant or Path(path).stem, schedule.primitives, everywhere=schedule.everywhere
         )

@@ -202,11 +202,7 @@ class Tuning(QObject):
     made_way = Signal()  # It may measure no more: a waiting run can start.
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        children: Children,
-        measurements: Measurements,
+        self, document: Document, queries: Queries, children: Children, measurements: Measurements
     ) -> None:
         super().__init__(document)
         self._document = document
@@ -294,7 +290,6 @@ class Tuning(QObject):
             self._pause(self.tr("Pausing: the candidate that is measured comes to its end."))
 
     def resume(self) -> None:
-        """Resume tuning."""
         if self.phase in ("paused", "pausing"):
             self._for_run = False
             self._tell(paused=False)
