@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.kit.layouts import column_of
-from lowerscope.app.kit.messages import EmptyState
+from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, MarkupLabel
 
 # --- A dialog that is never larger than its screen; what does not fit is scrolled ---

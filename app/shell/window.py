@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from lowerscope.app.document.document import Document
     from lowerscope.app.kit.commands import Commands
-    from lowerscope.app.kit.messages import Banner
+    from lowerscope.app.kit.pane_messages import Banner
     from lowerscope.app.panes.fx.graphs import Graphs
     from lowerscope.app.panes.relax.extensions import Extensions
     from lowerscope.app.panes.schedule.commands import ScheduleCommands
@@ -174,8 +174,8 @@ class MainWindow(QMainWindow):
 
     def _make_bars(self) -> None:
         from lowerscope.app.kit.focus_ring import show_focus
-        from lowerscope.app.kit.messages import Banner
         from lowerscope.app.kit.pane import tell_roles
+        from lowerscope.app.kit.pane_messages import Banner
         from lowerscope.app.panes.common.help_key import set_page
         from lowerscope.app.panes.remote.commands import TargetCommands
         from lowerscope.app.shell.menus import add_commands, fill_menus

@@ -21,7 +21,7 @@ from lowerscope.app.kit.canvas.overlays import (
     present,
 )
 from lowerscope.app.kit.canvas.viewport import PanningArea, Scene, TileCache
-from lowerscope.app.kit.messages import EmptyState
+from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.core.model.graph import GraphRecord
 
 # --- Animation from one state of a graph to another ---

@@ -14,7 +14,7 @@ from lowerscope.app.kit.code.code_editor import CodeEditor, NamedPlace
 from lowerscope.app.kit.code.marks import Match, Span, Tint, units
 from lowerscope.app.kit.dialogs import mark_wrong
 from lowerscope.app.kit.layouts import column_of, row_of
-from lowerscope.app.kit.messages import EmptyState
+from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label
 
 

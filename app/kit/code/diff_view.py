@@ -29,7 +29,7 @@ from lowerscope.app.kit.code.diff_editor import (
 )
 from lowerscope.app.kit.code.marks import Match
 from lowerscope.app.kit.layouts import column_of, row_of
-from lowerscope.app.kit.messages import EmptyState
+from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, code_line
 
 __all__ = ["DiffPart", "DiffRun", "DiffView"]

@@ -19,8 +19,8 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.layouts import column_of
-from lowerscope.app.kit.messages import EmptyState
-from lowerscope.app.kit.tables.table import Index, draw_line
+from lowerscope.app.kit.pane_messages import EmptyState
+from lowerscope.app.kit.tables.data_table import Index, draw_line
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 
 CHOICE = Qt.ItemDataRole.UserRole

@@ -40,8 +40,15 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.messages import EmptyState
-from lowerscope.app.kit.tables.table import ROW_HEIGHT, Cell, Column, Index, WholeWords, draw_line
+from lowerscope.app.kit.pane_messages import EmptyState
+from lowerscope.app.kit.tables.data_table import (
+    ROW_HEIGHT,
+    Cell,
+    Column,
+    Index,
+    WholeWords,
+    draw_line,
+)
 from lowerscope.app.kit.typefaces import ui_font
 
 ROW = Qt.ItemDataRole.UserRole

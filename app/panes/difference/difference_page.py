@@ -14,7 +14,7 @@ from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.code.diff_editor import DiffPart, DiffRun
 from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.core.model.entities import STATUS_MARKS
 from lowerscope.core.model.line_difference import changed_words
 from lowerscope.core.model.module_steps import (

@@ -9,7 +9,7 @@ from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.pane import Pane
-from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.help_key import nothing_words
 from lowerscope.app.panes.common.script_page import FetchedPage
 from lowerscope.app.panes.fx.graph_page import EXTENDING, GraphPage

@@ -18,7 +18,7 @@ from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.kit.canvas.graph_geometry import GraphIndex
 from lowerscope.app.kit.canvas.graph_painting import GraphPainter, write_picture
 from lowerscope.app.kit.hover_card import CardText
-from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.difference.difference_page import SidesPage, status_cell
 from lowerscope.app.panes.model.descriptions import names_of
 from lowerscope.core.model.entities import STATUS_MARKS

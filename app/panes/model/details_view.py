@@ -14,7 +14,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.pane import Pane
-from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.help_key import nothing_words
 from lowerscope.app.panes.common.script_page import FetchedPage
 from lowerscope.app.panes.inputs.input_panel import Facts, ValuesPanel

@@ -11,9 +11,9 @@ from PySide6.QtWidgets import QMenu, QStackedWidget, QTreeWidget, QTreeWidgetIte
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.messages import EmptyState
 from lowerscope.app.kit.pane import Pane
-from lowerscope.app.kit.tables.table import NOTE, NoteDelegate
+from lowerscope.app.kit.pane_messages import EmptyState
+from lowerscope.app.kit.tables.data_table import NOTE, NoteDelegate
 from lowerscope.app.kit.typefaces import ui_font
 from lowerscope.app.panes.common.help_key import nothing_words
 from lowerscope.app.panes.fx.graph_page import EXTENDING

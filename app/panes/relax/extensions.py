@@ -25,7 +25,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.engine.file_broker import ask_for_file
 from lowerscope.app.kit.dialogs import Dialog
-from lowerscope.app.kit.messages import EmptyState
+from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.panes.model.descriptions import find_node, line_text

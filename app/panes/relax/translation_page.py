@@ -23,7 +23,7 @@ from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.model.descriptions import find_node, line_text
 from lowerscope.core.model.entities import STRATEGY_NAMES, name_of
 from lowerscope.core.model.formatting import shape_text

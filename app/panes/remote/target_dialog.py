@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.dialogs import Dialog, mark_wrong
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.panes.remote.remote_dialog import Targets
 from lowerscope.core.model.problems import Problem

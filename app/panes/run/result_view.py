@@ -16,7 +16,7 @@ from lowerscope.app.kit.charts.images import PictureView
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, PartsLabel
 from lowerscope.app.kit.plain_text import Markup, MarkupLabel, join_markup, markup
-from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.run.compare_page import FirstDifferenceLine
 from lowerscope.app.panes.run.run_dialogs import edit_measuring, edit_tolerances
 from lowerscope.app.panes.run.runs import Runs

@@ -12,7 +12,7 @@ from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
-from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.run.run_steps import RunSteps
 from lowerscope.app.panes.steps.pipeline_rows import call_text
 from lowerscope.core.model.comparison_records import RunStep, StepTensor, TensorStatistics

@@ -36,10 +36,10 @@ from lowerscope.app.kit.charts.images import (
 )
 from lowerscope.app.kit.charts.plots import Histogram
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
-from lowerscope.app.kit.messages import EmptyState
 from lowerscope.app.kit.pane import ElidedLabel
+from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.inputs.commands import SlicesRow
 from lowerscope.core.model.comparison_records import (
     Comparison,

@@ -11,7 +11,7 @@ from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.schedule.schedule_variants import Variants

@@ -15,7 +15,7 @@ from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.tables.choice_list import Choice
-from lowerscope.app.kit.tables.table import Cell, Column
+from lowerscope.app.kit.tables.data_table import Cell, Column
 from lowerscope.app.kit.tables.trees import StepList, StepRow, TreeRow, TreeTable
 from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Scheduling

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.dialogs import Dialog, FindLine, mark_wrong
-from lowerscope.app.kit.messages import EmptyState
+from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, PlainTextEdit, literal
 from lowerscope.app.kit.typefaces import code_font
 from lowerscope.app.panes.common.help_key import offer_help

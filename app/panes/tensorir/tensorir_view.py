@@ -13,7 +13,7 @@ from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.plain_text import Label, literal
-from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.help_key import nothing_words
 from lowerscope.app.panes.common.script_page import FetchedPage
 from lowerscope.app.panes.fx.graph_page import EXTENDING

@@ -21,7 +21,7 @@ from lowerscope.app.kit.layouts import STRETCH, column_of, row_of, stretch
 from lowerscope.app.kit.pane import ElidedLabel, ProgressLine, SeenPage
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.help_key import offer_help
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.schedule_variants import Variants

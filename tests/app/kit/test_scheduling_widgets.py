@@ -6,7 +6,7 @@ from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.tables.choice_list import Choice, ChoiceList, OrderList
-from lowerscope.app.kit.tables.table import Cell, Column
+from lowerscope.app.kit.tables.data_table import Cell, Column
 from lowerscope.app.kit.tables.trees import TreeRow, TreeTable
 from lowerscope.app.panes.schedule.schedule_form import FactorsField
 

@@ -10,8 +10,8 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Field, Part, Pill, Segment, SegmentedSwitch
 from lowerscope.app.kit.buttons import icon, names
 from lowerscope.app.kit.charts.images import PictureView
-from lowerscope.app.kit.messages import Banner, EmptyState
 from lowerscope.app.kit.pane import ProgressLine
+from lowerscope.app.kit.pane_messages import Banner, EmptyState
 from lowerscope.resources import ICONS
 
 # Offscreen there is no window manager to put a menu or a floating pane in front.

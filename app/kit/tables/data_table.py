@@ -55,7 +55,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.messages import EmptyState
+from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import LONGEST
 from lowerscope.app.kit.theme import strategy_colour
 from lowerscope.app.kit.typefaces import CODE_PIXELS, UI_PIXELS, TextMetrics, code_font, ui_font
