@@ -12,7 +12,8 @@ from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.code.code_editor import NamedPlace
-from lowerscope.app.kit.code.code_view import CodeView, Span
+from lowerscope.app.kit.code.code_view import CodeView
+from lowerscope.app.kit.code.marks import Span
 from lowerscope.app.kit.hover_card import CardText
 from lowerscope.app.panes.fx.graph_page import EXTENDING
 from lowerscope.app.panes.model.descriptions import names_of

@@ -23,7 +23,6 @@ from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QFileDialog,
     QGridLayout,
-    QPushButton,
     QSizePolicy,
     QWidget,
 )
@@ -420,16 +419,16 @@ class InputPanel(QWidget):
             ),
         )
         self.brush.set_current("medium")
-        self.clear = self._button(self.tr("Clear"), self.tr("All black (Delete)"), self.pad.clear)
-        self.file = self._button(
+        self.clear = push_button(self.tr("Clear"), self.tr("All black (Delete)"), self.pad.clear)
+        self.file = push_button(
             self.tr("File…"),
             self.tr("A picture, .npy, .npz or .pt; or drop one on the window"),
             self._choose_file,
         )
-        self.random = self._button(
+        self.random = push_button(
             self.tr("Random"), self.tr("New values; the weights stay"), self._randomise
         )
-        self.reset = self._button(
+        self.reset = push_button(
             self.tr("Example"), self.tr("What the model's file has for it"), self._reset
         )
         self.seed = QDoubleSpinBox()
@@ -523,9 +522,6 @@ class InputPanel(QWidget):
         for widget in (self.pad, self.picture):
             widget.setFixedWidth(side)
             widget.setMinimumHeight(side if narrow else 0)
-
-    def _button(self, text: str, tooltip: str, clicked: object) -> QPushButton:
-        return push_button(text, tooltip, clicked)
 
     def _show_figures(self, record: InputRecord | None) -> None:
         is_open = self._document.snapshot is not None

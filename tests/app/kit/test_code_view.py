@@ -10,7 +10,8 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.code.code_lines import SLICE
-from lowerscope.app.kit.code.code_view import CodeView, Span
+from lowerscope.app.kit.code.code_view import CodeView
+from lowerscope.app.kit.code.marks import Span
 from lowerscope.app.kit.theme import DARK
 
 # Offscreen there is no window manager to put a menu or a floating pane in front.
