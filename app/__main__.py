@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lowerscope.app.kit.canvas.paint import GraphPictures
+    from lowerscope.app.kit.canvas.graph_painting import GraphPictures
 
 COMMANDS = frozenset(
     (
@@ -63,7 +63,7 @@ def _painter() -> GraphPictures:
     missing = explain_missing_libraries()
     if missing:
         raise LowerscopeError(missing, where="--picture", todo="Or take --picture dot")
-    from lowerscope.app.kit.canvas.paint import GraphPictures
+    from lowerscope.app.kit.canvas.graph_painting import GraphPictures
 
     return GraphPictures()
 

@@ -20,7 +20,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.charts.drawing_pad import DrawingPad
+from lowerscope.app.panes.inputs.input_panel import DrawingPad
 from lowerscope.app.shell.start import make_window
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.presets import find_pipeline

@@ -10,7 +10,12 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping, call_lines
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Source
-from lowerscope.core.model.run_records import NOT_THERE, CallRun, RunRecord, parts_of_name
+from lowerscope.core.model.run_records import (
+    NOT_THERE,
+    CallRun,
+    RunRecord,
+    parts_of_name,
+)
 
 
 class RunSteps(QObject):
@@ -34,8 +39,8 @@ class RunSteps(QObject):
         `breaks` changed, or the links of these did.
     """
 
-    call_changed = Signal()
-    breaks_changed = Signal()
+    call_changed = Signal()  # `call` changed.
+    breaks_changed = Signal()  # `breaks` changed, or the links of these did.
 
     def __init__(
         self, document: Document, stepping: Stepping, failure: Callable[[], Problem | None]

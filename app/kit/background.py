@@ -30,12 +30,9 @@ FULL_COLLECTION_SHARE = 0.01
 def in_thread(name: str, work: Callable[[], T]) -> Future[T]:
     """Start work in a thread of its own; the process waits for it before exiting.
 
-    Parameters
-    ----------
-    name
-        Name of the thread.
-    work
-        The function to run; must not refer to any Qt object.
+    Args:
+        name: Name of the thread.
+        work: The function to run; must not refer to any Qt object.
     """
     thread = ThreadPoolExecutor(1, name)
     future = thread.submit(work)
@@ -46,6 +43,15 @@ def in_thread(name: str, work: Callable[[], T]) -> Future[T]:
 def when_done(future: Future[T], owner: QObject, then: Callable[[Future[T]], None]) -> None:
     """Call `then` in this thread once a future is done, unless `owner` is deleted by then."""
     _deliveries().add(future, owner, then)
+
+
+def single_shot(owner: QObject, milliseconds: int, then: Callable[[], object]) -> QTimer:
+    """Return a timer that calls `then` once, this long after it was last started."""
+    timer = QTimer(owner)
+    timer.setSingleShot(True)
+    timer.setInterval(milliseconds)
+    timer.timeout.connect(then)
+    return timer
 
 
 class _Deliveries(QObject):

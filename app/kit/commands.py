@@ -12,45 +12,21 @@ from PySide6.QtWidgets import QMenu
 
 @dataclass(frozen=True)
 class Command:
-    """A command that the user can run.
+    """A command that the user can run."""
 
-    Attributes
-    ----------
-    id
-        Name in the code.
-    menu
-        Title of its menu.
-    title
-        Text in the menu, with an ampersand before the mnemonic.
-    run
-        Called to run it.
-    keys
-        In Qt's portable notation; empty for none.
-    enabled
-        Predicate of availability; ``None`` for a command that is always available.
-    reason
-        Tool tip while it is not available.
-    checked
-        State of a switch or of a choice; ``None`` for a command without one.
-    group
-        Commands of one group are exclusive choices.
-    separated
-        Whether a separator precedes it in the menu.
-    key_there
-        A key that a focused view handles itself; displayed, not bound.
-    """
-
-    id: str
-    menu: str
-    title: str
-    run: Callable[..., object]
-    keys: str = ""
+    id: str  # Name in the code.
+    menu: str  # Title of its menu.
+    title: str  # Text in the menu, with an ampersand before the mnemonic.
+    run: Callable[..., object]  # Called to run it.
+    keys: str = ""  # In Qt's portable notation; empty for none.
+    # Predicate of availability; ``None`` for a command that is always available.
     enabled: Callable[[], bool] | None = None
-    reason: Callable[[], str] | None = None
+    reason: Callable[[], str] | None = None  # Tool tip while it is not available.
+    # State of a switch or of a choice; ``None`` for a command without one.
     checked: Callable[[], bool] | None = None
-    group: str = ""
-    separated: bool = False
-    key_there: str = ""
+    group: str = ""  # Commands of one group are exclusive choices.
+    separated: bool = False  # Whether a separator precedes it in the menu.
+    key_there: str = ""  # A key that a focused view handles itself; displayed, not bound.
 
 
 def keys_of(command: Command) -> str:

@@ -3,10 +3,12 @@
 import math
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt, QTimer
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QEnterEvent, QFont
-from PySide6.QtWidgets import QFrame, QGridLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QGridLayout, QWidget
 
+from lowerscope.app.kit.background import single_shot
+from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import TextMetrics, code_font, ui_font
 
@@ -26,21 +28,11 @@ _CODE_PIXELS = 11.0
 
 @dataclass(frozen=True)
 class CardText:
-    """Text of a card.
+    """Text of a card."""
 
-    Attributes
-    ----------
-    title : str
-        Its heading.
-    rows : tuple of (str, str)
-        Labels and values.
-    code : str
-        Lines of code below them, or ``""``.
-    """
-
-    title: str
-    rows: tuple[tuple[str, str], ...] = ()
-    code: str = ""
+    title: str  # Its heading.
+    rows: tuple[tuple[str, str], ...] = ()  # Labels and values.
+    code: str = ""  # Lines of code below them, or ``""``.
 
     def plain(self) -> str:
         """Return the whole card as plain text."""
@@ -51,13 +43,10 @@ class CardText:
 class HoverCard(QFrame):
     """A card beside an area of a widget, on top of its window.
 
-    Parameters
-    ----------
-    owner : QWidget
-        The widget whose items it describes.
-    below : bool
-        Whether it is shown below or above the item, as with words in a line; otherwise beside it,
-        if there is room.
+    Args:
+        owner: The widget whose items it describes.
+        below: Whether it is shown below or above the item, as with words in a line; otherwise
+            beside it, if there is room.
     """
 
     def __init__(self, owner: QWidget, *, below: bool = False) -> None:
@@ -76,27 +65,19 @@ class HoverCard(QFrame):
         self._grid.setVerticalSpacing(3)
         self._grid.setColumnStretch(1, 1)
         self._code = _label(code_font(_CODE_PIXELS))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(_BESIDE, 9, _BESIDE, 10)
-        column.setSpacing(6)
-        column.addWidget(self._title)
-        column.addLayout(self._grid)
-        column.addWidget(self._code)
-        self._show_timer = _timer(self, SHOW_MS)
-        self._show_timer.timeout.connect(self._show_wanted)
-        self._hide_timer = _timer(self, HIDE_MS)
-        self._hide_timer.timeout.connect(self.hide)
+        column_of(
+            self, self._title, self._grid, self._code, margins=(_BESIDE, 9, _BESIDE, 10), spacing=6
+        )
+        self._show_timer = single_shot(self, SHOW_MS, self._show_wanted)
+        self._hide_timer = single_shot(self, HIDE_MS, self.hide)
         self.hide()
 
     def want(self, text: CardText, beside: QRect) -> None:
         """Show this after a delay, or at once if another card is visible.
 
-        Parameters
-        ----------
-        text : CardText
-            The text of the card.
-        beside : QRect
-            The area of the item, in the owner's coordinates; it is not covered.
+        Args:
+            text: The text of the card.
+            beside: The area of the item, in the owner's coordinates; it is not covered.
         """
         self._wanted = text, beside
         self._hide_timer.stop()
@@ -129,7 +110,6 @@ class HoverCard(QFrame):
         return was
 
     def text(self) -> CardText:
-        """Return the text of the card."""
         return self._text
 
     def _show_wanted(self) -> None:
@@ -196,17 +176,9 @@ def _advance(font: QFont, text: str) -> int:
 
 
 def _label(font: QFont) -> Label:
-    label = Label()
+    label = Label(wraps=True)
     label.setFont(font)
-    label.setWordWrap(True)
     return label
-
-
-def _timer(parent: QObject, interval: int) -> QTimer:
-    timer = QTimer(parent)
-    timer.setSingleShot(True)
-    timer.setInterval(interval)
-    return timer
 
 
 def _place(beside: QRect, size: QSize, inside: QRect, only_below: bool) -> QPoint:

@@ -3,55 +3,250 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 
-from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleInterface,
     QAction,
     QColor,
     QEnterEvent,
+    QFocusEvent,
+    QFont,
+    QKeyEvent,
     QPainter,
     QPaintEvent,
+    QPen,
     QResizeEvent,
     QShowEvent,
 )
 from PySide6.QtWidgets import (
+    QAbstractButton,
     QAccessibleWidget,
     QApplication,
     QDockWidget,
     QGridLayout,
-    QHBoxLayout,
     QMainWindow,
+    QMenu,
     QSizePolicy,
     QStackedWidget,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.banner import icon
-from lowerscope.app.kit.pane_tabs import PaneTabs
+from lowerscope.app.kit.buttons import IconButton
+from lowerscope.app.kit.focus_ring import came_by_keyboard
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 
+_PIXELS = 12.0
+_HEIGHT = 24
+_PAD = 8.0
+_GAP = 4
+_MORE = 22
+
+
+class PaneTab(QAbstractButton):
+    """A tab of a pane's header."""
+
+    chosen = Signal(str)  # The tab was clicked; the argument is its key.
+    # An arrow key was pressed; the argument is the offset of the tab to go to.
+    stepped = Signal(int)
+
+    def __init__(self, key: str, label: str, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._key = key
+        self.setText(label)
+        self.setAccessibleName(label)
+        self.setCheckable(True)
+        self._ring = False
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setAttribute(Qt.WidgetAttribute.WA_Hover)
+        self.clicked.connect(self._choose)
+        theme.notifier().changed.connect(self.update)
+
+    def _choose(self) -> None:
+        self.chosen.emit(self._key)
+
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        return QSize(self._width, _HEIGHT)
+
+    @cached_property
+    def _width(self) -> int:
+        # As wide as in semibold, so that nothing moves when another tab becomes current.
+        metrics = TextMetrics(ui_font(_PIXELS, QFont.Weight.DemiBold))
+        return round(metrics.horizontalAdvance(self.text()) + 2 * _PAD)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        self._ring = came_by_keyboard(event)
+        super().focusInEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+            self.stepped.emit(-1 if event.key() == Qt.Key.Key_Left else 1)
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours = theme.current()
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        area = QRectF(self.rect())
+        painter.setPen(Qt.PenStyle.NoPen)
+        if self.isChecked():
+            painter.setBrush(QColor(colours.accent_ground))
+            painter.drawRoundedRect(area, 5, 5)
+        elif self.underMouse() and self.isEnabled():
+            painter.setBrush(QColor(colours.hover))
+            painter.drawRoundedRect(area, 5, 5)
+        if self._ring and self.hasFocus():
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(QColor(colours.accent), 1))
+            painter.drawRoundedRect(area.adjusted(0.5, 0.5, -0.5, -0.5), 5, 5)
+        weight = QFont.Weight.DemiBold if self.isChecked() else QFont.Weight.Normal
+        font = ui_font(_PIXELS, weight)
+        colour = colours.accent if self.isChecked() else colours.quiet
+        painter.setFont(font)
+        painter.setPen(QColor(colour if self.isEnabled() else colours.faint))
+        width = TextMetrics(font).horizontalAdvance(self.text())
+        base = round(area.center().y() + _PIXELS * 0.364)
+        painter.drawText(QPointF(round(area.center().x() - width / 2), base), self.text())
+
+
+class PaneTabs(QWidget):
+    """The tabs of a pane's header; those that do not fit are in a menu at the end.
+
+    Args:
+        parent: The header.
+    """
+
+    chosen = Signal(str)  # The user chose a tab; the argument is its key.
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._tabs: dict[str, PaneTab] = {}
+        # Cached, since docks query the sizes hundreds of times during a layout.
+        self._widths: dict[str, int] = {}
+        self._current = ""
+        self._hidden: list[str] = []
+        self._more = IconButton("down", self.tr("More"), size=(_MORE, _HEIGHT))
+        self._more.setParent(self)
+        self._more.clicked.connect(self._open_menu)
+        self._more.hide()
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+
+    def add(self, key: str, label: str) -> None:
+        """Append a tab."""
+        tab = PaneTab(key, label, self)
+        tab.chosen.connect(self._choose)
+        tab.stepped.connect(self._step)
+        self._tabs[key] = tab
+        self._widths[key] = tab.sizeHint().width() + _GAP
+        if not self._current:
+            self.set_current(key)
+        self._arrange()
+        self.updateGeometry()
+
+    def tab(self, key: str) -> PaneTab:
+        """Return the tab of this key."""
+        return self._tabs[key]
+
+    def set_current(self, key: str) -> None:
+        """Make a tab the current one, without a signal."""
+        self._current = key
+        for name, tab in self._tabs.items():
+            tab.setChecked(name == key)
+        self._arrange()
+
+    def hidden_tabs(self) -> list[str]:
+        """Return the keys of the tabs that are in the menu because they do not fit."""
+        return list(self._hidden)
+
+    def _choose(self, key: str) -> None:
+        self.set_current(key)
+        self.chosen.emit(key)
+
+    def _step(self, by: int) -> None:
+        keys = [key for key, tab in self._tabs.items() if tab.isEnabled()]
+        if self._current in keys:
+            place = keys.index(self._current) + by
+            if 0 <= place < len(keys):
+                self._choose(keys[place])
+                self._tabs[keys[place]].setFocus(Qt.FocusReason.TabFocusReason)
+
+    def _arrange(self) -> None:
+        """Show the tabs that fit, always including the current one."""
+        widths = self._widths
+        # A single page needs no tab.
+        keys = list(widths) if len(widths) > 1 else []
+        room = self.width() + _GAP
+        if sum(widths[key] for key in keys) > room:
+            room -= _MORE + widths.get(self._current, 0)
+        else:
+            room -= widths.get(self._current, 0)
+        shown = []
+        for key in keys:
+            if key == self._current:
+                shown.append(key)
+            elif widths[key] <= room:
+                room -= widths[key]
+                shown.append(key)
+            else:
+                room = 0
+        x = 0
+        for key, tab in self._tabs.items():
+            tab.setVisible(key in shown)
+            if key in shown:
+                tab.setGeometry(x, 0, widths[key] - _GAP, _HEIGHT)
+                x += widths[key]
+        self._hidden = [key for key in keys if key not in shown]
+        self._more.setVisible(bool(self._hidden))
+        self._more.move(x, 0)
+
+    def _open_menu(self) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for key in self._hidden:
+            action = QAction(self._tabs[key].text(), menu)
+            action.setEnabled(self._tabs[key].isEnabled())
+            action.setData(key)
+            menu.addAction(action)
+        menu.triggered.connect(self._choose_from_menu)
+        menu.popup(self._more.mapToGlobal(QPoint(0, self._more.height() + 2)))
+
+    def _choose_from_menu(self, action: QAction) -> None:
+        self._choose(str(action.data()))
+
+    # Qt
+
+    def sizeHint(self) -> QSize:
+        widths = list(self._widths.values())
+        return QSize(sum(widths) - _GAP if len(widths) > 1 else 0, _HEIGHT)
+
+    def minimumSizeHint(self) -> QSize:
+        widths = self._widths
+        if len(widths) < 2:
+            return QSize(0, _HEIGHT)
+        return QSize(max(widths.values()) + _MORE, _HEIGHT)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self._arrange()
+
+
 # --- A progress bar of two pixels, indeterminate or with a fraction ---
 
-_HEIGHT = 2
+_PROGRESS_HEIGHT = 2
 _TICK_MS = 30
 _RUNNER = 0.25
 
 
 class ProgressLine(QWidget):
-    """A progress bar without text; it keeps its height when idle.
-
-    Parameters
-    ----------
-    parent : QWidget, optional
-        The parent widget.
-    """
+    """A progress bar without text; it keeps its height when idle."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -61,7 +256,7 @@ class ProgressLine(QWidget):
         self._ticks = QTimer(self)
         self._ticks.setInterval(_TICK_MS)
         self._ticks.timeout.connect(self._tick)
-        self.setFixedHeight(_HEIGHT)
+        self.setFixedHeight(_PROGRESS_HEIGHT)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         theme.notifier().changed.connect(self.update)
@@ -110,7 +305,7 @@ class ProgressLine(QWidget):
     # Qt
 
     def sizeHint(self) -> QSize:
-        return QSize(60, _HEIGHT)
+        return QSize(60, _PROGRESS_HEIGHT)
 
     def showEvent(self, event: QShowEvent) -> None:
         self._keep_ticking()
@@ -123,9 +318,9 @@ class ProgressLine(QWidget):
         painter.fillRect(self.rect(), QColor(colours.accent_ground))
         width = self.width()
         if self._state == "busy":
-            bar = QRectF((self._phase - _RUNNER) * width, 0, _RUNNER * width, _HEIGHT)
+            bar = QRectF((self._phase - _RUNNER) * width, 0, _RUNNER * width, _PROGRESS_HEIGHT)
         else:
-            bar = QRectF(0, 0, self._fraction * width, _HEIGHT)
+            bar = QRectF(0, 0, self._fraction * width, _PROGRESS_HEIGHT)
         painter.fillRect(bar, QColor(colours.accent))
 
 
@@ -144,26 +339,23 @@ class ElidedLabel(Label):
     Its size hint does not depend on the text, so that a new text causes no layout: the header of a
     pane would have all docks of the window laid out.
 
-    Parameters
-    ----------
-    parent : QWidget, optional
-        The parent widget.
-    mode : Qt.TextElideMode
-        The position of the ellipsis.
+    Args:
+        mode: The position of the ellipsis.
     """
 
     def __init__(
         self,
         parent: QWidget | None = None,
         mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+        *,
+        role: str = "",
     ) -> None:
-        super().__init__(parent=parent)
+        super().__init__(parent=parent, role=role)
         self._whole = self._shown = ""
         self._mode = mode
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
     def set_whole(self, text: str) -> None:
-        """Set the text."""
         self._whole = text
         self.setAccessibleName(text)
         self._elide()
@@ -214,12 +406,8 @@ class PartsLabel(ElidedLabel):
 
     A part is elided only if it is alone, and wide enough to be readable.
 
-    Parameters
-    ----------
-    parent : QWidget, optional
-        The parent widget.
-    keep_last : bool
-        Whether the last part is always shown; otherwise the first.
+    Args:
+        keep_last: Whether the last part is always shown; otherwise the first.
     """
 
     def __init__(self, parent: QWidget | None = None, keep_last: bool = False) -> None:
@@ -244,19 +432,20 @@ class PaneHeader(QWidget):
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setFixedHeight(HEADER_HEIGHT)
-        self.title = Label(title)
-        self.title.setProperty("role", "title")
+        self.title = Label(title, role="title")
         self.tabs = PaneTabs()
         self.context = PartsLabel()
-        self.context.setProperty("role", "quiet")
+        self.context.set_role("quiet")
         self.context.setFont(ui_font(12))
         self.context.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self.row = QHBoxLayout(self)
-        self.row.setContentsMargins(10, 0, 10, 1)
-        self.row.setSpacing(10)
-        self.row.addWidget(self.title)
-        self.row.addWidget(self.tabs, 1000)
-        self.row.addWidget(self.context, 1)
+        self.row = row_of(
+            self,
+            self.title,
+            (self.tabs, 1000),
+            (self.context, 1),
+            margins=(10, 0, 10, 1),
+            spacing=10,
+        )
         self.window_buttons = _WindowButtons(self)
         theme.notifier().changed.connect(self.update)
 
@@ -297,15 +486,10 @@ class _WindowButtons(QWidget):
     def __init__(self, header: QWidget) -> None:
         super().__init__(header)
         self._dock: QDockWidget | None = None
-        self._float = self._button(self.tr("Float or put back"))
-        self._close = self._button(self.tr("Close the pane"))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(8, 0, 6, 0)
-        row.setSpacing(0)
-        row.addWidget(self._float)
-        row.addWidget(self._close)
-        theme.notifier().changed.connect(self._draw_icons)
-        self._draw_icons()
+        size, click = (22, 22), Qt.FocusPolicy.ClickFocus
+        self._float = IconButton("float", self.tr("Float or put back"), size=size, focus=click)
+        self._close = IconButton("close", self.tr("Close the pane"), size=size, focus=click)
+        row_of(self, self._float, self._close, margins=(8, 0, 6, 0))
         self.hide()
 
     def attach(self, dock: QDockWidget) -> None:
@@ -337,39 +521,37 @@ class _WindowButtons(QWidget):
         if self._dock is not None:
             self._dock.setFloating(not self._dock.isFloating())
 
-    def _button(self, tooltip: str) -> QToolButton:
-        button = QToolButton()
-        button.setToolTip(tooltip)
-        button.setAccessibleName(tooltip)
-        button.setFixedSize(22, 22)
-        button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
-        return button
-
-    def _draw_icons(self) -> None:
-        self._float.setIcon(icon("float"))
-        self._close.setIcon(icon("close"))
-
     def paintEvent(self, event: QPaintEvent) -> None:
         QPainter(self).fillRect(self.rect(), QColor(theme.current().panel))
+
+
+class SeenPage(QWidget):
+    """A page that is drawn only while it is visible, and when it is shown."""
+
+    def show_content(self) -> None:
+        """Draw what the page shows."""
+        raise NotImplementedError
+
+    def show_if_seen(self) -> None:
+        """Draw the page if it is visible."""
+        if self.isVisible():
+            self.show_content()
+
+    # Qt
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.show_content()
 
 
 class Pane(QWidget):
     """Pages under one header.
 
-    Parameters
-    ----------
-    title : str
-        The title at the left of the header.
-    parent : QWidget, optional
-        The parent widget.
-
-    Signals
-    -------
-    page_changed(str)
-        Another page became current; the argument is its key.
+    Args:
+        title: The title at the left of the header.
     """
 
-    page_changed = Signal(str)
+    page_changed = Signal(str)  # Another page became current; the argument is its key.
 
     def __init__(self, title: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -378,11 +560,7 @@ class Pane(QWidget):
         self.header = PaneHeader(title)
         self.progress = ProgressLine()
         self._stack = QStackedWidget()
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.header)
-        layout.addWidget(self._stack, 1)
+        column_of(self, self.header, (self._stack, 1))
         self.progress.setParent(self)
         self.header.tabs.chosen.connect(self.set_current)
 
@@ -419,7 +597,6 @@ class Pane(QWidget):
     # Header
 
     def title(self) -> str:
-        """Return the title."""
         return self.header.title.text()
 
     def set_context(self, text: str) -> None:
@@ -455,12 +632,9 @@ class Pane(QWidget):
     def make_dock(self, object_name: str, parent: QMainWindow) -> QDockWidget:
         """Return a dock with this pane in it, dragged by the pane's header.
 
-        Parameters
-        ----------
-        object_name : str
-            Name under which the window saves the dock's position.
-        parent : QMainWindow
-            The window, to which the caller adds the dock.
+        Args:
+            object_name: Name under which the window saves the dock's position.
+            parent: The window, to which the caller adds the dock.
         """
         dock = QDockWidget(self.title(), parent)
         dock.setObjectName(object_name)
@@ -486,13 +660,7 @@ class Pane(QWidget):
 
 
 class FactLines(QWidget):
-    """A list of facts, one per line.
-
-    Parameters
-    ----------
-    parent : QWidget, optional
-        The parent widget.
-    """
+    """A list of facts, one per line."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -21,21 +21,24 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;",
 
 
 class Label(QLabel):
-    """A label that shows its text literally.
+    """A label that shows its text literally."""
 
-    Parameters
-    ----------
-    text : str
-        The text.
-    parent : QWidget, optional
-        The parent widget.
-    """
-
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+    def __init__(
+        self, text: str = "", parent: QWidget | None = None, *, role: str = "", wraps: bool = False
+    ) -> None:
         super().__init__(parent)
         self.setTextFormat(Qt.TextFormat.PlainText)
+        if role:
+            self.setProperty("role", role)
+        self.setWordWrap(wraps)
         if text:
             self.setText(text)
+
+    def set_role(self, role: str) -> None:
+        """Change the role by which the style sheet colours it."""
+        self.setProperty("role", role)
+        self.style().unpolish(self)
+        self.style().polish(self)
 
     # Qt
 
@@ -52,12 +55,9 @@ class Markup(str):
 def markup(pattern: str, *texts: str) -> Markup:
     """Return HTML with these texts inserted, escaped unless they are `Markup`.
 
-    Parameters
-    ----------
-    pattern : str
-        The HTML, written by us, with a placeholder ``{0}`` for each text.
-    *texts : str
-        The texts for the placeholders.
+    Args:
+        pattern: The HTML, written by us, with a placeholder ``{0}`` for each text.
+        *texts: The texts for the placeholders.
     """
     return Markup(
         pattern.format(
@@ -74,9 +74,13 @@ def join_markup(between: str, parts: list[str]) -> Markup:
 class MarkupLabel(QLabel):
     """A label with HTML of our own; any other text is shown literally."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, parent: QWidget | None = None, *, role: str = "", wraps: bool = False
+    ) -> None:
         super().__init__(parent)
         self.setTextFormat(Qt.TextFormat.RichText)
+        self.setProperty("role", role)
+        self.setWordWrap(wraps)
 
     # Qt
 

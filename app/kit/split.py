@@ -1,28 +1,16 @@
-"""A splitter whose lines are moved by mouse or by keys."""
+"""Parts of a page: a splitter whose lines are moved by mouse or by keys, and a strip."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import (
-    QPushButton,
-    QSizePolicy,
-    QSplitter,
-    QSplitterHandle,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QSplitter, QSplitterHandle, QWidget
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.focus_ring import came_by_keyboard
-from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.typefaces import SHOWN_CHARACTERS, TextMetrics
-
-if TYPE_CHECKING:
-    from PySide6.QtGui import QEnterEvent
-
+from lowerscope.app.kit.layouts import Part, row_of
 
 STEP = 24
 """Pixels by which a key moves a line."""
@@ -31,7 +19,30 @@ _FAR = 1 << 16
 
 
 class Split(QSplitter):
-    """A splitter whose lines take the focus; the arrow keys move them, Home and End to the ends."""
+    """A splitter whose lines take the focus; the arrow keys move them, Home and End to the ends.
+
+    Args:
+        sizes: The first sizes of the parts.
+        shares: Their shares of room that is added later.
+    """
+
+    def __init__(
+        self,
+        orientation: Qt.Orientation = Qt.Orientation.Horizontal,
+        *parts: QWidget,
+        sizes: Sequence[int] = (),
+        shares: Sequence[int] = (),
+        collapsible: bool = False,
+    ) -> None:
+        super().__init__(orientation)
+        if parts:
+            self.setChildrenCollapsible(collapsible)
+        for part in parts:
+            self.addWidget(part)
+        for place, share in enumerate(shares):
+            self.setStretchFactor(place, share)
+        if sizes:
+            self.setSizes(sizes)
 
     # Qt
 
@@ -97,67 +108,10 @@ _UP_DOWN = (Qt.Key.Key_Up, Qt.Key.Key_Down)
 _MOVES = (-STEP, STEP, -_FAR, _FAR)
 
 
-# --- A row that can be clicked: a title with a line of description below it ---
-#
-# It uses Qt's own widgets and the style sheet, without custom painting, since it is part of the
-# window's first paint; see `lowerscope.app.kit.theme`.
-
-PADDING = 12
-HEIGHT = 46
-LEAST_WIDTH = 160
-
-
-class LinkRow(QPushButton):
-    """A flat, wide button with two lines of text, elided where they do not fit."""
-
-    def __init__(self, title: str, description: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._lines = (_line(title, "link", self), _line(description, "quiet", self))
-        self._texts = (title, description)
-        self.setProperty("row", True)
-        self.setAccessibleName(title)
-        self.setAccessibleDescription(description)
-        self.setToolTip(description)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setMinimumWidth(LEAST_WIDTH)
-        self.setFixedHeight(HEIGHT)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(PADDING, 4, PADDING, 5)
-        column.setSpacing(0)
-        for line in self._lines:
-            column.addWidget(line)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        from PySide6.QtCore import Qt
-
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self.click()
-        else:
-            super().keyPressEvent(event)
-
-    def enterEvent(self, event: QEnterEvent) -> None:
-        from PySide6.QtCore import Qt
-
-        self.setCursor(Qt.CursorShape.PointingHandCursor)
-        super().enterEvent(event)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._fit()
-
-    def _fit(self) -> None:
-        room = self.width() - 2 * PADDING
-        for line, text in zip(self._lines, self._texts, strict=True):
-            # Qt's own eliding takes an argument of its namespace, which is slow to make.
-            metrics = TextMetrics(line.font())
-            shown = text[:SHOWN_CHARACTERS]
-            while len(shown) > 1 and metrics.horizontalAdvance(shown) > room:
-                shown = f"{shown.rstrip('…')[:-1]}…"
-            line.setText(shown)
-
-
-def _line(text: str, role: str, parent: QWidget) -> Label:
-    line = Label(text, parent)
-    line.setProperty("role", role)
-    line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-    return line
+def strip_of(*parts: Part) -> QWidget:
+    """Return a row of controls at the top of a page, with a line below it."""
+    strip = QWidget()
+    strip.setProperty("edge", "bottom")
+    strip.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+    row_of(strip, *parts, margins=(8, 4, 8, 4), spacing=8)
+    return strip

@@ -36,48 +36,24 @@ _DISC, _ABOVE = 3.0, 13.0
 
 @dataclass(frozen=True)
 class Dot:
-    """A step on the slider.
+    """A step on the slider."""
 
-    Attributes
-    ----------
-    key
-        A unique number, increasing from left to right.
-    big
-        Whether it is one to stop at; or, if all are, a major one.
-    state
-        ``""``, ``"start"``, ``"wrong"``, ``"skipped"`` or ``"off"``.
-    tooltip
-        Description of the step.
-    is_break
-        Whether playing stops there: a breakpoint, with a red disc above it.
-    """
-
-    key: int
-    big: bool
-    state: str = ""
-    tooltip: str = ""
-    is_break: bool = False
+    key: int  # A unique number, increasing from left to right.
+    big: bool  # Whether it is one to stop at; or, if all are, a major one.
+    state: str = ""  # ``""``, ``"start"``, ``"wrong"``, ``"skipped"`` or ``"off"``.
+    tooltip: str = ""  # Description of the step.
+    is_break: bool = False  # Whether playing stops there: a breakpoint, with a red disc above it.
 
 
 class StepSlider(QAbstractSlider):
     """Any number of dots in a row; those that do not fit are drawn as a line for each pixel.
 
     Qt's value is the index in the row; the keys are the caller's own.
-
-    Parameters
-    ----------
-    name
-        The accessible name.
-
-    Signals
-    -------
-    chosen(int)
-        The user went to a dot, by click or by dragging; the argument is its key.
-    stepped(int)
-        The user stepped forward, or back; the argument is the number of dots to stop at.
     """
 
+    # The user went to a dot, by click or by dragging; the argument is its key.
     chosen = Signal(int)
+    # The user stepped forward, or back; the argument is the number of dots to stop at.
     stepped = Signal(int)
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
@@ -109,7 +85,6 @@ class StepSlider(QAbstractSlider):
         self.set_current(key)
 
     def dots(self) -> tuple[Dot, ...]:
-        """Return the dots."""
         return self._dots
 
     def set_current(self, key: int | None) -> None:

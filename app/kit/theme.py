@@ -1,4 +1,4 @@
-"""The window's theme: the current one, and applying another.
+"""The window's theme: colours by role, the style sheet, and switching between themes.
 
 A widget that paints itself reads ``current()`` when it paints, and repaints on
 ``notifier().changed``. Everything else follows the palette and the style sheet.
@@ -9,15 +9,161 @@ hundred enumerations takes as long as a tenth of the whole start.
 
 from collections.abc import Mapping
 from functools import cache
+from typing import NamedTuple
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QColor, QGradient, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication, QToolTip
 
 from lowerscope.app.kit import typefaces
-from lowerscope.app.kit.theme_colours import DARK, LIGHT, Theme
 from lowerscope.app.kit.typefaces import ui_font
 from lowerscope.resources import ICONS
+
+
+class Theme(NamedTuple):
+    """The colours of a theme, each as ``#rrggbb``."""
+
+    name: str  # ``"light"`` or ``"dark"``.
+    ground: str  # Background of the window, of a pane and of a code pane; separators.
+    panel: str
+    code_ground: str
+    line: str
+    text: str  # Text, explanatory text, line numbers and disabled text.
+    quiet: str
+    faint: str
+    accent: str  # The accent colour, the background of selected items, text on the accent.
+    accent_ground: str
+    on_accent: str
+    te: str  # Strategies; the high-level one has the accent.
+    library: str
+    right: str  # Text and background of a verdict; background of a changed line.
+    right_ground: str
+    wrong: str
+    wrong_ground: str
+    changed: str
+    hover: str  # Background of the item under the mouse.
+    found: str  # Background of search results, half transparent.
+    stop: str  # Disc of a node with a breakpoint.
+    node: str  # A graph's node, its outline, an edge, and the bar of a node without a strategy.
+    node_line: str
+    edge: str
+    neutral: str
+    # Kinds of nodes, where colours are those of kinds; calls are neutral, constants faint.
+    input: str
+    output: str
+    group: str
+    # Bar of a node with a measured time, and backgrounds of those with the longest time and the
+    # largest error; the smallest have that of a node.
+    heat: str
+    heat_ground: str
+    error_ground: str
+    keyword: str  # Tokens of code; all others have the colour of text.
+    string: str
+    number: str
+    comment: str
+    function: str
+    decorator: str
+    builtin: str
+
+    @property
+    def dark(self) -> bool:
+        """Return whether the text is lighter than the background."""
+        return self.name == "dark"
+
+    @property
+    def unsure(self) -> str:
+        """Amber, for an inconclusive verdict; its background is ``changed``."""
+        return self.library
+
+    @property
+    def tints(self) -> tuple[str, ...]:
+        """Backgrounds that distinguish the lines of nodes, also for colour-blind users.
+
+        None is that of a selected or of a changed line.
+        """
+        return _DARK_TINTS if self.dark else _LIGHT_TINTS
+
+
+_LIGHT_TINTS = (
+    *("#d9f0f9", "#fbe3d6", "#dcefd9", "#f6dfe9"),
+    *("#ebe9c4", "#e2dcf3", "#d3ede4", "#e6e6e6"),
+)
+_DARK_TINTS = (
+    *("#173a46", "#46301f", "#22391f", "#452536"),
+    *("#33351a", "#312a4a", "#15403a", "#33363b"),
+)
+
+_PALETTE = {
+    # The light theme, the dark theme.
+    "ground": ("#f4f5f7", "#16191f"),
+    "panel": ("#ffffff", "#1d2129"),
+    "code_ground": ("#fbfbfd", "#1a1e25"),
+    "line": ("#dfe2e7", "#2f3540"),
+    "text": ("#1d2430", "#dfe4ec"),
+    "quiet": ("#636c7b", "#959fae"),
+    "faint": ("#8d96a5", "#656f80"),
+    "accent": ("#2c68d1", "#6ea0ff"),
+    "accent_ground": ("#e7effc", "#24344f"),
+    "on_accent": ("#ffffff", "#10151d"),
+    "te": ("#0d7a60", "#4cc9a4"),
+    "library": ("#936119", "#e0ac55"),
+    "right": ("#147b52", "#57c998"),
+    "right_ground": ("#e3f5ec", "#1d3a30"),
+    "wrong": ("#c2372e", "#ff7b72"),
+    "wrong_ground": ("#fdeceb", "#43262a"),
+    "changed": ("#fff6dc", "#3a3420"),
+    "hover": ("#f0f2f5", "#272d37"),
+    "found": ("#e5a50a", "#e0ac55"),
+    "stop": ("#e5352b", "#ff5a50"),
+    "node": ("#eef2f7", "#262c36"),
+    "node_line": ("#d3dae4", "#3b4453"),
+    "edge": ("#8795a8", "#748092"),
+    "neutral": ("#626c80", "#959fae"),
+    "input": ("#7a4fc0", "#b394f5"),
+    "output": ("#b73c87", "#f07fbf"),
+    "group": ("#2b3648", "#dfe4ec"),
+    "heat": ("#0b7285", "#5cc8de"),
+    "heat_ground": ("#86cbdc", "#1d6478"),
+    "error_ground": ("#b9c2cf", "#566174"),
+    "keyword": ("#8b3fb0", "#c58af0"),
+    "string": ("#0f7b55", "#7fd1a9"),
+    "number": ("#ac5219", "#f0a972"),
+    "comment": ("#636c7b", "#959fae"),
+    "function": ("#2559b8", "#7fb0ff"),
+    "decorator": ("#2559b8", "#7fb0ff"),
+    "builtin": ("#8b3fb0", "#c58af0"),
+}
+"""The colours of both themes, by role."""
+
+LIGHT = Theme("light", **{role: light for role, (light, _) in _PALETTE.items()})
+DARK = Theme("dark", **{role: dark for role, (_, dark) in _PALETTE.items()})
+
+
+def strategy_colour(theme: Theme, strategy: str) -> str:
+    """Return the colour of a strategy or a change; a quiet one for anything else.
+
+    Strategies are ``"high-level"``, ``"te"`` and ``"library"``; changes are ``"added"``,
+    ``"removed"`` and ``"changed"``.
+    """
+    colours = {
+        "high-level": theme.accent,
+        "te": theme.te,
+        "library": theme.library,
+        "added": theme.right,
+        "removed": theme.wrong,
+        "changed": theme.text,
+    }
+    return colours.get(strategy, theme.neutral)
+
+
+def kind_colour(theme: Theme, kind: str) -> str:
+    """Return the colour of a kind of node.
+
+    Kinds are ``"input"``, ``"constant"``, ``"call"``, ``"output"`` and ``"group"``.
+    """
+    colours = {"input": theme.input, "output": theme.output, "group": theme.group}
+    return colours.get(kind, theme.faint if kind == "constant" else theme.neutral)
+
 
 # --- The application's style sheet, for Qt's own widgets ---
 
@@ -27,10 +173,8 @@ def stylesheet(colours: Mapping[str, str]) -> str:
 
     It has few and simple rules, since each is matched against each widget.
 
-    Parameters
-    ----------
-    colours : mapping of str to str
-        The fields of a ``Theme``.
+    Args:
+        colours: The fields of a ``Theme``.
     """
     return _SHEET.format(icons=ICONS.as_posix(), **colours)
 
@@ -245,15 +389,9 @@ SCHEMES = ("system", "light", "dark")
 
 
 class ThemeNotifier(QObject):
-    """Signals that the theme changed.
+    """Signals that the theme changed."""
 
-    Signals
-    -------
-    changed(Theme)
-        The new theme.
-    """
-
-    changed = Signal(object)
+    changed = Signal(object)  # The new theme.
 
     def __init__(self) -> None:
         super().__init__()
@@ -286,12 +424,9 @@ def scheme() -> str:
 def start(app: QApplication, chosen: str = "system") -> None:
     """Load the typefaces and apply a theme; call it once, before the first widget.
 
-    Parameters
-    ----------
-    app : QApplication
-        The application, made with `STYLE` among its arguments.
-    chosen : str
-        One of ``SCHEMES``.
+    Args:
+        app: The application, made with `STYLE` among its arguments.
+        chosen: One of ``SCHEMES``.
     """
     assert chosen in SCHEMES, chosen
     typefaces.load()
@@ -313,10 +448,8 @@ def follow_system() -> None:
 def set_scheme(chosen: str) -> None:
     """Choose light or dark, or follow the system.
 
-    Parameters
-    ----------
-    chosen : str
-        One of ``SCHEMES``.
+    Args:
+        chosen: One of ``SCHEMES``.
     """
     from PySide6.QtCore import Qt
 

@@ -117,20 +117,14 @@ def _load_code() -> None:
 
 
 def ui_font(
-    pixels: float = UI_PIXELS,
-    weight: QFont.Weight = QFont.Weight.Normal,
-    tabular: bool = False,
+    pixels: float = UI_PIXELS, weight: QFont.Weight = QFont.Weight.Normal, tabular: bool = False
 ) -> QFont:
     """Return the font of text.
 
-    Parameters
-    ----------
-    pixels : float
-        Size in logical pixels.
-    weight : QFont.Weight
-        Normal, Medium or DemiBold.
-    tabular : bool
-        Whether digits have one width, for columns of numbers.
+    Args:
+        pixels: Size in logical pixels.
+        weight: Normal, Medium or DemiBold.
+        tabular: Whether digits have one width, for columns of numbers.
     """
     font = QFont([ui_family(), *FALLBACKS])
     font.setPointSizeF(_points(pixels))
@@ -155,16 +149,11 @@ def with_line_height(font_file: bytes, ascent: float, descent: float) -> bytes:
 
     ``QPlainTextEdit`` takes the line height from its font alone.
 
-    Parameters
-    ----------
-    font_file : bytes
-        The file's content.
-    ascent, descent : float
-        Above and below the baseline, in em.
+    Args:
+        font_file: The file's content.
+        ascent, descent: Above and below the baseline, in em.
 
-    Returns
-    -------
-    bytes
+    Returns:
         The same font with these metrics in its ``hhea`` and ``OS/2`` tables, and no line gap.
     """
     data = bytearray(font_file)

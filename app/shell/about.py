@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, qVersion
 from PySide6.QtGui import QGuiApplication, QPixmap
-from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QGridLayout, QWidget
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.help_key import offer_help
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label, PlainTextEdit
 from lowerscope.app.kit.typefaces import CODE_PIXELS, code_font, ui_family
 from lowerscope.app.shell.features import Features
@@ -147,11 +148,11 @@ class AboutDialog(Dialog):
         )
         picture.setDevicePixelRatio(ratio)
         icon.setPixmap(picture)
-        name = Label("Lowerscope")
-        name.setProperty("role", "heading")
+        name = Label("Lowerscope", role="heading")
         what = Label(self.tr("A debugger for lowering, from PyTorch to machine code."))
         licence = Label(
-            self.tr("Apache-2.0. Inter and JetBrains Mono are under the SIL Open Font License.")
+            self.tr("Apache-2.0. Inter and JetBrains Mono are under the SIL Open Font License."),
+            role="quiet",
         )
         licence.setProperty("role", "quiet")
         self.text = PlainTextEdit(details(store, parent))
@@ -161,10 +162,10 @@ class AboutDialog(Dialog):
         self.text.setAccessibleName(self.tr("Details for a report"))
         self.text.document().setDocumentMargin(8)
         self.said = Label(
-            self.tr("Of paths, only last names are in it. Look it through before you send it.")
+            self.tr("Of paths, only last names are in it. Look it through before you send it."),
+            role="quiet",
+            wraps=True,
         )
-        self.said.setWordWrap(True)
-        self.said.setProperty("role", "quiet")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         self.copy = buttons.addButton(
             self.tr("Copy details"), QDialogButtonBox.ButtonRole.ActionRole
@@ -179,15 +180,8 @@ class AboutDialog(Dialog):
         for row, label in enumerate((name, what, licence)):
             head.addWidget(label, row, 1)
         head.setColumnStretch(1, 1)
-        foot = QHBoxLayout()
-        foot.addWidget(self.said, 1)
-        foot.addWidget(buttons)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 20, 20, 12)
-        column.setSpacing(12)
-        column.addLayout(head)
-        column.addWidget(self.text, 1)
-        column.addLayout(foot)
+        foot = row_of(None, (self.said, 1), buttons, spacing=None)
+        column_of(self, head, (self.text, 1), foot, margins=(20, 20, 20, 12), spacing=12)
         offer_help(self, "window#a-report-of-a-problem")
         self.resize(*SIZE)
         self.copy.setFocus()

@@ -14,7 +14,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command
 
 if TYPE_CHECKING:
-    from lowerscope.app.kit.code.view import CodeView
+    from lowerscope.app.kit.code.code_view import CodeView
     from lowerscope.app.shell.panes import Panes
 
 
@@ -63,7 +63,7 @@ class CodeCommands(QObject):
         if self._document.snapshot is None:
             # There is no text yet, and no need to load the panes.
             return
-        from lowerscope.app.kit.code.view import CodeView
+        from lowerscope.app.kit.code.code_view import CodeView
 
         widget: QWidget | None = new
         while widget is not None and not isinstance(widget, CodeView):
@@ -87,7 +87,7 @@ class CodeCommands(QObject):
 
     def shown(self) -> list[CodeView]:
         """Return the visible texts, the one that last had the focus first."""
-        from lowerscope.app.kit.code.view import CodeView
+        from lowerscope.app.kit.code.code_view import CodeView
 
         panes = self._panes()
         views = [] if panes is None else panes.findChildren(CodeView)

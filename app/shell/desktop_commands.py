@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.commands import Command, Commands
-from lowerscope.app.kit.question import Question
+from lowerscope.app.kit.dialogs import Question
 from lowerscope.app.shell.help_commands import Help
 from lowerscope.app.shell.preferences import PreferenceStore, cleared_text
 from lowerscope.core.files.cache import cache_size, clear_cache
@@ -107,15 +107,9 @@ def ask_to_clear(document: Document, parent: QWidget) -> ClearCaches:
 
 
 class ClearCaches(QObject):
-    """The confirmation dialog, and the clearing.
+    """The confirmation dialog, and the clearing."""
 
-    Signals
-    -------
-    cleared
-        The caches have been cleared.
-    """
-
-    cleared = Signal()
+    cleared = Signal()  # The caches have been cleared.
 
     def __init__(self, document: Document, parent: QWidget) -> None:
         super().__init__(parent)

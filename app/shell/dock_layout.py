@@ -47,14 +47,10 @@ def widths(row: Row, width: int) -> list[int]:
 class DockLayout:
     """Sizes of the docks in their default rows, and the state that is saved.
 
-    Parameters
-    ----------
-    window
-        The main window of the docks.
-    docks
-        The docks, by name of their pane.
-    strip
-        The central widget, between the two rows.
+    Args:
+        window: The main window of the docks.
+        docks: The docks, by name of their pane.
+        strip: The central widget, between the two rows.
     """
 
     def __init__(

@@ -23,13 +23,7 @@ BEGIN = "tour"
 
 
 class Help(QObject):
-    """Opens the help of a window.
-
-    Attributes
-    ----------
-    shown
-        The help window, once opened.
-    """
+    """Opens the help of a window."""
 
     def __init__(self, host: Host, document: Document) -> None:
         super().__init__(host.widget)

@@ -50,25 +50,13 @@ class PageEntry:
 
 @dataclass(frozen=True)
 class Hit:
-    """A section that contains the words of a search, or most of them.
+    """A section that contains the words of a search, or most of them."""
 
-    Attributes
-    ----------
-    name, title
-        Name and title of the page.
-    heading
-        Heading of the section; empty for text above the first one.
-    line
-        The line that contains the words, as plain text.
-    whole
-        Whether it contains all words.
-    """
-
-    name: str
+    name: str  # Name and title of the page.
     title: str
-    heading: str
-    line: str
-    whole: bool
+    heading: str  # Heading of the section; empty for text above the first one.
+    line: str  # The line that contains the words, as plain text.
+    whole: bool  # Whether it contains all words.
 
 
 @cache
@@ -113,10 +101,8 @@ def search(words: Sequence[str]) -> list[Hit]:
     First come those with all words in title and heading. The others are ranked by BM25 (Robertson
     and Zaragoza 2009): by how often they have the words that few others have, for their length.
 
-    Parameters
-    ----------
-    words
-        As `words_of` returns them.
+    Args:
+        words: As `words_of` returns them.
     """
     sections = [(entry, *section) for entry in entries() for section in _sections(entry.name)]
     heads = [f"{entry.title} {heading}".lower() for entry, heading, _ in sections]

@@ -19,7 +19,7 @@ from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.commands import Commands, keys_of, plain
-from lowerscope.app.kit.finder import Finder
+from lowerscope.app.kit.dialogs import Finder
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.host import Host
 from lowerscope.app.kit.plain_text import markup
@@ -29,7 +29,7 @@ from lowerscope.core.model.queries import CatalogueQuery
 from lowerscope.core.model.snapshot import PassType
 
 if TYPE_CHECKING:
-    from lowerscope.app.kit.code.view import CodeView
+    from lowerscope.app.kit.code.code_view import CodeView
 
 
 # Entries of the palette: commands, nodes, functions, passes and lines of the visible texts.

@@ -242,12 +242,10 @@ class Panes(QMainWindow):
     def restore(self, state: QByteArray, *, same_size: bool = True) -> None:
         """Restore a state of the docks.
 
-        Parameters
-        ----------
-        same_size
-            Whether the window has the same size as when `state` was saved; otherwise docks in the
-            default rows get default widths. Qt would give all additional width to the first of a
-            row.
+        Args:
+            same_size: Whether the window has the same size as when `state` was saved; otherwise
+                docks in the default rows get default widths. Qt would give all additional width to
+                the first of a row.
         """
         self.take_back()
         self._saved, self._same_size = state, same_size

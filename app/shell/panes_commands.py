@@ -253,7 +253,7 @@ class Pointing(QObject):
         return QApplication.focusWidget() or self._window.focusWidget()
 
     def _open_columns(self) -> None:
-        from lowerscope.app.kit.tables.table import Table
+        from lowerscope.app.kit.tables.data_table import Table
 
         focus = self._focus()
         if isinstance(focus, Table):

@@ -18,42 +18,19 @@ from lowerscope.core.model.memory_sizes import usual_limit
 
 @dataclass(frozen=True)
 class Preferences:
-    """All preferences of the settings dialog.
+    """All preferences of the settings dialog."""
 
-    Attributes
-    ----------
-    scheme
-        One of ``theme.SCHEMES``.
-    code_pixels
-        Font size of code, in logical pixels; 0 for the default.
-    scale
-        Scale of the whole window in per cent, from the next start on; 0 to follow the system.
-    asks_first
-        Whether the user confirms a code file before it runs for the first time.
-    watching
-        Whether open files are reloaded when they are saved.
-    sandbox
-        Whether code runs in a sandbox where the system has one.
-    shares_folder
-        Whether code in the sandbox may write to the folder of the saved session.
-    memory_limit
-        Memory limit of a worker, in bytes; 0 for the default.
-    keep
-        Size of the cache of a run's values, in bytes.
-    cache_limit
-        Size limit of the caches of all windows and commands together, in bytes.
-    """
-
-    scheme: str
-    code_pixels: float
+    scheme: str  # One of ``theme.SCHEMES``.
+    code_pixels: float  # Font size of code, in logical pixels; 0 for the default.
+    # Scale of the whole window in per cent, from the next start on; 0 to follow the system.
     scale: int
-    asks_first: bool
-    watching: bool
-    sandbox: bool
-    shares_folder: bool
-    memory_limit: int
-    keep: int
-    cache_limit: int
+    asks_first: bool  # Whether the user confirms a code file before it runs for the first time.
+    watching: bool  # Whether open files are reloaded when they are saved.
+    sandbox: bool  # Whether code runs in a sandbox where the system has one.
+    shares_folder: bool  # Whether code in the sandbox may write to the folder of the saved session.
+    memory_limit: int  # Memory limit of a worker, in bytes; 0 for the default.
+    keep: int  # Size of the cache of a run's values, in bytes.
+    cache_limit: int  # Size limit of the caches of all windows and commands together, in bytes.
 
 
 class PreferenceStore:

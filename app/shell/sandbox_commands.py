@@ -11,9 +11,9 @@ from PySide6.QtWidgets import QCheckBox, QPushButton, QVBoxLayout, QWidget
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.engine.sandboxing import Sandboxing
 from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.dialogs import Question
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.question import Question
 from lowerscope.app.shell.features import Features
 from lowerscope.core.model.machines import Remote
 from lowerscope.core.model.recipe import Recipe
@@ -33,26 +33,11 @@ class NoSandboxDialog(Question):
 
     Accepting it tries again; closing it prevents code from running.
 
-    Signals
-    -------
-    without(bool)
-        Code may run without a sandbox; the argument tells whether in later sessions too.
-
-    Parameters
-    ----------
-    reason
-        Why the system cannot create one.
-
-    Attributes
-    ----------
-    why
-        Label with the reason.
-    go_without
-        The button that allows code without a sandbox.
-    remembered
-        Check box: the same in later sessions.
+    Args:
+        reason: Why the system cannot create one.
     """
 
+    # Code may run without a sandbox; the argument tells whether in later sessions too.
     without = Signal(bool)
 
     def __init__(self, reason: str, parent: QWidget | None = None) -> None:
@@ -65,18 +50,20 @@ class NoSandboxDialog(Question):
         column = self.layout()
         assert isinstance(column, QVBoxLayout)
         self._question.setProperty("role", "title")
-        self.why = Label(reason)
+        self.why = Label(reason)  # Label with the reason.
         more = Label(
             self.tr(
                 "Without a sandbox, opened code may do all that you may: change or delete your "
                 "files, and use the network. Nothing runs until you answer."
             )
         )
+        # Check box: the same in later sessions.
         self.remembered = QCheckBox(self.tr("Run without a sandbox in later sessions too"))
         for place, label in enumerate((self.why, more), 1):
             label.setWordWrap(True)
             column.insertWidget(place, label)
         column.insertWidget(3, self.remembered)
+        # The button that allows code without a sandbox.
         self.go_without = QPushButton(self.tr("Run without a sandbox"))
         column.insertWidget(4, self.go_without, 0, Qt.AlignmentFlag.AlignLeft)
         self.go_without.setAutoDefault(False)
@@ -92,13 +79,7 @@ class NoSandboxDialog(Question):
 
 
 class SandboxCommands(QObject):
-    """Restarts children when their sandbox changes, and shows the dialogs about it.
-
-    Attributes
-    ----------
-    sandboxing
-        The sandbox of the children.
-    """
+    """Restarts children when their sandbox changes, and shows the dialogs about it."""
 
     def __init__(self, features: Features, settings: Settings, window: QWidget) -> None:
         super().__init__(window)

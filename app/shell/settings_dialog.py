@@ -6,22 +6,14 @@ from collections.abc import Callable
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QDialogButtonBox,
-    QGridLayout,
-    QLineEdit,
-    QPushButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QComboBox, QGridLayout, QLineEdit, QPushButton, QWidget
 
 from lowerscope.app.document.settings import SCALES
-from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.buttons import push_button
+from lowerscope.app.kit.dialogs import Dialog, mark_wrong
 from lowerscope.app.kit.help_key import offer_help
+from lowerscope.app.kit.layouts import STRETCH, column_of
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.question import mark_wrong
 from lowerscope.app.kit.typefaces import CODE_PIXELS, CODE_SIZES, ui_font
 from lowerscope.app.shell.desktop_commands import ask_to_clear
 from lowerscope.app.shell.preferences import Preferences, PreferenceStore
@@ -46,18 +38,13 @@ def open_settings(store: PreferenceStore, parent: QWidget, field: str = "") -> N
 
 
 class SettingsDialog(Dialog):
-    """Sections of fields, each with a line of explanation; *OK* applies them.
-
-    Attributes
-    ----------
-    fields
-        The fields, by name of the attribute of `Preferences`.
-    """
+    """Sections of fields, each with a line of explanation; *OK* applies them."""
 
     def __init__(self, store: PreferenceStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._store = store
         self.setWindowTitle(self.tr("Settings"))
+        # The fields, by name of the attribute of `Preferences`.
         self.fields: dict[str, QWidget] = {}
         self._amounts: list[tuple[QLineEdit, Callable[[str], int]]] = []
         self._before = store.current()
@@ -70,23 +57,14 @@ class SettingsDialog(Dialog):
         self._add_files()
         self._add_runs()
         self._add_caches()
-        self.wrong = Label()
-        self.wrong.setProperty("role", "wrong")
-        self.wrong.setWordWrap(True)
+        self.wrong = Label(role="wrong", wraps=True)
         self.wrong.hide()
-        ok, cancel = QDialogButtonBox.StandardButton.Ok, QDialogButtonBox.StandardButton.Cancel
-        buttons = QDialogButtonBox(ok | cancel)
-        self.ok = buttons.button(ok)
-        self.ok.setProperty("primary", True)
-        buttons.accepted.connect(self.accept)
-        buttons.rejected.connect(self.reject)
+        buttons = self.answers()
+        self.ok = buttons.act
         self.accepted.connect(self._take)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(20, 16, 20, 12)
-        column.setSpacing(12)
-        column.addLayout(self._grid)
-        column.addStretch(1)
-        column.addWidget(self.wrong)
+        column = column_of(
+            self, self._grid, STRETCH, self.wrong, margins=(20, 16, 20, 12), spacing=12
+        )
         self.keep_in_view(self.wrong)
         column.addWidget(buttons)
         self.setMinimumWidth(WIDTH)
@@ -95,10 +73,8 @@ class SettingsDialog(Dialog):
     def wanted(self) -> Preferences:
         """Return the preferences from the fields.
 
-        Raises
-        ------
-        ValueError
-            If an amount of memory is invalid.
+        Raises:
+            ValueError: If an amount of memory is invalid.
         """
         # A displayed amount is rounded: one that was not edited keeps its exact value.
         before = self._before
@@ -240,7 +216,7 @@ class SettingsDialog(Dialog):
         self.known.setText(self._said_known(0))
 
     def _edit_measuring(self) -> None:
-        from lowerscope.app.panes.run.measuring_dialog import edit_measuring
+        from lowerscope.app.panes.run.run_dialogs import edit_measuring
 
         features = self._store.features
         edit_measuring(features.document, features.runs, self)
@@ -271,9 +247,7 @@ class SettingsDialog(Dialog):
         row = self._grid.rowCount()
         label = Label(title)
         label.setBuddy(field)
-        said = Label(hint)
-        said.setProperty("role", "quiet")
-        said.setWordWrap(True)
+        said = Label(hint, role="quiet", wraps=True)
         said.setMinimumWidth(HINT_WIDTH)
         field.setFixedWidth(FIELD_WIDTH)
         field.setAccessibleDescription(hint)
@@ -305,8 +279,7 @@ class SettingsDialog(Dialog):
         self.fields[name] = field
         self._grid.addWidget(field, self._grid.rowCount(), 1, 1, 2)
         if hint:
-            label = Label(hint)
-            label.setProperty("role", "quiet")
+            label = Label(hint, role="quiet")
             label.setIndent(BESIDE_BOX)
             field.setAccessibleDescription(hint)
             self._grid.addWidget(label, self._grid.rowCount(), 1, 1, 2)
@@ -324,10 +297,7 @@ class SettingsDialog(Dialog):
         return field
 
     def _button(self, words: str, act: Callable[[], None]) -> QPushButton:
-        button = QPushButton(words)
-        button.setAutoDefault(False)
-        button.clicked.connect(act)
-        return button
+        return push_button(words, act=act, auto_default=False)
 
 
 def _limit_of(text: str) -> int:

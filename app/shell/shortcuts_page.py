@@ -9,7 +9,7 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QTreeWidgetItem, QWidget
 
 from lowerscope.app.kit.commands import Commands, keys_of, plain
-from lowerscope.app.kit.finder import Finder
+from lowerscope.app.kit.dialogs import Finder
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.typefaces import ui_font
 

@@ -46,7 +46,7 @@ def open_window(arguments: Sequence[str]) -> int:
         say(missing)
         return 2
     application, window = make_window(recipe, session)
-    from lowerscope.app.kit.finder import FRAME
+    from lowerscope.app.kit.dialogs import FRAME
 
     # Not every desktop keeps a window within a small or scaled screen.
     window.resize(window.size().boundedTo(window.screen().availableSize() - FRAME))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QPushButton, QStatusBar, QWidget
 
 from lowerscope.app.document.document import Document
@@ -13,6 +13,8 @@ from lowerscope.app.engine.client import State
 from lowerscope.app.engine.sandboxing import Sandboxing
 from lowerscope.app.engine.watchdog import AtWork
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.background import single_shot
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.pane import ElidedLabel, ProgressLine
 from lowerscope.app.kit.plain_text import Label, Markup, MarkupLabel, markup
 from lowerscope.app.panes.common.descriptions import names_of
@@ -30,15 +32,9 @@ CANCEL_AFTER = 1000
 
 
 class StatusBar(QStatusBar):
-    """The status bar.
+    """The status bar."""
 
-    Signals
-    -------
-    tuning_wanted
-        Show the progress of the tuning.
-    """
-
-    tuning_wanted = Signal()
+    tuning_wanted = Signal()  # Show the progress of the tuning.
 
     def __init__(
         self,
@@ -59,16 +55,13 @@ class StatusBar(QStatusBar):
         self.setContentsMargins(8, 0, 8, 0)
         self.engine = MarkupLabel()
         self.worker = MarkupLabel()
-        self.sandbox = Label()
-        self.sandbox.setProperty("role", "quiet")
+        self.sandbox = Label(role="quiet")
         self.sandbox.setContentsMargins(0, 0, APART, 0)
-        self.remote = Label()
-        self.remote.setProperty("role", "quiet")
+        self.remote = Label(role="quiet")
         self.job = Label()
         self.progress = ProgressLine()
         self.progress.setFixedWidth(120)
-        self.cancel = QPushButton(self.tr("Cancel"))
-        self.cancel.setProperty("quiet", True)
+        self.cancel = push_button(self.tr("Cancel"), look="quiet")
         self.tuning = QPushButton(self._tuning_text(10_000, 10_000))
         self.tuning.setProperty("quiet", True)
         self.tuning.setToolTip(self.tr("Show how far the tuning is"))
@@ -85,8 +78,8 @@ class StatusBar(QStatusBar):
         for widget in (*labels, self.progress, self.job, self.cancel):
             self.addWidget(widget)
         self.addPermanentWidget(self.selection, 1)
-        self._show_later = self._timer(PROGRESS_AFTER, self._show_job)
-        self._offer_later = self._timer(CANCEL_AFTER, self.cancel.show)
+        self._show_later = single_shot(self, PROGRESS_AFTER, self._show_job)
+        self._offer_later = single_shot(self, CANCEL_AFTER, self.cancel.show)
         self._hide_job()
         self._fix_size(self.engine, self.tr("engine"))
         self._fix_size(self.worker, self.tr("worker"))
@@ -101,13 +94,6 @@ class StatusBar(QStatusBar):
         self._show_children()
         self._show_sandbox()
         self._show_remote()
-
-    def _timer(self, interval: int, act: object) -> QTimer:
-        timer = QTimer(self)
-        timer.setSingleShot(True)
-        timer.setInterval(interval)
-        timer.timeout.connect(act)
-        return timer
 
     def _fix_size(self, label: MarkupLabel, name: str) -> None:
         """Fix the size of a label to that of its longest text.

@@ -5,18 +5,18 @@ from __future__ import annotations
 import msgspec
 from PySide6.QtCore import QCoreApplication, Qt, Signal
 from PySide6.QtGui import QAction, QActionGroup
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.overrides import switched
-from lowerscope.app.kit.field import Field, Part
-from lowerscope.app.kit.pill import Pill
+from lowerscope.app.kit.bar_controls import Field, Part, Pill, Segment, SegmentedSwitch
+from lowerscope.app.kit.buttons import push_button
+from lowerscope.app.kit.layouts import STRETCH, row_of
 from lowerscope.app.kit.plain_text import literal
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.panes.common.prediction import verdict_state
 from lowerscope.app.panes.relax.commands import ImporterField
 from lowerscope.app.panes.run.faults import Faults
-from lowerscope.app.panes.run.measuring_dialog import edit_measuring
+from lowerscope.app.panes.run.run_dialogs import edit_measuring
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.time_text import claims_of, how_of, short_claim
 from lowerscope.core.files.presets import pipeline_title
@@ -45,18 +45,12 @@ TARGETS = {"llvm": "llvm", "native": "this machine"}
 class ToolBar(QWidget):
     """The bar with the most frequent choices.
 
-    Signals
-    -------
-    inputs_wanted
-        Show the inputs.
-    target_wanted
-        Show the available targets.
-    remote_wanted, here_wanted
-        Run on a remote machine, or on this one again.
+    Signals:
+        remote_wanted, here_wanted: Run on a remote machine, or on this one again.
     """
 
-    inputs_wanted = Signal()
-    target_wanted = Signal()
+    inputs_wanted = Signal()  # Show the inputs.
+    target_wanted = Signal()  # Show the available targets.
     remote_wanted = Signal()
     here_wanted = Signal()
     cancel_wanted = Signal()
@@ -84,31 +78,34 @@ class ToolBar(QWidget):
         )
         self.lowering.changed.connect(self._change_lowering)
         self.importer = ImporterField(document)
-        self.overrides = QPushButton()
-        self.overrides.setProperty("quiet", True)
-        self.overrides.setToolTip(self.tr("Nodes that are lowered in a way of their own"))
+        self.overrides = push_button(
+            "", self.tr("Nodes that are lowered in a way of their own"), look="quiet"
+        )
         self.overrides.setMenu(QMenu(self))
         self.pipeline = Field(self.tr("Pipeline"))
         self.target = Field(self.tr("Target"))
         self.target.set_menu(self._target_menu())
-        self.run = QPushButton(self.tr("Run"))
-        self.run.setProperty("primary", True)
+        self.run = push_button(self.tr("Run"), act=self._run_or_cancel, look="primary")
         self.run.setAccessibleName(self.tr("Run and compare with torch"))
-        self.run.clicked.connect(self._run_or_cancel)
         self.verdict = Pill()
         self.times = Field(self.tr("Times"))
         self.times.set_clickable(True)
         self.times.clicked.connect(self._edit_measuring)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(12, 6, 12, 8)
-        row.setSpacing(12)
-        for choice in (self.model, self.importer, self.lowering, self.overrides):
-            row.addWidget(choice)
-        for choice in (self.pipeline, self.target):
-            row.addWidget(choice)
-        row.addStretch(1)
-        for outcome in (self.verdict, self.times, self.run):
-            row.addWidget(outcome)
+        row_of(
+            self,
+            self.model,
+            self.importer,
+            self.lowering,
+            self.overrides,
+            self.pipeline,
+            self.target,
+            STRETCH,
+            self.verdict,
+            self.times,
+            self.run,
+            margins=(12, 6, 12, 8),
+            spacing=12,
+        )
         document.on(("recipe", "pending"), self._show_recipe)
         document.on(("snapshot",), self._show_recipe)
         document.on(("run", "running"), self._show_run)

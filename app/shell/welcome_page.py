@@ -6,40 +6,89 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QEnterEvent, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
     QHBoxLayout,
     QPushButton,
     QScrollArea,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
 
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.split import PADDING, LinkRow
+from lowerscope.app.kit.typefaces import SHOWN_CHARACTERS, TextMetrics
 from lowerscope.core.files.sources import samples
+
+# It uses Qt's own widgets and the style sheet, without custom painting, since it is part of the
+# window's first paint; see `lowerscope.app.kit.theme`.
+
+PADDING = 12
+HEIGHT = 46
+LEAST_WIDTH = 160
+
+
+class LinkRow(QPushButton):
+    """A flat, wide button with two lines of text, elided where they do not fit."""
+
+    def __init__(self, title: str, description: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._lines = (_line(title, "link", self), _line(description, "quiet", self))
+        self._texts = (title, description)
+        self.setProperty("row", True)
+        self.setAccessibleName(title)
+        self.setAccessibleDescription(description)
+        self.setToolTip(description)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setMinimumWidth(LEAST_WIDTH)
+        self.setFixedHeight(HEIGHT)
+        column_of(self, *self._lines, margins=(PADDING, 4, PADDING, 5))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        from PySide6.QtCore import Qt
+
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.click()
+        else:
+            super().keyPressEvent(event)
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        from PySide6.QtCore import Qt
+
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        super().enterEvent(event)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        room = self.width() - 2 * PADDING
+        for line, text in zip(self._lines, self._texts, strict=True):
+            # Qt's own eliding takes an argument of its namespace, which is slow to make.
+            metrics = TextMetrics(line.font())
+            shown = text[:SHOWN_CHARACTERS]
+            while len(shown) > 1 and metrics.horizontalAdvance(shown) > room:
+                shown = f"{shown.rstrip('…')[:-1]}…"
+            line.setText(shown)
+
+
+def _line(text: str, role: str, parent: QWidget) -> Label:
+    line = Label(text, parent, role=role)
+    line.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+    return line
 
 
 class WelcomePage(QScrollArea):
-    """The page without a document.
+    """The page without a document."""
 
-    Signals
-    -------
-    chosen
-        Open this source.
-    chosen_again
-        Open this source with its previous recipe.
-    open_wanted
-        Select a file to open.
-    last_wanted
-        Resume this session, the last one.
-    """
-
-    chosen = Signal(str)
-    chosen_again = Signal(str)
-    open_wanted = Signal()
-    last_wanted = Signal(str)
+    chosen = Signal(str)  # Open this source.
+    chosen_again = Signal(str)  # Open this source with its previous recipe.
+    open_wanted = Signal()  # Select a file to open.
+    last_wanted = Signal(str)  # Resume this session, the last one.
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -51,11 +100,8 @@ class WelcomePage(QScrollArea):
         inside.setProperty("ground", "ground")
         self._inside = inside
         self.setWidget(inside)
-        outer = QHBoxLayout(inside)
-        outer.setContentsMargins(24, 48, 24, 24)
-        outer.addStretch(1)
-        column = QVBoxLayout()
-        column.setSpacing(0)
+        outer = row_of(inside, STRETCH, margins=(24, 48, 24, 24), spacing=None)
+        column = column_of(None)
         outer.addLayout(column, 8)
         outer.addStretch(1)
         column.addWidget(self._label(self.tr("Lowerscope"), "heading", PADDING))
@@ -78,8 +124,7 @@ class WelcomePage(QScrollArea):
         lists.setColumnStretch(0, 3)
         lists.setColumnStretch(1, 2)
         lists.addLayout(self._samples(), 0, 0)
-        self._recent = QVBoxLayout()
-        self._recent.setSpacing(2)
+        self._recent = column_of(None, spacing=2)
         lists.addLayout(self._recent, 0, 1)
         column.addLayout(lists)
         column.addStretch(1)
@@ -125,10 +170,7 @@ class WelcomePage(QScrollArea):
         return row
 
     def _samples(self) -> QVBoxLayout:
-        column = QVBoxLayout()
-        column.setSpacing(2)
-        column.addWidget(self._label(self.tr("Samples"), "title", PADDING))
-        column.addSpacing(8)
+        column = column_of(None, self._label(self.tr("Samples"), "title", PADDING), 8, spacing=2)
         for sample in samples():
             row = self._row(f"sample:{sample.name}", sample.name, sample.description)
             row.clicked.connect(self._choose)
@@ -142,10 +184,8 @@ class WelcomePage(QScrollArea):
         return row
 
     def _label(self, text: str, role: str, indent: int = -1) -> Label:
-        label = Label(text, self._inside)
+        label = Label(text, self._inside, role=role, wraps=True)
         label.setIndent(indent)
-        label.setProperty("role", role)
-        label.setWordWrap(True)
         return label
 
     def _choose(self) -> None:

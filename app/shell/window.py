@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QMainWindow, QStackedWidget, QVBoxLayout, QWidget
 
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.pane_messages import Banner
 from lowerscope.app.shell.welcome_page import WelcomePage
 from lowerscope.resources import ICONS
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent, QPaintEvent
 
     from lowerscope.app.document.document import Document
-    from lowerscope.app.kit.banner import Banner
     from lowerscope.app.kit.commands import Commands
     from lowerscope.app.kit.host import V
     from lowerscope.app.panes.relax.extensions import Extensions
@@ -49,49 +49,16 @@ class MainWindow(QMainWindow):
     It opens with the welcome page alone, since slow imports must not delay the first paint. `begin`
     adds the rest.
 
-    Parameters
-    ----------
-    welcome
-        Whether to open with the welcome page; otherwise with an empty one, for a document that is
-        about to be opened.
-
-    Signals
-    -------
-    painted
-        The window was painted for the first time.
-
-    Attributes
-    ----------
-    settings
-        Persistent settings.
-    sessions, source_watch, trusting, sandbox
-        The session file of the document; its source files, their approval, and their sandbox.
-    welcome
-        The page without a document.
-    document, features
-        The open document, and the models that follow it.
-    commands
-        The registry of commands.
-    opening
-        Opens sources, with the dialogs involved.
-    extensions
-        Rule and library files.
-    pipeline
-        Commands of the recipe's steps, and navigation through them.
-    schedules
-        Commands of functions' schedules.
-    graphs
-        Commands of the graphs.
-    tool_bar, banner, status
-        The tool bar, the notification bar and the status bar.
-    help
-        The help window.
+    Args:
+        welcome: Whether to open with the welcome page; otherwise with an empty one, for a document
+            that is about to be opened.
     """
 
-    painted = Signal()
+    painted = Signal()  # The window was painted for the first time.
 
-    document: Document
+    document: Document  # The open document, and the models that follow it.
     features: Features
+    # The session file of the document; its source files, their approval, and their sandbox.
     sessions: Sessions
     source_watch: SourceWatch
     trusting: Trusting
@@ -113,11 +80,11 @@ class MainWindow(QMainWindow):
         self._was_painted = self._is_complete = False
         self.setWindowTitle("Lowerscope")
         self.setAcceptDrops(True)
-        self.settings = Settings()
+        self.settings = Settings()  # Persistent settings.
         middle = QWidget(self)
         self.setCentralWidget(middle)
         self.pages = QStackedWidget(middle)
-        self.welcome = WelcomePage(self.pages)
+        self.welcome = WelcomePage(self.pages)  # The page without a document.
         self.welcome.show_recent(self.settings.recent())
         self.pages.addWidget(self.welcome)
         if not welcome:
@@ -222,7 +189,6 @@ class MainWindow(QMainWindow):
         features.stop_wanted.connect(self.exports.cancel)
 
     def _make_bars(self) -> None:
-        from lowerscope.app.kit.banner import Banner
         from lowerscope.app.kit.focus_ring import show_focus
         from lowerscope.app.kit.help_key import set_page
         from lowerscope.app.kit.pane import tell_roles

@@ -59,10 +59,8 @@ def with_schedule(recipe: Recipe, before: Schedule | None, after: Schedule | Non
 def left_over(recipe: Recipe, structures: Mapping[str, str]) -> tuple[Schedule, ...]:
     """Return the schedules that fit none of some functions; none if there are no functions.
 
-    Parameters
-    ----------
-    structures
-        The structural hashes of the functions, by name.
+    Args:
+        structures: The structural hashes of the functions, by name.
     """
     return tuple(
         each

@@ -28,14 +28,13 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.finder import FRAME, Dialog
+from lowerscope.app.kit.dialogs import FRAME, Dialog
 from lowerscope.app.panes.export.export_dialog import ExportDialog
 from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
 from lowerscope.app.panes.relax.extensions import ExtensionsDialog
 from lowerscope.app.panes.remote.remote_dialog import RemoteDialog
 from lowerscope.app.panes.remote.target_dialog import TargetDialog
-from lowerscope.app.panes.run.measuring_dialog import MeasuringDialog
-from lowerscope.app.panes.run.tolerances_dialog import TolerancesDialog
+from lowerscope.app.panes.run.run_dialogs import MeasuringDialog, TolerancesDialog
 from lowerscope.app.panes.schedule.rules_dialog import RulesDialog
 from lowerscope.app.panes.sessions.archives import UnpackDialog
 from lowerscope.app.panes.sessions.opening import EntryDialog

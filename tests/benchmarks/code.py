@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tests.benchmarks.figures import Figure, milliseconds, within
 
 if TYPE_CHECKING:
-    from lowerscope.app.kit.code.view import CodeView
+    from lowerscope.app.kit.code.code_view import CodeView
 
 LIMIT = 50.0
 """Milliseconds that a first paint, or a stall, may take."""
@@ -44,7 +44,7 @@ def script(lines: int) -> str:
 
 
 def _view() -> CodeView:
-    from lowerscope.app.kit.code.view import CodeView
+    from lowerscope.app.kit.code.code_view import CodeView
 
     view = CodeView("Script")
     view.resize(900, 900)

@@ -25,7 +25,7 @@ def measure() -> list[Figure]:
 
     from lowerscope.app.document.document import Document
     from lowerscope.app.kit import theme
-    from lowerscope.app.panes.run.compare_table import CompareTable
+    from lowerscope.app.panes.run.compare_page import CompareTable
 
     application = QApplication.instance() or QApplication(["benchmark", *theme.STYLE])
     assert isinstance(application, QApplication)

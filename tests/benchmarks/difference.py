@@ -67,7 +67,7 @@ def _drawn(old: Functions, new: Functions) -> Figure:
     from PySide6.QtWidgets import QApplication
 
     from lowerscope.app.kit import theme
-    from lowerscope.app.kit.diff.view import DiffView
+    from lowerscope.app.kit.code.diff_view import DiffView
     from lowerscope.app.panes.difference.difference_page import diff_part
     from lowerscope.core.model.line_difference import changed_words
 

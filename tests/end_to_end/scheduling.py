@@ -145,7 +145,9 @@ class Bench:
         """Click rows of the tree, those after the first with Ctrl."""
         for place, row in enumerate(self.ids(*names)):
             self.view.tree.scrollToItem(self.view.tree.item_of(row))
-            self._click(self.view.tree, self.view.tree.row_rect(row), CONTROL if place else NONE)
+            self._click(
+                self.view.tree, self.view.tree.row_rect(row).toRect(), CONTROL if place else NONE
+            )
         self.settle()
 
     def _click(self, view: QAbstractItemView, rect: QRect, keys: Qt.KeyboardModifier) -> None:

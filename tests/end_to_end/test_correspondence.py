@@ -8,8 +8,8 @@ from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.code.painting import x_of
-from lowerscope.app.kit.code.view import CodeView
+from lowerscope.app.kit.code.code_editor import x_of
+from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.core.files.presets import PRESETS
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.recipe import Step

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.canvas import panning_area
+from lowerscope.app.kit.canvas import viewport
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.presets import PRESETS
@@ -95,7 +95,7 @@ def test_boxes_and_lines_of_a_step_are_marked_alike(
     qtbot: QtBot, open_window: OpenWindow, sample: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # There are hundreds of boxes to go to.
-    monkeypatch.setattr(panning_area, "_REVEAL_MS", 1)
+    monkeypatch.setattr(viewport, "_REVEAL_MS", 1)
     lowering = "te" if sample == "transformer_block" else "high-level"
     window = open_window(f"sample:{sample}", steps=FUSE, lowering=lowering)
     document, relax = window.document, window.panes.relax

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
-from lowerscope.app.kit.canvas.index import chevron, title_bar
+from lowerscope.app.kit.canvas.graph_geometry import chevron, title_bar
 from lowerscope.app.panes.common.graph_page import GraphPage
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.module_steps import Moment

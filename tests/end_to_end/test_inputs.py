@@ -15,7 +15,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.charts.drawing_pad import DrawingPad
+from lowerscope.app.panes.inputs.input_panel import DrawingPad
 from lowerscope.app.panes.inputs.inputs_page import InputsPage
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.recipe import Drawing, InputSpec, Source, from_json, to_json

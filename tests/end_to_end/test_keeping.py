@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.question import Question
+from lowerscope.app.kit.dialogs import Question
 from lowerscope.app.shell.settings_dialog import SettingsDialog
 from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import OpenWindow, notices_of, run_and_wait

@@ -9,7 +9,7 @@ from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.split import LinkRow
+from lowerscope.app.shell.welcome_page import LinkRow
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.recipe import InputSpec
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.theme_colours import DARK, LIGHT
+from lowerscope.app.kit.theme import DARK, LIGHT
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 
 

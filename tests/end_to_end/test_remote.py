@@ -10,8 +10,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.finder import EmptyState
-from lowerscope.app.kit.question import Question
+from lowerscope.app.kit.dialogs import Question
+from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.panes.remote.remote_dialog import RemoteDialog
 from lowerscope.app.panes.remote.target_dialog import TargetDialog
 from lowerscope.app.panes.tuning.tune_dialog import TuneDialog

@@ -8,8 +8,7 @@ from PySide6.QtWidgets import QDialogButtonBox
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.document import Change
-from lowerscope.app.panes.run.measuring_dialog import MeasuringDialog
-from lowerscope.app.panes.run.tolerances_dialog import TolerancesDialog
+from lowerscope.app.panes.run.run_dialogs import MeasuringDialog, TolerancesDialog
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.model.recipe import Recipe, Source

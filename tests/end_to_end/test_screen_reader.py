@@ -10,7 +10,7 @@ from PySide6.QtGui import QAccessible, QAccessibleInterface
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.code.editor import CodeEditor
+from lowerscope.app.kit.code.code_editor import CodeEditor
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.presets import PRESETS
 from lowerscope.core.model.module_steps import Moment

@@ -11,7 +11,7 @@ import torch
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.charts.value_grid import ValueGrid
+from lowerscope.app.kit.charts.images import ValueGrid
 from lowerscope.app.panes.run.tensor_page import TensorPage
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.recipe import Extension

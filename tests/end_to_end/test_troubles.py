@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.question import LineQuestion
+from lowerscope.app.kit.dialogs import LineQuestion
 from lowerscope.app.panes.inputs.inputs_dialog import InputsDialog
 from lowerscope.app.panes.sessions.opening import EntryDialog
 from lowerscope.core.model.recipe import Recipe, Source, to_json

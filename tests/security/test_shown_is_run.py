@@ -18,7 +18,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.engine.client import EngineClient
-from lowerscope.app.kit.code.view import CodeView
+from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.sessions.trust import RunCodeDialog
 from lowerscope.core.engine.jobs import Job, Jobs

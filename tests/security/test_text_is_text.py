@@ -21,9 +21,9 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.markdown_view import MarkdownView
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.plain_text import Label, MarkupLabel, PlainTextEdit, literal, markup
+from lowerscope.app.shell.help_window import MarkdownView
 from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.files.sessions import Hashes, save_session

@@ -3,35 +3,25 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from PySide6.QtCore import (
-    QEasingCurve,
-    QObject,
-    QPointF,
-    QRectF,
-    QSize,
-    QTimer,
-    QVariantAnimation,
-    Signal,
-)
+from PySide6.QtCore import QEasingCurve, QObject, QPointF, QRectF, QSize, QVariantAnimation, Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.canvas.frames import paint_frames
-from lowerscope.app.kit.canvas.index import GraphIndex
-from lowerscope.app.kit.canvas.minimap import Minimap
+from lowerscope.app.kit.background import single_shot
+from lowerscope.app.kit.canvas.graph_geometry import GraphIndex
+from lowerscope.app.kit.canvas.graph_painting import GraphPainter, Marks, paint_frames
 from lowerscope.app.kit.canvas.overlays import (
     FIGURES,
     CanvasFigures,
     Colouring,
     Legend,
+    Minimap,
     ZoomControl,
     present,
 )
-from lowerscope.app.kit.canvas.paint import GraphPainter, Marks
-from lowerscope.app.kit.canvas.panning_area import PanningArea
-from lowerscope.app.kit.canvas.tiles import Scene, TileCache
-from lowerscope.app.kit.finder import EmptyState
+from lowerscope.app.kit.canvas.viewport import PanningArea, Scene, TileCache
+from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.core.model.graph import GraphRecord
 
 # --- Animation from one state of a graph to another ---
@@ -64,14 +54,9 @@ class Motion(QObject):
     """Animation of the nodes that two states of a graph share, or that leave or enter a group.
 
     Only the picture is animated: all else is in the new state from the start.
-
-    Signals
-    -------
-    moved()
-        The picture has changed.
     """
 
-    moved = Signal()
+    moved = Signal()  # The picture has changed.
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -89,12 +74,9 @@ class Motion(QObject):
     def start(self, before: State, after: State, shift: QPointF) -> None:
         """Animate from one state to another.
 
-        Parameters
-        ----------
-        before, after : State
-            The states.
-        shift : QPointF
-            Offset from a position in the first state to the same position in the viewport.
+        Args:
+            before, after: The states.
+            shift: Offset from a position in the first state to the same position in the viewport.
         """
         self.stop()
         if max(len(before.index.nodes), len(after.index.nodes)) > MOST:
@@ -200,18 +182,7 @@ _LEAST_BESIDE_MINIMAP = 300
 
 
 class CanvasDrawing(PanningArea):
-    """A drawing of a graph that has a layout.
-
-    Parameters
-    ----------
-    parent : QWidget, optional
-        The parent widget.
-
-    Attributes
-    ----------
-    empty, legend, zoom_control, minimap : QWidget
-        Overlays of the drawing; ``empty`` replaces it.
-    """
+    """A drawing of a graph that has a layout."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -240,6 +211,7 @@ class CanvasDrawing(PanningArea):
                 "output": self.tr("Output"),
             },
         }
+        # Overlays of the drawing; ``empty`` replaces it.
         self.empty = EmptyState("", "", self.viewport())
         self.legend = Legend(self.viewport())
         self.minimap = Minimap(self.viewport())
@@ -248,10 +220,7 @@ class CanvasDrawing(PanningArea):
         self.zoom_control.zoomed.connect(self.zoom_by)
         self.zoom_control.reset.connect(self.reset_zoom)
         self.zoom_control.fitted.connect(self.fit)
-        self._settle_timer = QTimer(self)
-        self._settle_timer.setSingleShot(True)
-        self._settle_timer.setInterval(_SETTLED_MS)
-        self._settle_timer.timeout.connect(self._settle)
+        self._settle_timer = single_shot(self, _SETTLED_MS, self._settle)
         theme.notifier().changed.connect(self._redraw)
 
     # Content
@@ -265,16 +234,11 @@ class CanvasDrawing(PanningArea):
     ) -> None:
         """Show another graph.
 
-        Parameters
-        ----------
-        graph : GraphRecord
-            The graph; an empty one shows the empty state.
-        keep_view : bool
-            Keep the scale and position, for another state of the same graph.
-        anchor : str
-            The node that has become a frame, or vice versa: its corner keeps its position.
-        at : QPointF, optional
-            The position in the viewport that was clicked; it stays under the mouse.
+        Args:
+            graph: The graph; an empty one shows the empty state.
+            keep_view: Keep the scale and position, for another state of the same graph.
+            anchor: The node that has become a frame, or vice versa: its corner keeps its position.
+            at: The position in the viewport that was clicked; it stays under the mouse.
         """
         before = State(self._index, self._painter)
         corner = None if not anchor else self._index.place(anchor)

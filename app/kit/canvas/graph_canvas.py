@@ -17,9 +17,9 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.kit.canvas.drawing import CanvasDrawing
-from lowerscope.app.kit.canvas.index import GraphIndex, Way, described
-from lowerscope.app.kit.canvas.paint import Marks
-from lowerscope.app.kit.code.find import FindBar, compile_pattern
+from lowerscope.app.kit.canvas.graph_geometry import GraphIndex, Way, described
+from lowerscope.app.kit.canvas.graph_painting import Marks
+from lowerscope.app.kit.code.code_view import FindBar, compile_pattern
 from lowerscope.app.kit.hover_card import CardText, HoverCard
 from lowerscope.core.model.graph import GROUPS, Box, GraphRecord, Port
 
@@ -50,38 +50,20 @@ PLAIN: Mapping[int, Callable[[GraphCanvas], object]] = {
 class GraphSearch(QObject):
     """The matches of a search, in reading order: from the top, from the left.
 
-    Parameters
-    ----------
-    parent : QWidget
-        The widget that the bar stands in.
-
-    Attributes
-    ----------
-    bar : FindBar
-        The bar.
-    found : list of str
-        The matching nodes.
-
-    Signals
-    -------
-    changed(str)
-        The matches changed; the argument is the current one, or ``""``.
-    stepped(str)
-        Another match became current.
-    closed()
-        The user closed the search.
+    Args:
+        parent: The widget that the bar stands in.
     """
 
-    changed = Signal(str)
-    stepped = Signal(str)
-    closed = Signal()
+    changed = Signal(str)  # The matches changed; the argument is the current one, or ``""``.
+    stepped = Signal(str)  # Another match became current.
+    closed = Signal()  # The user closed the search.
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        self.found: list[str] = []
+        self.found: list[str] = []  # The matching nodes.
         self._place = -1
         self._index = GraphIndex(GraphRecord())
-        self.bar = FindBar(parent)
+        self.bar = FindBar(parent)  # The bar.
         self.bar.search_changed.connect(self.search)
         self.bar.next_wanted.connect(self.go_on)
         self.bar.previous_wanted.connect(self.go_back)
@@ -167,48 +149,24 @@ class GraphCanvas(CanvasDrawing):
     Z the selection; ``+``, ``-`` and ``0`` zoom; the arrows follow the edges; ``/`` searches; I
     opens the card of a node, B flags it. A chevron, a double click, Enter, the space bar, ``+`` and
     ``-`` expand a group and collapse a frame.
-
-    Parameters
-    ----------
-    name : str
-        The accessible name.
-    parent : QWidget, optional
-        The parent widget.
-
-    Attributes
-    ----------
-    card_text : callable or None
-        Returns the text of a node's card by its id, or ``None`` for no card.
-
-    Signals
-    -------
-    node_clicked(str, Qt.KeyboardModifiers)
-        A node became current, by click or keyboard; or the title of a frame.
-    node_hovered(str)
-        The node under the mouse, or ``""``.
-    ends_wanted(tuple of str)
-        A port was clicked: the nodes at its other ends.
-    background_clicked()
-        The background was clicked, without dragging.
-    expand_wanted(str), collapse_wanted(str)
-        A group is to be expanded, or a frame collapsed; the argument is its id.
-    flag_wanted(str)
-        The flag of a node is to be toggled: its id, or ``""`` for the selection.
-    menu_requested(str, QPoint)
-        A context menu is requested: the node, frame or ``""``, and a screen position.
     """
 
+    # A node became current, by click or keyboard; or the title of a frame.
     node_clicked = Signal(str, object)
-    node_hovered = Signal(str)
-    ends_wanted = Signal(tuple)
-    background_clicked = Signal()
+    node_hovered = Signal(str)  # The node under the mouse, or ``""``.
+    ends_wanted = Signal(tuple)  # A port was clicked: the nodes at its other ends.
+    background_clicked = Signal()  # The background was clicked, without dragging.
+    # A group is to be expanded, or a frame collapsed; the argument is its id.
     expand_wanted = Signal(str)
     collapse_wanted = Signal(str)
+    # The flag of a node is to be toggled: its id, or ``""`` for the selection.
     flag_wanted = Signal(str)
+    # A context menu is requested: the node, frame or ``""``, and a screen position.
     menu_requested = Signal(str, QPoint)
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        # Returns the text of a node's card by its id, or ``None`` for no card.
         self.card_text: Callable[[str], CardText | None] | None = None
         self._hovered = ""
         self._port: Port | None = None
@@ -233,14 +191,11 @@ class GraphCanvas(CanvasDrawing):
     def set_graph(self, graph: GraphRecord, keep_view: bool = False, anchor: str = "") -> None:
         """Show another graph.
 
-        Parameters
-        ----------
-        graph : GraphRecord
-            The graph; an empty one shows the empty state.
-        keep_view : bool
-            Keep the scale and position, for another state of the same graph.
-        anchor : str
-            The group that was expanded, or the frame that was collapsed: it keeps its position.
+        Args:
+            graph: The graph; an empty one shows the empty state.
+            keep_view: Keep the scale and position, for another state of the same graph.
+            anchor: The group that was expanded, or the frame that was collapsed: it keeps its
+                position.
         """
         self.card.dismiss()
         at, self._folded_at = self._folded_at, None
@@ -261,7 +216,6 @@ class GraphCanvas(CanvasDrawing):
         self._describe()
 
     def marks(self) -> Marks:
-        """Return the marks of the graph."""
         return Marks(
             selection=self._selection,
             found=frozenset(self.search.found),

@@ -28,41 +28,23 @@ _FADED = 0.4
 
 @dataclass(frozen=True)
 class Bar:
-    """A row of the bar chart.
+    """A row of the bar chart."""
 
-    Attributes
-    ----------
-    name, text : str
-        Its label, and its value as text.
-    values : tuple of float
-        The lengths of its bars: ours, and the other implementation's below it.
-    role : str
-        ``"other"`` for a row of the other implementation alone.
-    spread : tuple of float or None
-        A range around the value, drawn across the end of the first bar.
-    best : bool
-        Write it in bold.
-    """
-
-    name: str
+    name: str  # Its label, and its value as text.
+    # The lengths of its bars: ours, and the other implementation's below it.
     values: tuple[float, ...]
     text: str
-    role: str = ""
+    role: str = ""  # ``"other"`` for a row of the other implementation alone.
+    # A range around the value, drawn across the end of the first bar.
     spread: tuple[float, float] | None = None
-    best: bool = False
+    best: bool = False  # Write it in bold.
 
 
 class Bars(QWidget):
     """Rows below one another, with bars on one scale.
 
-    Parameters
-    ----------
-    name : str
-        The accessible name.
-    parent : QWidget, optional
-        The parent widget.
-    whole : float
-        The value of a bar of the full width; 0 for the longest bar.
+    Args:
+        whole: The value of a bar of the full width; 0 for the longest bar.
     """
 
     def __init__(self, name: str, parent: QWidget | None = None, *, whole: float = 0.0) -> None:

@@ -53,14 +53,9 @@ class Chart(QWidget):
     A subclass calls `_show` with its values, and draws them in `_draw_plot` and `_draw_current`:
     when they, the theme, the size or the range change. Points are in the coordinates of the plot,
     positions in the widget. pyqtgraph is imported when there is something to draw.
-
-    Signals
-    -------
-    pointed(int)
-        Another value became the current one.
     """
 
-    pointed = Signal(int)
+    pointed = Signal(int)  # Another value became the current one.
 
     SIZE, SMALLEST = QSize(400, 200), QSize(200, 100)
 
@@ -352,14 +347,9 @@ class ZoomChart(Chart):
 
     The wheel zooms around the mouse, ``+`` and ``-`` around the current value, ``0`` and a double
     click show all, a drag pans.
-
-    Signals
-    -------
-    view_changed()
-        Another part is visible.
     """
 
-    view_changed = Signal()
+    view_changed = Signal()  # Another part is visible.
 
     ZOOM_STEP = 1.25
     _DRAG_FROM = 3
@@ -387,7 +377,6 @@ class ZoomChart(Chart):
             self._show_part(QRectF(QPointF(left, top), size))
 
     def show_all(self) -> None:
-        """Show all of the chart."""
         self._show_part(self._whole)
 
     def _reveal(self, area: QRectF) -> None:

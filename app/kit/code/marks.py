@@ -5,23 +5,15 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from lowerscope.app.kit.theme_colours import Theme
+from lowerscope.app.kit.theme import Theme
 
 
 @dataclass(frozen=True)
 class Span:
-    """The lines of an entity.
+    """The lines of an entity."""
 
-    Attributes
-    ----------
-    entity : str
-        Its id.
-    first, last : int
-        Lines from 1, both included.
-    """
-
-    entity: str
-    first: int
+    entity: str  # Its id.
+    first: int  # Lines from 1, both included.
     last: int
 
 
@@ -142,7 +134,6 @@ class CodeMarks:
         self.select(self._selection)
 
     def spans_of(self, entity: str) -> list[Span]:
-        """Return the spans of an entity."""
         return self._spans.of((entity,))
 
     def entity(self, line: int) -> str:
@@ -186,7 +177,6 @@ class CodeMarks:
         return line + 1 in self._changed
 
     def matches(self, line: int) -> Sequence[Match]:
-        """Return the matches in a line."""
         return self._matches.get(line, ())
 
     def tint_of(self, line: int, colours: Theme) -> str:

@@ -1,21 +1,12 @@
-"""A searchable list of choices under headings, with the reason why a choice is disabled."""
+"""Lists: searchable choices under headings, and a short list that the user reorders."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import (
-    QEvent,
-    QModelIndex,
-    QObject,
-    QPersistentModelIndex,
-    QPointF,
-    QRectF,
-    QSize,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QEvent, QObject, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QKeyEvent, QMouseEvent, QPainter
 from PySide6.QtWidgets import (
+    QAbstractItemView,
     QFrame,
     QLineEdit,
     QListWidget,
@@ -23,13 +14,14 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.finder import EmptyState
-from lowerscope.app.kit.typefaces import SHOWN_CHARACTERS, UI_PIXELS, TextMetrics, ui_font
+from lowerscope.app.kit.layouts import column_of
+from lowerscope.app.kit.pane_messages import EmptyState
+from lowerscope.app.kit.tables.data_table import Index, draw_line
+from lowerscope.app.kit.typefaces import TextMetrics, ui_font
 
 CHOICE = Qt.ItemDataRole.UserRole
 MOVES = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
@@ -39,53 +31,27 @@ _PAD = 8.0
 
 @dataclass(frozen=True)
 class Choice:
-    """A choice.
+    """A choice."""
 
-    Attributes
-    ----------
-    key
-        Unique; empty for a heading.
-    title, note
-        Its name, and a note behind it.
-    usable
-        Whether it can be chosen directly.
-    mark
-        Text at the right end.
-    tooltip
-        More about it.
-    """
-
-    key: str
-    title: str
+    key: str  # Unique; empty for a heading.
+    title: str  # Its name, and a note behind it.
     note: str = ""
-    usable: bool = True
-    mark: str = ""
-    tooltip: str = ""
+    usable: bool = True  # Whether it can be chosen directly.
+    mark: str = ""  # Text at the right end.
+    tooltip: str = ""  # More about it.
 
 
 class ChoiceList(QWidget):
     """A filter line above the choices.
 
-    Parameters
-    ----------
-    name
-        The accessible name.
-    placeholder
-        The placeholder of the line.
-
-    Signals
-    -------
-    pointed(str)
-        Another choice became current, by mouse or keyboard: its key, or ``""``.
-    chosen(str)
-        A choice was clicked or entered; the argument is its key.
-    escaped()
-        Escape was pressed while the line was empty.
+    Args:
+        placeholder: The placeholder of the line.
     """
 
+    # Another choice became current, by mouse or keyboard: its key, or ``""``.
     pointed = Signal(str)
-    chosen = Signal(str)
-    escaped = Signal()
+    chosen = Signal(str)  # A choice was clicked or entered; the argument is its key.
+    escaped = Signal()  # Escape was pressed while the line was empty.
 
     def __init__(self, name: str, placeholder: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -107,12 +73,7 @@ class ChoiceList(QWidget):
         self.list.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
         self.empty = EmptyState()
         self.list.hide()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addWidget(self.line)
-        column.addWidget(self.empty, 1)
-        column.addWidget(self.list, 1)
+        column_of(self, self.line, (self.empty, 1), (self.list, 1), spacing=4)
         self.line.textChanged.connect(self._filter)
         self.line.installEventFilter(self)
         self.list.installEventFilter(self)
@@ -173,7 +134,6 @@ class ChoiceList(QWidget):
         return "" if item is None or item.isHidden() else item.data(CHOICE).key
 
     def item_of(self, key: str) -> QListWidgetItem | None:
-        """Return the item of a choice."""
         items = (self.list.item(row) for row in range(self.list.count()))
         return next((item for item in items if item.data(CHOICE).key == key), None)
 
@@ -271,50 +231,118 @@ class _ChoiceDelegate(QStyledItemDelegate):
 
     # Qt
 
-    def sizeHint(
-        self, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> QSize:
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         return QSize(60, _ROW)
 
-    def paint(
-        self,
-        painter: QPainter,
-        option: QStyleOptionViewItem,
-        index: QModelIndex | QPersistentModelIndex,
-    ) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         colours = theme.current()
         choice: Choice = index.data(CHOICE)
-        area = QRectF(option.rect)
-        base = round(area.center().y() - 0.5 + UI_PIXELS * 0.364)
+        room = QRectF(option.rect).adjusted(_PAD, 0, -_PAD, 0)
         if not choice.key:
-            painter.setFont(ui_font(12))
-            painter.setPen(QColor(colours.quiet))
-            painter.drawText(QPointF(area.left() + _PAD, base), choice.title[:SHOWN_CHARACTERS])
+            draw_line(painter, room, choice.title, ui_font(12), colours.quiet)
             return
         if option.state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(area, QColor(colours.accent_ground))
+            painter.fillRect(QRectF(option.rect), QColor(colours.accent_ground))
         elif option.state & QStyle.StateFlag.State_MouseOver:
-            painter.fillRect(area, QColor(colours.hover))
-        right = area.right() - _PAD
+            painter.fillRect(QRectF(option.rect), QColor(colours.hover))
         quiet = ui_font()
         if choice.mark:
-            width = TextMetrics(quiet).horizontalAdvance(choice.mark)
-            painter.setFont(quiet)
-            painter.setPen(QColor(colours.quiet))
-            painter.drawText(QPointF(right - width, base), choice.mark[:SHOWN_CHARACTERS])
-            right -= width + 8
+            draw_line(painter, room, choice.mark, quiet, colours.quiet, right=True)
+            room.setRight(room.right() - TextMetrics(quiet).horizontalAdvance(choice.mark) - 8)
+        room.setLeft(room.left() + 8)
         font = ui_font(weight=QFont.Weight.Medium if choice.usable else QFont.Weight.Normal)
-        metrics = TextMetrics(font)
-        left = area.left() + _PAD + 8
-        title = metrics.elidedText(choice.title, Qt.TextElideMode.ElideRight, right - left)
-        painter.setFont(font)
-        painter.setPen(QColor(colours.text if choice.usable else colours.faint))
-        painter.drawText(QPointF(left, base), title)
-        left += metrics.horizontalAdvance(title) + 8
-        if choice.note and right - left > 20:
-            note = TextMetrics(quiet).elidedText(
-                choice.note, Qt.TextElideMode.ElideRight, right - left
-            )
-            painter.setFont(quiet)
-            painter.setPen(QColor(colours.quiet if choice.usable else colours.faint))
-            painter.drawText(QPointF(left, base), note)
+        colour = colours.text if choice.usable else colours.faint
+        room.setLeft(draw_line(painter, room, choice.title, font, colour) + 8)
+        if choice.note and room.width() > 20:
+            colour = colours.quiet if choice.usable else colours.faint
+            draw_line(painter, room, choice.note, quiet, colour)
+
+
+class OrderList(QListWidget):
+    """A list of names that the user can reorder."""
+
+    edited = Signal()  # The user changed the order.
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName(name)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        # Whether a row is being dragged, and whether it has moved since the press.
+        self._dragging = self._dragged = False
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setToolTip(self.tr("Drag, or press Alt with ↑ or ↓, to change the order"))
+
+    def set_names(self, names: Sequence[str]) -> None:
+        """Set the names; each is identified by its index from then on."""
+        self.clear()
+        for place, name in enumerate(names):
+            item = QListWidgetItem(f"⋮⋮  {name}")
+            item.setData(CHOICE, place)
+            item.setSizeHint(QSize(0, _ROW))
+            item.setData(Qt.ItemDataRole.AccessibleTextRole, name)
+            self.addItem(item)
+        if names:
+            self.setCurrentRow(0)
+        self.setFixedHeight(max(1, min(len(names), 8)) * _ROW + 4)
+
+    def order(self) -> tuple[int, ...]:
+        """Return the original indices of the names, in their current order."""
+        return tuple(self.item(row).data(CHOICE) for row in range(self.count()))
+
+    def move_current(self, by: int) -> None:
+        """Move the current name."""
+        row = self.currentRow()
+        to = row + by
+        if row >= 0 and 0 <= to < self.count():
+            self.insertItem(to, self.takeItem(row))
+            self.setCurrentRow(to)
+            self.edited.emit()
+
+    # Qt's own
+
+    def event(self, event: QEvent) -> bool:
+        # The window uses these keys for other commands.
+        override = event.type() == QEvent.Type.ShortcutOverride
+        if override and isinstance(event, QKeyEvent) and _is_move(event):
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if _is_move(event):
+            self.move_current(-1 if event.key() == Qt.Key.Key_Up else 1)
+        else:
+            super().keyPressEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        super().mousePressEvent(event)
+        left = event.button() == Qt.MouseButton.LeftButton
+        self._dragging = left and self.itemAt(event.position().toPoint()) is not None
+        self._dragged = False
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if not self._dragging:
+            super().mouseMoveEvent(event)
+            return
+        # The row moves with the mouse, so that the list always shows the new order.
+        self.viewport().setCursor(Qt.CursorShape.ClosedHandCursor)
+        to = max(0, min(int(event.position().y()) // _ROW, self.count() - 1))
+        row = self.currentRow()
+        if to != row:
+            self.insertItem(to, self.takeItem(row))
+            self.setCurrentRow(to)
+            self._dragged = True
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        super().mouseReleaseEvent(event)
+        self.viewport().unsetCursor()
+        dragged, self._dragging = self._dragged, False
+        if dragged:
+            self._dragged = False
+            self.edited.emit()
+
+
+def _is_move(event: QKeyEvent) -> bool:
+    alt = event.modifiers() & Qt.KeyboardModifier.AltModifier
+    return bool(alt) and event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down)

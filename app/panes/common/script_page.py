@@ -12,8 +12,9 @@ from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.selection import EXTENDING
-from lowerscope.app.kit.code.editor import NamedPlace
-from lowerscope.app.kit.code.view import CodeView, Span
+from lowerscope.app.kit.code.code_editor import NamedPlace
+from lowerscope.app.kit.code.code_view import CodeView
+from lowerscope.app.kit.code.marks import Span
 from lowerscope.app.kit.hover_card import CardText
 from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.core.model.line_difference import matching_lines

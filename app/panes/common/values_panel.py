@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.engine.file_broker import ask_for_file
-from lowerscope.app.kit.charts.histogram import Histogram
+from lowerscope.app.kit.charts.plots import Histogram
 from lowerscope.app.panes.common.descriptions import Facts
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import SaveValuesQuery, ValuesQuery

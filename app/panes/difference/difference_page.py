@@ -11,11 +11,10 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.kit.diff.rows import DiffPart, DiffRun
-from lowerscope.app.kit.diff.view import DiffView
+from lowerscope.app.kit.code.diff_editor import DiffPart, DiffRun
+from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.core.model.graph import STATUS_MARKS
 from lowerscope.core.model.line_difference import changed_words
 from lowerscope.core.model.module_steps import (

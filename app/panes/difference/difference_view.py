@@ -20,10 +20,10 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.banner import icon
+from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
+from lowerscope.app.kit.buttons import icon
 from lowerscope.app.kit.pane import PartsLabel
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.panes.difference.difference_page import DifferencePage
 from lowerscope.app.panes.difference.graph_difference_page import GraphDifferencePage
 

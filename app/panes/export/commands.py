@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QFileDialog
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.kit.commands import Command
+from lowerscope.app.kit.dialogs import Question
 from lowerscope.app.kit.host import Host
-from lowerscope.app.kit.question import Question
 from lowerscope.app.panes.export.exports import Exporting, Order
 from lowerscope.core.files.atomic_write import atomic_file
 from lowerscope.core.model.artifacts import EXISTS, PAINTED, PICTURES, ExportRecord, Wanted
@@ -254,7 +254,7 @@ class ExportCommands(QObject):
         tr = self._host.tr
         if not canvas.graph().boxes:
             return
-        from lowerscope.app.kit.canvas.paint import write_picture
+        from lowerscope.app.kit.canvas.graph_painting import write_picture
         from lowerscope.core.files.graph_formats import TEXT_FORMATS
 
         kinds = tr(

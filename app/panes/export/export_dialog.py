@@ -22,10 +22,10 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
-from lowerscope.app.kit.banner import Banner
-from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.pane import ProgressLine
+from lowerscope.app.kit.pane_messages import Banner
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.typefaces import ui_font
 from lowerscope.app.panes.export.exports import Exporting, Order

@@ -219,7 +219,7 @@ class Exporting(QObject):
         self._slot.ask(params, self._take_graph, self._leave_graph_out)
 
     def _take_graph(self, record: GraphRecord) -> None:
-        from lowerscope.app.kit.canvas.paint import GraphPictures
+        from lowerscope.app.kit.canvas.graph_painting import GraphPictures
 
         order, name = self._order, self._graphs[0]
         assert order is not None

@@ -15,8 +15,7 @@ from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.run_steps import RunSteps
 from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.kit.pane import Pane
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import RANDOM, nothing_words
 from lowerscope.app.panes.common.graph_page import GraphPage
 from lowerscope.app.panes.common.script_page import FetchedPage

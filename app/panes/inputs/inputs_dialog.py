@@ -15,15 +15,14 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QLineEdit,
-    QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
-from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.buttons import push_button
+from lowerscope.app.kit.dialogs import Dialog, mark_wrong
 from lowerscope.app.kit.help_key import offer_help
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.question import mark_wrong
 from lowerscope.core.files.sources import DTYPES, IMAGES, parse_input
 from lowerscope.core.model.dimensions import EXTENT, check_dimensions, parse_dimension, parse_sizes
 from lowerscope.core.model.formatting import shape_text
@@ -46,10 +45,8 @@ class DimensionRow:
 class DimensionsForm(QWidget):
     """A form with a row for each name in the shapes; hidden if there are none.
 
-    Parameters
-    ----------
-    said
-        The user's previous specification.
+    Args:
+        said: The user's previous specification.
     """
 
     def __init__(self, said: Sequence[Dimension], parent: QWidget | None = None) -> None:
@@ -64,8 +61,7 @@ class DimensionsForm(QWidget):
         self._grid.setColumnStretch(2, 1)
         titles = (self.tr("dimension"), self.tr("sizes"), self.tr("run at"))
         for column, title in enumerate(titles):
-            label = Label(title)
-            label.setProperty("role", "quiet")
+            label = Label(title, role="quiet")
             self._grid.addWidget(label, 0, column)
         self.hide()
 
@@ -87,10 +83,8 @@ class DimensionsForm(QWidget):
     def dimensions(self) -> tuple[Dimension, ...]:
         """Return the filled in dimensions.
 
-        Raises
-        ------
-        LowerscopeError
-            If a range or a size is invalid, with the message of the command line.
+        Raises:
+            LowerscopeError: If a range or a size is invalid, with the message of the command line.
         """
         return tuple(self._dimension(name, self._rows[name]) for name in self._names)
 
@@ -113,8 +107,7 @@ class DimensionsForm(QWidget):
         if said is not None:
             span.setText(f"{said.low}..{said.high}")
             sizes.setText(",".join(map(str, said.sizes)))
-        label = Label(name)
-        label.setProperty("role", "title")
+        label = Label(name, role="title")
         index = self._grid.rowCount()
         for column, widget in enumerate((label, span, sizes)):
             self._grid.addWidget(widget, index, column)
@@ -147,20 +140,13 @@ class InputRow:
 class InputsDialog(Dialog):
     """A form with a row for each input.
 
-    Parameters
-    ----------
-    names
-        Names of the inputs, in order.
-    known
-        The current inputs; may be empty.
-    specs
-        The user's previous specifications.
-    seed
-        The current seed.
-    question
-        A line above the form; empty for none.
-    dimensions
-        The user's previous specification of the named dimensions.
+    Args:
+        names: Names of the inputs, in order.
+        known: The current inputs; may be empty.
+        specs: The user's previous specifications.
+        seed: The current seed.
+        question: A line above the form; empty for none.
+        dimensions: The user's previous specification of the named dimensions.
     """
 
     def __init__(
@@ -181,8 +167,7 @@ class InputsDialog(Dialog):
         grid.setVerticalSpacing(8)
         titles = ("input", "shape", "dtype", "integers from", "up to", "file")
         for column, title in enumerate(titles):
-            label = Label(self.tr(title))
-            label.setProperty("role", "quiet")
+            label = Label(self.tr(title), role="quiet")
             grid.addWidget(label, 0, column)
         by_name = {record.name: record for record in known}
         said = {spec.name: spec for spec in specs if spec.name}
@@ -202,27 +187,16 @@ class InputsDialog(Dialog):
         self.seed.setValue(seed)
         self.seed.setAccessibleName(self.tr("Seed"))
         self.seed.lineEdit().setTextMargins(6, 0, 0, 0)
-        self.error = Label()
-        self.error.setProperty("role", "wrong")
-        self.error.setWordWrap(True)
+        self.error = Label(role="wrong", wraps=True)
         self.error.hide()
-        self.buttons = QDialogButtonBox(
-            QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
-        )
-        self.buttons.button(QDialogButtonBox.StandardButton.Ok).setProperty("primary", True)
+        self.buttons = self.answers(accept=self._check)
         if known:
             self._add_examples()
-        self.buttons.accepted.connect(self._check)
-        self.buttons.rejected.connect(self.reject)
-        hint = Label(self.tr("Values are random, drawn with the seed, unless a file is given."))
-        hint.setProperty("role", "quiet")
-        seeds = QHBoxLayout()
-        seeds.addWidget(Label(self.tr("Seed")))
-        seeds.addWidget(self.seed)
-        seeds.addWidget(hint, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(16, 16, 16, 12)
-        layout.setSpacing(12)
+        hint = Label(
+            self.tr("Values are random, drawn with the seed, unless a file is given."), role="quiet"
+        )
+        seeds = row_of(None, Label(self.tr("Seed")), self.seed, (hint, 1), spacing=None)
+        layout = column_of(self, margins=(16, 16, 16, 12), spacing=12)
         if question:
             layout.addWidget(Label(question))
         layout.addLayout(grid)
@@ -250,7 +224,6 @@ class InputsDialog(Dialog):
         return self._dimensions
 
     def chosen_seed(self) -> int:
-        """Return the seed."""
         return round(self.seed.value())
 
     def _add_row(
@@ -284,8 +257,7 @@ class InputsDialog(Dialog):
             file.setText(spec.file)
         row = InputRow(name, shape, dtype, low, high, file, record is not None, spec)
         row.before = row.texts()
-        label = Label(name)
-        label.setProperty("role", "title")
+        label = Label(name, role="title")
         grid.addWidget(label, index, 0)
         fields = (
             (shape, self.tr("Shape of {0}")),
@@ -303,15 +275,9 @@ class InputsDialog(Dialog):
         row.file.setPlaceholderText(self.tr("random"))
         row.file.setMinimumWidth(96)
         row.file.setAccessibleName(self.tr("File of {0}").format(row.name))
-        browse = QPushButton(self.tr("Browse…"))
-        browse.setAutoDefault(False)
+        browse = push_button(self.tr("Browse…"), act=self._browse, auto_default=False)
         browse.setProperty("input", row.name)
-        browse.clicked.connect(self._browse)
-        layout = QHBoxLayout()
-        layout.setSpacing(4)
-        layout.addWidget(row.file, 1)
-        layout.addWidget(browse)
-        return layout
+        return row_of(None, (row.file, 1), browse, spacing=4)
 
     def _browse(self) -> None:
         row = self.row(self.sender().property("input"))
@@ -321,10 +287,12 @@ class InputsDialog(Dialog):
             row.file.setText(path)
 
     def _add_examples(self) -> None:
-        examples = QPushButton(self.tr("Use the file's own"))
-        examples.setAutoDefault(False)
-        examples.setToolTip(self.tr("The inputs that example_inputs() in the file returns."))
-        examples.clicked.connect(self._use_examples)
+        examples = push_button(
+            self.tr("Use the file's own"),
+            self.tr("The inputs that example_inputs() in the file returns."),
+            self._use_examples,
+            auto_default=False,
+        )
         self.buttons.addButton(examples, QDialogButtonBox.ButtonRole.ResetRole)
 
     def _use_examples(self) -> None:

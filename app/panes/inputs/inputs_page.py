@@ -2,31 +2,213 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
-    QCheckBox,
+    QBoxLayout,
     QComboBox,
-    QHBoxLayout,
+    QFileDialog,
+    QProgressBar,
+    QPushButton,
     QScrollArea,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
+from lowerscope.app.kit.bar_controls import Pill, Segment, SegmentedSwitch
+from lowerscope.app.kit.buttons import check_box, push_button
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
-from lowerscope.app.kit.pill import Pill
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.prediction import verdict_state
 from lowerscope.app.panes.inputs.input_panel import InputPanel
 from lowerscope.app.panes.inputs.model import Inputs
-from lowerscope.app.panes.inputs.set_panel import SetPanel
-from lowerscope.core.model.formatting import shape_text
+from lowerscope.core.model.comparison_records import AgreementRecord, SampleRun
+from lowerscope.core.model.formatting import error_text, shape_text, share_of_text, verdict_words
+
+WIDTH, ANY_WIDTH = 264, 16_777_215
+"""Width of the figures beside the table; for those above it, Qt's QWIDGETSIZE_MAX."""
 
 NARROW = 500
+"""Width below which the figures are above the table."""
+
+
+class SetPanel(QWidget):
+    """The results of the last set that was run, beside a table of its worst samples."""
+
+    taken = Signal()  # A sample was made the input.
+
+    def __init__(self, inputs: Inputs, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._inputs = inputs
+        self._sets = inputs.sets
+        self.folder = push_button(
+            self.tr("Folder…"), self.tr("Pictures or .npy files, one a sample")
+        )
+        self.archive = push_button(
+            self.tr(".npz…"),
+            self.tr("Arrays with samples first; with labels as y, the accuracy is told as well"),
+        )
+        self.again = QPushButton(self.tr("Run again"))
+        self.stop = QPushButton(self.tr("Cancel"))
+        self.bar = QProgressBar()
+        self.bar.setTextVisible(False)
+        self.bar.setFixedHeight(6)
+        self.summary = Label(wraps=True)
+        self.summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.error = Label(role="wrong", wraps=True)
+        self.worst = Table(
+            self.tr("Worst samples"),
+            (
+                Column(self.tr("sample"), width=80),
+                Column(self.tr("error"), numeric=True, width=66, tooltip=self.tr("Max abs error")),
+                Column(self.tr("class"), width=100, tooltip=self.tr("What both sides say")),
+                Column(self.tr("label"), width=82),
+                Column(self.tr("status"), stretch=True, width=92),
+            ),
+        )
+        self.worst.set_empty(
+            self.tr("No set was run"),
+            self.tr("Choose a folder or an .npz; the worst samples are listed here."),
+        )
+        buttons = row_of(None, self.folder, self.archive, self.again, self.stop, STRETCH, spacing=6)
+        left = column_of(
+            None,
+            buttons,
+            self.bar,
+            self.summary,
+            self.error,
+            STRETCH,
+            margins=(12, 6, 0, 6),
+            spacing=8,
+        )
+        side = self._side = QWidget()
+        side.setLayout(left)
+        row = self._row = QBoxLayout(QBoxLayout.Direction.LeftToRight, self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(8)
+        row.addWidget(side)
+        row.addWidget(self.worst, 1)
+        self.folder.clicked.connect(self.choose_folder)
+        self.archive.clicked.connect(self.choose_file)
+        self.again.clicked.connect(self._run_again)
+        self.stop.clicked.connect(self._sets.cancel)
+        self.worst.row_clicked.connect(self._take)
+        self._sets.changed.connect(self._show)
+        self._show()
+
+    def choose_folder(self) -> None:
+        """Select a folder in a dialog, and run its samples."""
+        path = QFileDialog.getExistingDirectory(self, self.tr("A folder of inputs"))
+        if path:
+            self._sets.run(path)
+
+    def choose_file(self) -> None:
+        """Select a file of samples in a dialog, and run them."""
+        path, _ = QFileDialog.getOpenFileName(
+            self, self.tr("A set of inputs"), "", self.tr("Arrays (*.npz *.npy)")
+        )
+        if path:
+            self._sets.run(path)
+
+    def _run_again(self) -> None:
+        self._sets.run()
+
+    def _take(self, key: str, _modifiers: Qt.KeyboardModifier) -> None:
+        record = self._sets.record
+        if record is not None:
+            self._inputs.take_sample(record.worst[int(key)].inputs)
+            self.taken.emit()
+
+    def _show(self) -> None:
+        sets = self._sets
+        record, running = sets.record, sets.running
+        self.stop.setVisible(running)
+        self.again.setVisible(bool(sets.path) and not running)
+        self.bar.setVisible(running)
+        text, fraction = sets.progress
+        self.bar.setRange(0, 0 if fraction is None else 1000)
+        self.bar.setValue(round(1000 * (fraction or 0.0)))
+        self.error.setVisible(sets.problem is not None)
+        self.error.setText("" if sets.problem is None else sets.problem.line())
+        if running:
+            self.summary.setText(f"{Path(sets.path).name}: {text}")
+        else:
+            self.summary.setText("" if record is None else summary_text(record))
+        rows = () if record is None else record.worst
+        self.worst.set_rows([_row(str(place), each) for place, each in enumerate(rows)])
+
+    # Qt overrides
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        narrow = event.size().width() < NARROW
+        directions = QBoxLayout.Direction
+        self._row.setDirection(directions.TopToBottom if narrow else directions.LeftToRight)
+        self._side.setMinimumWidth(0 if narrow else WIDTH)
+        self._side.setMaximumWidth(ANY_WIDTH if narrow else WIDTH)
+
+
+def summary_text(record: AgreementRecord) -> str:
+    """Return a summary of the runs on a set, as lines."""
+    left = f" of {record.count}" if record.ran < record.count else ""
+    lines = [f"{record.ran}{left} samples of {Path(record.path).name}"]
+    if record.compared:
+        lines.append(
+            f"{_share(record.matching, record.compared)} within the tolerance; largest error "
+            f"{error_text(record.max_abs_error)}"
+        )
+    if record.not_finite:
+        lines.append(
+            f"{_share(record.not_finite, record.matching)} within the tolerance beside values that "
+            "are not finite"
+        )
+    if record.inconclusive:
+        lines.append(
+            f"{_share(record.inconclusive, record.ran)} inconclusive: no value is finite on both "
+            "sides"
+        )
+    if record.classed:
+        lines.append(
+            f"{_share(record.same_class, record.classed)} the same class as {record.reference}"
+        )
+    if record.labelled:
+        lines.append(
+            f"as labelled: TVM {_share(record.tvm_correct, record.labelled)}, {record.reference} "
+            f"{_share(record.torch_correct, record.labelled)}"
+        )
+    lines += [f"left out: {each}" for each in record.unread[:3]]
+    more = record.count - record.ran - 3
+    return "\n".join([*lines, *([f"and {more} more"] if more > 0 else [])])
+
+
+def _share(count: int, whole: int) -> str:
+    return share_of_text(count, whole)
+
+
+def _row(key: str, run: SampleRun) -> Row:
+    text, role = verdict_words(run.verdict)
+    shown = f"{text}: {run.reason}" if run.reason else text
+    another = run.torch != run.tvm and bool(run.torch)
+    classes = f"TVM {run.tvm} ≠ {run.torch}" if another else run.tvm
+    return Row(
+        key,
+        (
+            Cell(run.title, bold=True, tooltip="Click: it becomes the input"),
+            error_text(run.max_abs_error),
+            Cell(classes, role="wrong" if another else "", tooltip=classes),
+            Cell(run.label, role="quiet"),
+            Cell(shown, role=role, tooltip=run.reason),
+        ),
+    )
+
+
+NARROW_PAGE = 500
 """Width below which parts are stacked."""
 
 ROOM = 560
@@ -37,11 +219,7 @@ class InputsPage(QWidget):
     """The page with all settings of the inputs' values."""
 
     def __init__(
-        self,
-        document: Document,
-        queries: Queries,
-        inputs: Inputs,
-        parent: QWidget | None = None,
+        self, document: Document, queries: Queries, inputs: Inputs, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self._document = document
@@ -55,15 +233,14 @@ class InputsPage(QWidget):
         )
         self.name = QComboBox()
         self.name.setAccessibleName(self.tr("Which input"))
-        self.origin = ElidedLabel()
-        self.origin.setProperty("role", "quiet")
-        self.live = QCheckBox(self.tr("Run at once"))
-        self.live.setToolTip(self.tr("Run as soon as the input has changed; nothing is rebuilt"))
+        self.origin = ElidedLabel(role="quiet")
+        self.live = check_box(
+            self.tr("Run at once"),
+            self.tr("Run as soon as the input has changed; nothing is rebuilt"),
+        )
         self.live.setChecked(inputs.live)
         self.verdict = Pill()
-        self.error = Label()
-        self.error.setProperty("role", "wrong")
-        self.error.setWordWrap(True)
+        self.error = Label(role="wrong", wraps=True)
         self.one = InputPanel(document, queries, inputs)
         self.sets = SetPanel(inputs)
         self._stack = QStackedWidget()
@@ -76,20 +253,17 @@ class InputsPage(QWidget):
         area.setWidget(self.one)
         for panel in (area, self.sets):
             self._stack.addWidget(panel)
-        strip = QHBoxLayout()
-        strip.setContentsMargins(10, 6, 10, 2)
-        strip.setSpacing(12)
-        strip.addWidget(self.switch)
-        strip.addWidget(self.name)
-        strip.addWidget(self.origin, 1)
-        strip.addWidget(self.verdict)
-        strip.addWidget(self.live)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(strip)
-        column.addWidget(self.error)
-        column.addWidget(self._stack, 1)
+        strip = row_of(
+            None,
+            self.switch,
+            self.name,
+            (self.origin, 1),
+            self.verdict,
+            self.live,
+            margins=(10, 6, 10, 2),
+            spacing=12,
+        )
+        column_of(self, strip, self.error, (self._stack, 1))
         self.error.setContentsMargins(12, 2, 12, 2)
         self.switch.changed.connect(self._switch)
         self.name.activated.connect(self._choose)
@@ -182,5 +356,5 @@ class InputsPage(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self.one.set_narrow(self.width() < NARROW)
+        self.one.set_narrow(self.width() < NARROW_PAGE)
         self._show_run()

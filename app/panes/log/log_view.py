@@ -11,7 +11,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.messages import printable
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.finder import EmptyState
+from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import PlainTextEdit
 from lowerscope.app.kit.typefaces import code_font
 from lowerscope.app.panes.common.save_whole import WholeText

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from lowerscope.app.document.document import Document
 from lowerscope.app.engine.messages import whole_of
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.finder import EmptyState
+from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, PlainTextEdit
 from lowerscope.app.kit.typefaces import code_font
 from lowerscope.app.panes.common.save_whole import WholeText

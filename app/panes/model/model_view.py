@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QMenu, QStackedWidget, QTreeWidget, QTreeWidgetIte
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.finder import EmptyState
 from lowerscope.app.kit.pane import Pane
-from lowerscope.app.kit.tables.table_cells import NOTE, NoteDelegate
+from lowerscope.app.kit.pane_messages import EmptyState
+from lowerscope.app.kit.tables.data_table import NOTE, NoteDelegate
 from lowerscope.app.kit.typefaces import ui_font
 from lowerscope.app.panes.common.descriptions import nothing_words
 from lowerscope.core.model.formatting import shape_text

@@ -11,8 +11,8 @@ from PySide6.QtGui import QAction, QActionGroup
 from PySide6.QtWidgets import QMenu, QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit.bar_controls import Field, Part
 from lowerscope.app.kit.commands import Command
-from lowerscope.app.kit.field import Field, Part
 from lowerscope.core.model.recipe import TRANSLATORS
 
 if TYPE_CHECKING:

@@ -23,8 +23,9 @@ from PySide6.QtWidgets import (
 from lowerscope.app.document.document import Document, Trust
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.engine.file_broker import ask_for_file
-from lowerscope.app.kit.finder import Dialog, EmptyState
+from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.help_key import offer_help
+from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.common.descriptions import find_node, line_text
 from lowerscope.core.files.sources import is_file

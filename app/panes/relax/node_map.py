@@ -11,8 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.core.model.graph import STRATEGY_LETTERS, STRATEGY_NAMES, name_of
 from lowerscope.core.model.module_steps import TranslationRecord

@@ -13,7 +13,7 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.run_steps import RunSteps
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.kit.code.view import CodeView
+from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.common.compiled_page import CompiledPage

@@ -21,10 +21,9 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Slot
-from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.dialogs import Dialog, mark_wrong
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.question import mark_wrong
 from lowerscope.core.model.machines import (
     TIMEOUT,
     Remote,

@@ -13,12 +13,10 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.dialogs import Dialog, mark_wrong
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.question import mark_wrong
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.remote.remote_dialog import Targets
 from lowerscope.core.model.machines import TargetRecord, target_line
 from lowerscope.core.model.problems import Problem

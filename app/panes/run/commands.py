@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QFileDialog
 
 from lowerscope.app.kit.commands import Command
 from lowerscope.app.kit.host import Host
-from lowerscope.app.panes.run.measuring_dialog import edit_measuring
-from lowerscope.app.panes.run.tolerances_dialog import edit_tolerances
+from lowerscope.app.panes.run.run_dialogs import edit_measuring, edit_tolerances
 from lowerscope.core.model.problems import LowerscopeError
 
 if TYPE_CHECKING:

@@ -26,14 +26,9 @@ class Faults(QObject):
 
     A run that crashed is repeated with guarded memory around what each call reads and writes: that
     identifies the call that wrote out of bounds, where the crash may have come later.
-
-    Signals
-    -------
-    changed
-        `failed` or `can_go_back` changed.
     """
 
-    changed = Signal()
+    changed = Signal()  # `failed` or `can_go_back` changed.
 
     def __init__(self, document: Document, queries: Queries, worker: EngineClient) -> None:
         super().__init__(document)
@@ -118,10 +113,7 @@ class Faults(QObject):
         document = self._document
         document.say(self.tr("Running with guarded memory"), of="fault", cancel=self.cancel)
         self._slot.ask(
-            GuardQuery(recipe=recipe),
-            take_found,
-            take_problem,
-            partial(document.say, of="fault"),
+            GuardQuery(recipe=recipe), take_found, take_problem, partial(document.say, of="fault")
         )
 
     def cancel(self) -> None:

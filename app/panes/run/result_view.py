@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QPushButton, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit import theme
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.charts.bars import Bars
+from lowerscope.app.kit.charts.images import PictureView
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel, PartsLabel
 from lowerscope.app.kit.plain_text import Markup, MarkupLabel, join_markup, markup
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.panes.common.prediction import show_prediction
 from lowerscope.app.panes.run.compare_page import FirstDifferenceLine
-from lowerscope.app.panes.run.measuring_dialog import edit_measuring
-from lowerscope.app.panes.run.result_side import ResultSide
+from lowerscope.app.panes.run.run_dialogs import edit_measuring, edit_tolerances
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.time_text import bars_of, claims_of, how_of, medians_of
-from lowerscope.app.panes.run.tolerances_dialog import edit_tolerances
 from lowerscope.core.model.dimensions import sizes_text
 from lowerscope.core.model.formatting import (
     bytes_text,
@@ -29,6 +30,96 @@ from lowerscope.core.model.formatting import (
     verdict_words,
 )
 from lowerscope.core.model.run_records import NOT_THERE, OutputRecord, RunRecord, SizeRecord
+
+WIDTH, PICTURE_SIDE = 186, 100
+
+SMALL_PICTURE = 72
+"""Side of the picture in a strip above the outputs."""
+
+_ANY_WIDTH = 16_777_215
+"""Qt's QWIDGETSIZE_MAX."""
+
+
+class ResultSide(QWidget):
+    """The strip beside or above the outputs: the first input picture, and the prediction."""
+
+    def __init__(self, document: Document, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._document = document
+        self.picture = PictureView(self.tr("Input picture"))
+        self.picture.setFixedSize(PICTURE_SIDE, PICTURE_SIDE)
+        self.prediction = MarkupLabel()
+        self.prediction.hide()
+        # The lines above serve as the legend of the sides' colours.
+        self.bars = Bars(self.tr("The best classes of both sides"), whole=1.0)
+        self._narrow = False
+        self.setFixedWidth(WIDTH)
+        head = row_of(None, self.picture, spacing=4)
+        head.addWidget(self.prediction, 1, Qt.AlignmentFlag.AlignVCenter)
+        column_of(self, head, self.bars, STRETCH, margins=(6, 0, 0, 0))
+        document.on(("snapshot",), self._show_input)
+        document.on(("run", "running"), self._show_run)
+        theme.notifier().changed.connect(self._show_run)
+        self._show_input()
+        self._show_run()
+
+    def set_narrow(self, narrow: bool) -> None:
+        """Switch to a low layout across the full width, without the scores, or back."""
+        if narrow == self._narrow:
+            return
+        self._narrow = narrow
+        self.setMinimumWidth(0 if narrow else WIDTH)
+        self.setMaximumWidth(_ANY_WIDTH if narrow else WIDTH)
+        side = SMALL_PICTURE if narrow else PICTURE_SIDE
+        self.picture.setFixedSize(side, side)
+        self._show_side()
+
+    def _show_input(self) -> None:
+        snapshot = self._document.snapshot
+        shown = next(
+            (each for each in snapshot.model.inputs if each.picture is not None)
+            if snapshot is not None
+            else iter(()),
+            None,
+        )
+        self.picture.setVisible(shown is not None)
+        self._show_side()
+        if shown is not None and shown.picture is not None:
+            picture = shown.picture
+            self.picture.set_picture(
+                picture.pixels, picture.width, picture.height, picture.channels
+            )
+            self.picture.setToolTip(f"{shown.name} · {shape_text(shown.shape)} · {shown.origin}")
+
+    def _show_run(self) -> None:
+        record = self._document.run_record
+        found = record is not None and record.prediction is not None
+        self.prediction.setVisible(found)
+        self.prediction.setText(_prediction(record) if record is not None and found else "")
+        show_prediction(self.bars, record, legend=False)
+        self._show_side()
+
+    def _show_side(self) -> None:
+        self.bars.setVisible(bool(self.bars.bars()) and not self._narrow)
+        self.setVisible(not self.picture.isHidden() or not self.prediction.isHidden())
+
+
+def _prediction(record: RunRecord) -> Markup:
+    assert record.prediction is not None
+    colours = theme.current()
+    sides = (
+        ("TVM", record.prediction.tvm, colours.accent),
+        (record.reference, record.prediction.torch, colours.neutral),
+    )
+    pattern = (
+        '<span style="color:{0}">■</span> <span style="color:{1}">{2}</span>'
+        '<br><span style="font-weight:600">{3}</span>'
+    )
+    return join_markup(
+        "<br>",
+        [markup(pattern, ink, colours.quiet, side, name) for side, name, ink in sides if name],
+    )
+
 
 # The end-to-end times of the last run: a bar with its spread for each side, and the claims.
 
@@ -52,21 +143,11 @@ class TimesPanel(QWidget):
         self.settings.setToolTip(self.tr("Threads, repeats, warm-up, and torch.compile"))
         self.settings.clicked.connect(self._edit)
         # A shortened label uses its whole width for the text.
-        first = QHBoxLayout()
-        first.setContentsMargins(10, 0, 12, 0)
-        first.addWidget(self.claim)
-        row = QHBoxLayout()
-        row.setContentsMargins(10, 0, 8, 0)
-        row.setSpacing(8)
-        row.addWidget(self.how, 1)
-        row.addWidget(self.again)
-        row.addWidget(self.settings)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.bars)
-        column.addLayout(first)
-        column.addLayout(row)
+        first = row_of(None, self.claim, margins=(10, 0, 12, 0), spacing=None)
+        row = row_of(
+            None, (self.how, 1), self.again, self.settings, margins=(10, 0, 8, 0), spacing=8
+        )
+        column_of(self, self.bars, first, row)
         document.on(("run", "running"), self._show_run)
         self._show_run()
 
@@ -96,8 +177,7 @@ class TimesPanel(QWidget):
 
 
 def _button(text: str) -> QPushButton:
-    button = QPushButton(text)
-    button.setProperty("quiet", True)
+    button = push_button(text, look="quiet")
     button.setAccessibleName(text)
     return button
 
@@ -146,8 +226,7 @@ class ResultView(QWidget):
             ),
         )
         self.sizes.hide()
-        self.summary = MarkupLabel()
-        self.summary.setProperty("role", "quiet")
+        self.summary = MarkupLabel(role="quiet")
         self.summary.setTextInteractionFlags(
             Qt.TextInteractionFlag.LinksAccessibleByMouse
             | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
@@ -157,11 +236,7 @@ class ResultView(QWidget):
         self.summary.setWordWrap(True)
         # With a parent from the start: shown without one, it would be a window of its own.
         self.side = ResultSide(document, self)
-        right = QVBoxLayout()
-        right.setContentsMargins(0, 0, 0, 0)
-        right.setSpacing(0)
-        right.addWidget(self.sizes, 3)
-        right.addWidget(self.outputs, 2)
+        right = column_of(None, (self.sizes, 3), (self.outputs, 2))
         self.first_difference = FirstDifferenceLine(document)
         right.addWidget(self.first_difference)
         self.times = TimesPanel(document, runs)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from PySide6.QtCore import QCoreApplication, QModelIndex, Signal
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.run_steps import RunSteps
+from lowerscope.app.kit.buttons import push_button
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.step_texts import call_text
 from lowerscope.core.model.comparison_records import RunStep, StepTensor, TensorStatistics
 from lowerscope.core.model.formatting import shape_text
@@ -109,17 +110,11 @@ STRIP = 26
 class RunStepPage(QWidget):
     """A page of Details, in front while the timeline Run is current.
 
-    Parameters
-    ----------
-    set_busy
-        Called with whether the values are being fetched.
-
-    Signals
-    -------
-    tensor_wanted(object, str)
-        Show the values of a tensor: its `TensorPlace` and its description.
+    Args:
+        set_busy: Called with whether the values are being fetched.
     """
 
+    # Show the values of a tensor: its `TensorPlace` and its description.
     tensor_wanted = Signal(object, str)
 
     def __init__(
@@ -138,27 +133,19 @@ class RunStepPage(QWidget):
         self.title.setProperty("role", "title")
         # Its position does not depend on the button beside it, which may be hidden.
         self.title.setFixedHeight(STRIP)
-        self.unfold = QPushButton()
-        self.unfold.setProperty("quiet", True)
-        self.unfold.setCheckable(True)
-        self.unfold.setToolTip(
-            self.tr("What the virtual machine has called before it, for memory, shapes and checks")
+        self.unfold = push_button(
+            "",
+            self.tr("What the virtual machine has called before it, for memory, shapes and checks"),
+            look="quiet",
         )
+        self.unfold.setCheckable(True)
         self.table = Table(
             self.tr("What the call read and wrote"),
             (Column("", width=70), Column("", stretch=True, wrap=True)),
         )
         self.table.horizontalHeader().hide()
-        strip = QHBoxLayout()
-        strip.setContentsMargins(10, 2, 6, 2)
-        strip.setSpacing(6)
-        strip.addWidget(self.title, 1)
-        strip.addWidget(self.unfold)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(strip)
-        column.addWidget(self.table, 1)
+        strip = row_of(None, (self.title, 1), self.unfold, margins=(10, 2, 6, 2), spacing=6)
+        column_of(self, strip, (self.table, 1))
         self._watch = queries.watch(self, self._query, self._take, self._take_problem, set_busy)
         self.unfold.toggled.connect(self._show_rows)
         self.table.clicked.connect(self._open_at)

@@ -11,8 +11,7 @@ from PySide6.QtCore import QObject, Signal
 from lowerscope.app.document.document import Document, State
 from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.engine.children import Children
-from lowerscope.app.panes.run.noise import Quiet
-from lowerscope.app.panes.run.outcomes import run_of, same_run_of
+from lowerscope.app.panes.run.outcomes import Quiet, run_of, same_run_of
 from lowerscope.core.files.presets import find_pipeline, with_pipeline
 from lowerscope.core.files.variant_names import variant_names
 from lowerscope.core.model.comparison_records import Variant
@@ -32,58 +31,27 @@ PIPELINES = ("legalise", "fuse")
 
 @dataclass(frozen=True)
 class KeptRun:
-    """A cached run.
+    """A cached run."""
 
-    Attributes
-    ----------
-    id
-        Unique while it is cached.
-    recipe
-        The recipe that was run.
-    record, problem
-        Outcome of the run; both if it failed and an earlier run did not.
-    name
-        Name given by the user; empty to be named by what distinguishes its recipe.
-    outdated
-        Whether the files have changed since the run.
-    """
-
-    id: str
-    recipe: Recipe
-    record: RunRecord | None
+    id: str  # Unique while it is cached.
+    recipe: Recipe  # The recipe that was run.
+    record: RunRecord | None  # Outcome of the run; both if it failed and an earlier run did not.
     problem: Problem | None
-    name: str = ""
-    outdated: bool = False
+    name: str = ""  # Name given by the user; empty to be named by what distinguishes its recipe.
+    outdated: bool = False  # Whether the files have changed since the run.
 
 
 class RunVariants(QObject):
     """The variants of the open source: each recipe that was run, with its last outcome.
 
-    Signals
-    -------
-    changed
-        Variants were added, removed or renamed.
-    running_changed
-        A batch started or ended.
-    ended
-        A batch was completed or cancelled.
-
-    Parameters
-    ----------
-    found
-        Called with the outcome of each run of a batch.
-    is_held_back
-        Returns whether a tuning measures, so that nothing may run.
-
-    Attributes
-    ----------
-    keep_bytes
-        Size of the cache of a run's values.
+    Args:
+        found: Called with the outcome of each run of a batch.
+        is_held_back: Returns whether a tuning measures, so that nothing may run.
     """
 
-    changed = Signal()
-    running_changed = Signal()
-    ended = Signal()
+    changed = Signal()  # Variants were added, removed or renamed.
+    running_changed = Signal()  # A batch started or ended.
+    ended = Signal()  # A batch was completed or cancelled.
 
     def __init__(
         self,
@@ -106,7 +74,7 @@ class RunVariants(QObject):
         self._waits = False
         self._quiet = Quiet(children.engine, self)
         self._measured: tuple[tuple[Recipe, RunRecord], ...] = ()
-        self.keep_bytes = KEEP
+        self.keep_bytes = KEEP  # Size of the cache of a run's values.
 
     # State
 
@@ -121,10 +89,7 @@ class RunVariants(QObject):
         given = variant_names([each.recipe for each in self._kept])
         return tuple(
             Variant(
-                name=each.name or name,
-                recipe=each.recipe,
-                record=each.record,
-                problem=each.problem,
+                name=each.name or name, recipe=each.recipe, record=each.record, problem=each.problem
             )
             for each, name in zip(self._kept, given, strict=True)
         )
@@ -150,7 +115,6 @@ class RunVariants(QObject):
         )
 
     def remove(self, runs: Collection[str]) -> None:
-        """Remove runs."""
         self._replace([each for each in self._kept if each.id not in runs])
 
     def go_back(self, run: str) -> None:

@@ -12,8 +12,7 @@ from lowerscope.app.document.document import Change, Document, State
 from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.engine.children import Children
 from lowerscope.app.engine.recovery import Recovering
-from lowerscope.app.panes.run.noise import Quiet
-from lowerscope.app.panes.run.outcomes import Outcomes, run_of
+from lowerscope.app.panes.run.outcomes import Outcomes, Quiet, run_of
 from lowerscope.app.panes.run.run_variants import RunVariants
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import RunQuery
@@ -38,23 +37,11 @@ class _Wanted:
 class Runs(QObject):
     """The run that is in progress or waits for the engine, and the outcome of the last one.
 
-    Parameters
-    ----------
-    is_held_back
-        Returns whether a tuning measures, so that nothing may run.
-
-    Attributes
-    ----------
-    record
-        The outcome, which the document shows.
-
-    Signals
-    -------
-    failed(Problem)
-        A run failed, or was stopped in a call.
+    Args:
+        is_held_back: Returns whether a tuning measures, so that nothing may run.
     """
 
-    failed = Signal(object)
+    failed = Signal(object)  # A run failed, or was stopped in a call.
 
     def __init__(
         self,
@@ -75,7 +62,7 @@ class Runs(QObject):
         self._waits: _Wanted | None = None
         self._repeats = False
         self._reopening = False
-        self.record: RunRecord | None = None
+        self.record: RunRecord | None = None  # The outcome, which the document shows.
         self.variants = RunVariants(document, queries, children, self._keep_outcome, is_held_back)
         self.variants.running_changed.connect(self._tell_document)
         children.changed.connect(self.run_if_waiting)
@@ -98,10 +85,8 @@ class Runs(QObject):
     def run(self, *, quick: bool = False) -> None:
         """Compile and run the recipe in the worker, as soon as the engine is idle.
 
-        Parameters
-        ----------
-        quick
-            Answer soon, with times of one call: see `RunRecord.quick`.
+        Args:
+            quick: Answer soon, with times of one call: see `RunRecord.quick`.
         """
         if not self.running and self._document.wanted is not None:
             self.record = None

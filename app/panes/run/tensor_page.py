@@ -1,12 +1,14 @@
-"""The values of one node beside torch's: statistics, histogram of the difference, heat map."""
+"""Page of a tensor: its numbers, a heat map, a histogram, and the largest errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import msgspec
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import (
     QFileDialog,
@@ -15,32 +17,479 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSpinBox,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.document.queries import Queries
+from lowerscope.app.document.queries import Pending, Queries
 from lowerscope.app.engine.file_broker import ask_for_file
-from lowerscope.app.kit.charts.histogram import Histogram
-from lowerscope.app.kit.finder import EmptyState
-from lowerscope.app.kit.pane import ElidedLabel
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
-from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.table import Table
-from lowerscope.app.kit.tables.table_model import Column
-from lowerscope.app.panes.run.tensor_matrix import (
-    SIDES,
-    TensorMatrix,
-    about_text,
-    fact_rows,
-    places_of,
+from lowerscope.app.kit.background import single_shot
+from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
+from lowerscope.app.kit.buttons import push_button
+from lowerscope.app.kit.charts.images import (
+    HeatMap,
+    HeatPiece,
+    HeatScale,
+    PictureView,
+    ValueGrid,
+    number_text,
 )
-from lowerscope.core.model.comparison_records import Comparison, Saved, TensorPlace
+from lowerscope.app.kit.charts.plots import Histogram
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
+from lowerscope.app.kit.pane import ElidedLabel
+from lowerscope.app.kit.pane_messages import EmptyState
+from lowerscope.app.kit.slices_row import SlicesRow
+from lowerscope.app.kit.split import Split
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.core.model.comparison_records import (
+    Comparison,
+    Saved,
+    TensorPlace,
+    TensorStatistics,
+    Window,
+)
+from lowerscope.core.model.formatting import (
+    error_text,
+    shape_text,
+    share_text,
+    tolerance_text,
+    verdict_words,
+)
 from lowerscope.core.model.graph import name_of
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.queries import ComparisonQuery, SaveRunValuesQuery
+from lowerscope.core.model.queries import ComparisonQuery, SaveRunValuesQuery, WindowQuery
 from lowerscope.core.model.run_records import COMPARED, NodeRun
+
+# --- The sides of a tensor, in the heat map's format ---
+
+Side = Literal["tvm", "torch", "difference"]
+SIDES: tuple[Side, ...] = ("tvm", "torch", "difference")
+"""Ours, torch's, and ours - torch."""
+
+
+def values_of(window: Window, side: Side) -> Sequence[float]:
+    """Return the values of the cells of a side, row by row; none if it has none."""
+    data = {"tvm": window.ours, "torch": window.torch, "difference": window.difference}[side]
+    return memoryview(data).cast("d" if window.format == "<f8" else "q")
+
+
+def piece_of(window: Window, side: Side) -> HeatPiece:
+    """Return a side of a window in the heat map's format."""
+    values = values_of(window, side)
+    return HeatPiece(window.row_edges, window.column_edges, values, window.outside)
+
+
+def scale_of(record: Comparison, side: Side) -> HeatScale:
+    """Return the colour scale of a side: the same for all slices, and for both sides."""
+    if side == "difference":
+        most = max((abs(each) for each in record.edges), default=0.0)
+        return HeatScale(-most, most, diverging=True) if most else _zero(record)
+    known = [each for each in (record.ours, record.torch) if each is not None]
+    low = min((each.low for each in known if each.low is not None), default=0.0)
+    high = max((each.high for each in known if each.high is not None), default=1.0)
+    if low < 0 < high:
+        most = max(-low, high)
+        return HeatScale(-most, most, diverging=True)
+    return HeatScale(low, high)
+
+
+def _zero(record: Comparison) -> HeatScale:
+    most = record.atol or 1.0
+    return HeatScale(-most, most, diverging=True)
+
+
+def matrix_of(shape: Sequence[int]) -> tuple[int, int]:
+    """Return the rows and columns of a tensor viewed as a matrix."""
+    return (shape[-2] if len(shape) > 1 else 1), (shape[-1] if shape else 1)
+
+
+def grey_of(values: Sequence[float], scale: HeatScale) -> bytes:
+    """Return a byte for each value, from the lowest of a scale to the highest."""
+    span = (scale.high - scale.low) or 1.0
+    return bytes(
+        min(255, max(0, round(255 * (each - scale.low) / span))) if math.isfinite(each) else 0
+        for each in values
+    )
+
+
+def channels_of(shape: Sequence[int]) -> int:
+    """Return the number of channels of a tensor that can be a picture: 1 or 3; otherwise 0."""
+    if len(shape) < 3 or shape[-3] not in (1, 3) or min(shape[-2:]) < 2:
+        return 0
+    return shape[-3]
+
+
+# --- Texts of the comparison of a tensor with torch's ---
+
+LARGEST_ABSOLUTE, LARGEST_RELATIVE, NOT_FINITE = "max-abs", "max-rel", "not-finite"
+"""Keys of the rows that are about one element."""
+
+
+def fact_rows(record: Comparison) -> tuple[Row, ...]:
+    """Return rows of a label and a text: first what is not finite, then what differs."""
+    return tuple(Row(key, (Cell(label, role="quiet"), cell)) for key, label, cell in _facts(record))
+
+
+def places_of(record: Comparison) -> dict[str, tuple[int, ...]]:
+    """Return the index of the element that a row is about, by row key."""
+    found = {}
+    if record.not_finite_at:
+        found[NOT_FINITE] = record.not_finite_at
+    if record.max_abs_error is not None:
+        found[LARGEST_ABSOLUTE] = record.max_abs_at
+        found[LARGEST_RELATIVE] = record.max_rel_at
+    return found
+
+
+def index_text(index: Sequence[int]) -> str:
+    """Return ``[0, 12, 3]``."""
+    return f"[{', '.join(map(str, index))}]"
+
+
+def about_text(record: Comparison) -> str:
+    """Return shape and dtype of a tensor, for both sides if they differ."""
+    ours = f"{shape_text(record.shape)} {record.dtype}".strip()
+    torch = f"{shape_text(record.torch_shape)} {record.torch_dtype}".strip()
+    if record.torch_dtype and not record.dtype:
+        return torch
+    if not record.torch_dtype or torch == ours:
+        return ours
+    return _tr("TVM {0}, torch {1}").format(ours, torch)
+
+
+def _facts(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
+    if record.not_finite:
+        at = index_text(record.not_finite_at)
+        if record.not_finite_at or (record.matches is False and not record.shape):
+            text = _tr("{0}, first difference at {1}").format(record.not_finite, at)
+            cell = _to_go(f"✕ {text}", "wrong")
+        else:
+            cell = Cell(record.not_finite, role="unsure")
+        yield NOT_FINITE, _tr("not finite"), cell
+    word, role = (_tr("– not compared"), "quiet")
+    if record.verdict is not None:
+        word, role = verdict_words(record.verdict)
+    yield "verdict", _tr("verdict"), Cell(word, role=role, bold=True)
+    if record.reason and not record.outside:
+        yield "reason", _tr("reason"), Cell(record.reason, tooltip=record.reason)
+    if record.max_abs_error is not None:
+        yield from _errors(record)
+    for key, side, values in (("ours", "TVM", record.ours), ("torch", "torch", record.torch)):
+        if values is not None:
+            text = _statistics_text(values)
+            yield key, side, Cell(text, tooltip=text)
+
+
+def _errors(record: Comparison) -> Iterator[tuple[str, str, Cell]]:
+    for key, label, error, at in (
+        (LARGEST_ABSOLUTE, _tr("absolute"), record.max_abs_error, record.max_abs_at),
+        (LARGEST_RELATIVE, _tr("relative"), record.max_rel_error, record.max_rel_at),
+    ):
+        text = _tr("{0} at most").format(error_text(error))
+        yield key, label, _to_go(f"{text}, {index_text(at)}") if error else Cell(text)
+    count = record.torch.count if record.torch is not None else 0
+    text = f"{record.outside:,} of {count:,} elements · {share_text(record.outside_share)}"
+    tolerance = tolerance_text(record.atol, record.rtol, "torch")
+    if record.atol == record.rtol == 0:
+        tolerance = _tr("none: has to be equal")
+    yield (
+        "outside",
+        _tr("outside"),
+        Cell(text, tooltip=_tr("Out of the tolerance, {0}").format(tolerance)),
+    )
+    if record.cosine is not None:
+        yield "cosine", _tr("cosine"), Cell(f"{record.cosine:.9g}")
+    yield "tolerance", _tr("tolerance"), Cell(tolerance)
+
+
+def _to_go(text: str, role: str = "accent") -> Cell:
+    return Cell(text, role=role, tooltip=_tr("A click goes to this element"))
+
+
+def _statistics_text(values: TensorStatistics) -> str:
+    parts = []
+    if values.low is not None and values.high is not None:
+        parts.append(f"{values.low:.4g} … {values.high:.4g}")
+    if values.mean is not None:
+        parts.append(
+            _tr("mean {0}, std {1}").format(f"{values.mean:.4g}", f"{values.deviation:.4g}")
+        )
+    for count, word in (
+        (values.nans, _tr("NaN")),
+        (values.infinities, _tr("infinite")),
+        (values.zeros, _tr("zero")),
+    ):
+        if count:
+            parts.append(f"{count:,} {word}")
+    return " · ".join(parts)
+
+
+def _tr(text: str) -> str:
+    return QCoreApplication.translate("TensorWords", text)
+
+
+Wanted = tuple[tuple[int, ...], tuple[int, int, int, int]]
+"""A slice, and a part of it: first row and column, and the numbers of rows and columns."""
+
+MOST_KEPT = 8
+"""Number of cached pieces, for zooming out again."""
+
+
+class TensorMatrix(QWidget):
+    """The values of one tensor of the last run, fetched piece by piece.
+
+    Args:
+        say_problem: Called with the problem that prevented a piece.
+        set_busy: Called with whether a piece is being fetched.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        queries: Queries,
+        say_problem: Callable[[Problem], None],
+        set_busy: Callable[[bool], None],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._document = document
+        self._queries = queries
+        self._say_problem = say_problem
+        self._set_busy = set_busy
+        self._record: Comparison | None = None
+        self._windows: dict[Wanted, Window] = {}
+        self._asked: tuple[Pending, Wanted] | None = None
+        self._side: Side = "difference"
+        self.sides = SegmentedSwitch(self.tr("Whose values"))
+        self.slices = SlicesRow()
+        self.as_picture = push_button(self.tr("Picture"), self.tr("The channels as one picture"))
+        self.as_picture.setCheckable(True)
+        self.map = HeatMap(self.tr("Heat map"))
+        self.grid = ValueGrid(self.tr("Values around the element"))
+        self.picture = PictureView(self.tr("The tensor as a picture"))
+        self.readout = ElidedLabel()
+        self.readout.setContentsMargins(10, 0, 10, 4)
+        strip = row_of(
+            None,
+            self.sides,
+            self.slices,
+            self.as_picture,
+            STRETCH,
+            margins=(10, 2, 10, 0),
+            spacing=12,
+        )
+        across = Qt.Orientation.Horizontal
+        self.split = Split(
+            across, self.map, self.grid, sizes=(250, 200), shares=(5, 4), collapsible=True
+        )
+        self.stack = QStackedWidget()
+        self.stack.addWidget(self.split)
+        self.stack.addWidget(self.picture)
+        column_of(self, strip, (self.stack, 1), self.readout, spacing=2)
+        self.sides.changed.connect(self._choose_side)
+        self.slices.changed.connect(self._fetch)
+        self.as_picture.toggled.connect(self._fetch)
+        self.map.view_changed.connect(self._fetch)
+        self.map.pointed.connect(self._point_at)
+
+    def show_tensor(self, record: Comparison) -> None:
+        """Show a tensor whose values are cached, at the element that differs most."""
+        self._forget()
+        self._record = record
+        self.slices.set_shape(record.shape)
+        self.map.set_extent(*matrix_of(record.shape))
+        self.map.clear()
+        self.grid.set_piece(None)
+        channels = channels_of(record.shape)
+        self.as_picture.setVisible(channels > 0)
+        if not channels:
+            self.as_picture.setChecked(False)
+        self._show_sides(record)
+        worst = record.not_finite_at if record.not_finite else record.max_abs_at
+        if worst:
+            self.go_to(worst)
+        else:
+            self._fetch()
+
+    def show_nothing(self) -> None:
+        """Show that there is no tensor."""
+        self._forget()
+        self._record = None
+        self.map.clear()
+        self.grid.set_piece(None)
+
+    def go_to(self, index: Sequence[int]) -> None:
+        """Show the slice of an element, and put the cursor on it."""
+        self.slices.set_index(index[:-2])
+        row = index[-2] if len(index) > 1 else 0
+        self.map.set_cursor(row, index[-1] if index else 0)
+        self._fetch()
+
+    def _show_sides(self, record: Comparison) -> None:
+        beside = record.torch is not None and record.verdict is not None
+        why_not = "" if beside else record.reason
+        words = {"tvm": "TVM", "torch": "torch", "difference": self.tr("Difference")}
+        self.sides.set_segments(
+            [
+                Segment(
+                    side,
+                    words[side],
+                    why_not if side != "tvm" and why_not else "",
+                    enabled=beside or side == "tvm",
+                )
+                for side in SIDES
+            ]
+        )
+        if not beside:
+            self._side = "tvm"
+        self.sides.set_current(self._side)
+
+    def _choose_side(self, key: str) -> None:
+        self._side = next(side for side in SIDES if side == key)
+        self._show()
+
+    # Fetching: one piece at a time, then the one requested last
+
+    def _wanted(self) -> list[Wanted]:
+        record = self._record
+        if record is None:
+            return []
+        leading = self.slices.index()
+        rows, columns = matrix_of(record.shape)
+        if not self.as_picture.isChecked():
+            return [(leading, self.map.shown_range())]
+        whole = (0, 0, rows, columns)
+        return [((*leading[:-1], each), whole) for each in range(channels_of(record.shape))]
+
+    def _fetch(self) -> None:
+        record = self._record
+        missing = [each for each in self._wanted() if self._found(each) is None]
+        if record is None or self._asked is not None:
+            return
+        if missing:
+            leading, (top, left, rows, columns) = missing[0]
+            recipe = self._document.recipe
+            assert recipe is not None
+            query = WindowQuery(recipe, record.place, leading, top, left, rows, columns)
+            pending = self._queries.ask(query, self._take, self._take_problem)
+            self._asked = pending, missing[0]
+            self._set_busy(True)
+        self._show()
+
+    def _found(self, wanted: Wanted) -> Window | None:
+        """Return the cached values of a part of a slice, at the finest resolution available."""
+        exact = self._windows.get(wanted)
+        if exact is not None:
+            return exact
+        leading, (top, left, rows, columns) = wanted
+        for (other, _), window in self._windows.items():
+            inside = _is_inside(top, rows, window.row_edges) and _is_inside(
+                left, columns, window.column_edges
+            )
+            if other == leading and inside:
+                return window
+        return None
+
+    def _take(self, window: Window) -> None:
+        assert self._asked is not None
+        _, wanted = self._asked
+        self._settle()
+        if wanted[0] not in [leading for leading, _ in self._wanted()]:
+            # They are of the previous slice.
+            self._windows = {}
+        elif not self.as_picture.isChecked():
+            self._windows = {
+                each: kept for each, kept in self._windows.items() if each[0] == wanted[0]
+            }
+        self._windows[wanted] = window
+        for old in list(self._windows)[:-MOST_KEPT]:
+            del self._windows[old]
+        self._fetch()
+
+    def _take_problem(self, problem: Problem) -> None:
+        self._settle()
+        self._say_problem(problem)
+
+    def _forget(self) -> None:
+        if self._asked is not None:
+            self._asked[0].drop()
+            self._settle()
+        self._windows = {}
+
+    def _settle(self) -> None:
+        self._asked = None
+        self._set_busy(False)
+
+    # Display
+
+    def _show(self) -> None:
+        record = self._record
+        if record is None:
+            return
+        self.stack.setCurrentIndex(1 if self.as_picture.isChecked() else 0)
+        windows = [self._found(each) for each in self._wanted()]
+        if self.as_picture.isChecked():
+            self._show_picture(record, [each for each in windows if each is not None])
+        elif windows[0] is not None:
+            window = windows[0]
+            piece = piece_of(window, self._side)
+            self.map.set_piece(piece, scale_of(record, self._side), self._words(window))
+            self.grid.set_piece(piece)
+            self._point_at(*self.map.at())
+
+    def _show_picture(self, record: Comparison, windows: Sequence[Window]) -> None:
+        if len(windows) != channels_of(record.shape):
+            return
+        scale = scale_of(record, self._side)
+        greys = [grey_of(values_of(each, self._side), scale) for each in windows]
+        pixels = bytes(value for pixel in zip(*greys, strict=True) for value in pixel)
+        height, width = len(windows[0].row_edges) - 1, len(windows[0].column_edges) - 1
+        ends = f"{number_text(scale.low)} … {number_text(scale.high)}"
+        caption = self.tr("black to white: {0}").format(ends)
+        self.picture.set_picture(pixels, width, height, len(greys), caption)
+
+    def _words(self, window: Window) -> str:
+        top, left, rows, columns = self.map.shown_range()
+        parts = [
+            self.tr("rows {0}–{1}").format(top, top + rows - 1) if self.map.extent()[0] > 1 else "",
+            self.tr("columns {0}–{1}").format(left, left + columns - 1),
+        ]
+        if piece_of(window, "tvm").is_reduced:
+            parts.append(self.tr("the worst of each cell"))
+        return " · ".join(each for each in parts if each)
+
+    def _point_at(self, row: int, column: int) -> None:
+        self.grid.set_place(row, column)
+        words = self._readout(row, column)
+        self.readout.set_whole(words)
+        self.map.say(words)
+
+    def _readout(self, row: int, column: int) -> str:
+        record = self._record
+        wanted = self._wanted()
+        window = self._found(wanted[0]) if wanted else None
+        if record is None or window is None:
+            return ""
+        cell = piece_of(window, "tvm").cell_of(row, column)
+        if cell is None:
+            return ""
+        words = {"tvm": "TVM", "torch": "torch", "difference": self.tr("difference")}
+        shown = [
+            f"{words[side]} {piece.value(*cell):{'.4g' if side == 'difference' else '.9g'}}"
+            for side in SIDES
+            if (piece := piece_of(window, side)).values
+        ]
+        place = (*self.slices.index(), row, column)[-max(len(record.shape), 1) :]
+        if piece_of(window, "tvm").is_marked(*cell):
+            shown.append(self.tr("✕ out of tolerance"))
+        return "  ·  ".join([index_text(place if record.shape else ()), *shown])
+
+
+def _is_inside(first: int, count: int, edges: Sequence[int]) -> bool:
+    """Return whether there are cells for all of some rows or columns."""
+    is_fine = edges[-1] - edges[0] == len(edges) - 1
+    return is_fine and edges[0] <= first and first + count <= edges[-1]
+
 
 NARROW = 500
 """Width below which the figures are above the values."""
@@ -54,10 +503,8 @@ LOOKING = "Looking at values"
 class TensorPage(QWidget):
     """The value of the last selected node or binding; or of a tensor of a call.
 
-    Parameters
-    ----------
-    set_busy
-        Called with whether values are being fetched.
+    Args:
+        set_busy: Called with whether values are being fetched.
     """
 
     # The tensor of a call that is shown instead of the selection, and its name.
@@ -79,16 +526,12 @@ class TensorPage(QWidget):
         self._runs: dict[str, NodeRun] = {}
         self._set_busy = set_busy
         # A shorter wait needs no notification.
-        self._wait = QTimer(self)
-        self._wait.setSingleShot(True)
-        self._wait.setInterval(SOON_MS)
-        self._wait.timeout.connect(self._say_busy)
+        self._wait = single_shot(self, SOON_MS, self._say_busy)
         self._is_wanted = False
         self._watch = queries.watch(
             self, self._query, self._take, self._take_problem, self._be_busy
         )
-        self.title = ElidedLabel()
-        self.title.setProperty("role", "title")
+        self.title = ElidedLabel(role="title")
         self.items = QSpinBox()
         self.items.setPrefix(self.tr("tensor "))
         self.items.setAccessibleName(self.tr("Which of its tensors"))
@@ -108,44 +551,32 @@ class TensorPage(QWidget):
         self.again = self.empty.add_action(self.tr("Try again"), self._try_again)
         self.again.hide()
         left = QWidget()
-        under = QVBoxLayout(left)
-        under.setContentsMargins(0, 0, 0, 0)
-        under.setSpacing(0)
-        under.addWidget(self.facts, 1)
-        under.addWidget(self.histogram)
+        column_of(left, (self.facts, 1), self.histogram)
         self.right = QStackedWidget()
         self.no_values = EmptyState()
         self.right.addWidget(self.matrix)
         self.right.addWidget(self.no_values)
-        self.split = Split(Qt.Orientation.Horizontal)
-        self.split.addWidget(left)
-        self.split.addWidget(self.right)
-        self.split.setStretchFactor(0, 0)
-        self.split.setStretchFactor(1, 1)
-        self.split.setSizes(WIDE_SIZES)
-        self.split.setChildrenCollapsible(False)
+        across = Qt.Orientation.Horizontal
+        self.split = Split(across, left, self.right, sizes=WIDE_SIZES, shares=(0, 1))
         self.stack = QStackedWidget()
         self.stack.addWidget(self.empty)
         self.stack.addWidget(self.split)
-        strip = QHBoxLayout()
-        strip.setContentsMargins(10, 4, 10, 4)
-        strip.setSpacing(12)
-        strip.addWidget(self.title, 1)
-        strip.addWidget(self.items)
-        strip.addWidget(self.bases)
-        strip.addWidget(self.save)
+        strip = row_of(
+            None,
+            (self.title, 1),
+            self.items,
+            self.bases,
+            self.save,
+            margins=(10, 4, 10, 4),
+            spacing=12,
+        )
         self.strip = strip
         # In a narrow pane, the choices have a line of their own.
         second = self._second = QHBoxLayout()
         second.setContentsMargins(10, 0, 10, 0)
         second.setSpacing(12)
         second.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(strip)
-        column.addLayout(second)
-        column.addWidget(self.stack, 1)
+        column_of(self, strip, second, (self.stack, 1))
         self.facts.row_clicked.connect(self._go_to)
         self.items.valueChanged.connect(self._want)
         self.bases.changed.connect(self._want)

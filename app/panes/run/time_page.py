@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 
 from PySide6.QtCore import QCoreApplication, Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.selection import EXTENDING
-from lowerscope.app.kit.charts.run_chart import Piece, RunChart, Span
+from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
+from lowerscope.app.kit.charts.plots import Piece, RunChart, Span
+from lowerscope.app.kit.layouts import column_of, row_of
 from lowerscope.app.kit.pane import ElidedLabel
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.descriptions import names_of
 from lowerscope.core.model.formatting import (
     NONE,
@@ -39,38 +39,20 @@ _MIXED = ""
 
 @dataclass
 class Share:
-    """The data of a row, not yet formatted.
+    """The data of a row, not yet formatted."""
 
-    Attributes
-    ----------
-    key, title
-        Unique key and displayed name.
-    entities
-        Ids selected with it.
-    calls
-        Indices of its calls.
-    nodes
-        Ids of the FX nodes to which torch's time belongs.
-    note
-        Text after the name.
-    """
-
-    key: str
+    key: str  # Unique key and displayed name.
     title: str
-    entities: tuple[str, ...]
-    calls: dict[int, None] = field(default_factory=dict)
+    entities: tuple[str, ...]  # Ids selected with it.
+    calls: dict[int, None] = field(default_factory=dict)  # Indices of its calls.
+    # Ids of the FX nodes to which torch's time belongs.
     nodes: dict[str, None] = field(default_factory=dict)
-    note: str = ""
+    note: str = ""  # Text after the name.
 
 
 def shares_of(snapshot: Snapshot, record: RunRecord, by: str) -> tuple[Share, ...]:
     """Return the shares of a run's calls."""
-    makers = {
-        "node": _by_node,
-        "function": _by_function,
-        "module": _by_module,
-        "call": _by_call,
-    }
+    makers = {"node": _by_node, "function": _by_function, "module": _by_module, "call": _by_call}
     return tuple(makers[by](snapshot, record))
 
 
@@ -152,11 +134,7 @@ def time_rows(snapshot: Snapshot, record: RunRecord, by: str) -> tuple[Row, ...]
 
 
 def _row(
-    snapshot: Snapshot,
-    record: RunRecord,
-    share: Share,
-    whole: float,
-    torch: Mapping[str, float],
+    snapshot: Snapshot, record: RunRecord, share: Share, whole: float, torch: Mapping[str, float]
 ) -> Row:
     taken = sum(record.calls[index].milliseconds for index in share.calls)
     of_torch = [torch[each] for each in share.nodes if each in torch]
@@ -280,8 +258,7 @@ class TimePage(QWidget):
                 Segment("call", self.tr("Calls"), self.tr("Each call, in order")),
             ),
         )
-        self.summary = ElidedLabel()
-        self.summary.setProperty("role", "quiet")
+        self.summary = ElidedLabel(role="quiet")
         self.chart = RunChart(self.tr("Calls of the run and the memory that they take"))
         self.table = Table(
             self.tr("Times"),
@@ -315,22 +292,10 @@ class TimePage(QWidget):
             ),
         )
         self.table.set_sortable(True)
-        strip = QHBoxLayout()
-        strip.setContentsMargins(10, 4, 10, 4)
-        strip.setSpacing(12)
-        strip.addWidget(self.by)
-        strip.addWidget(self.summary, 1)
-        self.parts = Split(Qt.Orientation.Vertical)
-        self.parts.setChildrenCollapsible(False)
-        self.parts.addWidget(self.chart)
-        self.parts.addWidget(self.table)
-        self.parts.setStretchFactor(1, 1)
-        self.parts.setSizes(CHART_AND_TABLE)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(strip)
-        column.addWidget(self.parts, 1)
+        strip = row_of(None, self.by, (self.summary, 1), margins=(10, 4, 10, 4), spacing=12)
+        down = Qt.Orientation.Vertical
+        self.parts = Split(down, self.chart, self.table, sizes=CHART_AND_TABLE, shares=(0, 1))
+        column_of(self, strip, (self.parts, 1))
         self.by.changed.connect(self._show_rows)
         self.table.row_clicked.connect(self._select_row)
         self.chart.chosen.connect(self._select_call)

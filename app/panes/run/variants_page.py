@@ -5,24 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtCore import QCoreApplication, QPoint, Qt, Signal
-from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut, QShowEvent
-from PySide6.QtWidgets import (
-    QHBoxLayout,
-    QMenu,
-    QPushButton,
-    QScrollArea,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtGui import QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtWidgets import QMenu, QScrollArea, QStackedWidget, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
+from lowerscope.app.kit.buttons import push_button
 from lowerscope.app.kit.charts.bars import Bar, Bars
-from lowerscope.app.kit.pane import ElidedLabel
-from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.layouts import STRETCH, column_of
+from lowerscope.app.kit.pane import ElidedLabel, SeenPage
+from lowerscope.app.kit.split import Split, strip_of
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.run.run_variants import KeptRun
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.time_text import how_of
@@ -250,24 +243,14 @@ def _tr(text: str) -> str:
 class VariantFunctions(QWidget):
     """The functions of two variants that have run.
 
-    Signals
-    -------
-    text_wanted(str)
-        Show the changes of a function's script.
-
-    Parameters
-    ----------
-    set_busy
-        Called with whether a difference is being fetched.
+    Args:
+        set_busy: Called with whether a difference is being fetched.
     """
 
-    text_wanted = Signal(str)
+    text_wanted = Signal(str)  # Show the changes of a function's script.
 
     def __init__(
-        self,
-        queries: Queries,
-        set_busy: Callable[[bool], None],
-        parent: QWidget | None = None,
+        self, queries: Queries, set_busy: Callable[[bool], None], parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self._sides: tuple[Variant, Variant] | None = None
@@ -277,10 +260,7 @@ class VariantFunctions(QWidget):
         self.table.set_sortable(True)
         self.table.set_empty(self.tr("Neither of them calls a function"))
         self.table.row_activated.connect(self.text_wanted)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.table, 1)
+        column_of(self, (self.table, 1))
 
     @property
     def sides(self) -> tuple[Variant, Variant] | None:
@@ -349,20 +329,14 @@ NARROW = 520
 """Width in pixels below which the parts are stacked."""
 
 
-class VariantsPage(QWidget):
+class VariantsPage(SeenPage):
     """The table of the cached runs; beside it their times, or the functions of two.
 
-    Signals
-    -------
-    text_wanted(object, object, str)
-        Show the difference of two recipes' scripts, in a function or in all.
-
-    Parameters
-    ----------
-    set_busy
-        Called with whether a request is pending.
+    Args:
+        set_busy: Called with whether a request is pending.
     """
 
+    # Show the difference of two recipes' scripts, in a function or in all.
     text_wanted = Signal(object, object, str)
 
     def __init__(
@@ -376,20 +350,19 @@ class VariantsPage(QWidget):
         super().__init__(parent)
         self._document = document
         self._variants = runs.variants
-        self.run_all = QPushButton(self.tr("Run variants"))
-        self.run_all.setToolTip(
-            self.tr("Run high-level and TE, as they are and fused, and what is shown (Ctrl+F5)")
+        self.run_all = push_button(
+            self.tr("Run variants"),
+            self.tr("Run high-level and TE, as they are and fused, and what is shown (Ctrl+F5)"),
         )
-        self.go_back = QPushButton(self.tr("Go back to it"))
-        self.go_back.setToolTip(self.tr("Have its recipe, as one step of undo (Return)"))
-        self.rename = QPushButton(self.tr("Rename"))
-        self.rename.setToolTip(self.tr("Give it a name of your own (F2)"))
-        self.delete = QPushButton(self.tr("Delete"))
-        self.delete.setToolTip(self.tr("Keep it no more (Del)"))
-        self.difference = QPushButton(self.tr("Difference"))
-        self.difference.setToolTip(self.tr("How the scripts of both differ, line by line"))
-        self.state = ElidedLabel()
-        self.state.setProperty("role", "quiet")
+        self.go_back = push_button(
+            self.tr("Go back to it"), self.tr("Have its recipe, as one step of undo (Return)")
+        )
+        self.rename = push_button(self.tr("Rename"), self.tr("Give it a name of your own (F2)"))
+        self.delete = push_button(self.tr("Delete"), self.tr("Keep it no more (Del)"))
+        self.difference = push_button(
+            self.tr("Difference"), self.tr("How the scripts of both differ, line by line")
+        )
+        self.state = ElidedLabel(role="quiet")
         self.table = Table(self.tr("Variants"), variant_columns())
         self.table.set_sortable(True)
         self.table.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
@@ -415,28 +388,17 @@ class VariantsPage(QWidget):
         self.table.customContextMenuRequested.connect(self._open_menu)
         self.table.selectionModel().selectionChanged.connect(self._follow_selection)
         self.functions.text_wanted.connect(self._want_text)
-        self._variants.changed.connect(self._show_if_seen)
-        document.on(("run", "running"), self._show_if_seen)
-        document.on(("recipe", "pending"), self._show_if_seen)
-        self._show()
+        self._variants.changed.connect(self.show_if_seen)
+        document.on(("run", "running"), self.show_if_seen)
+        document.on(("recipe", "pending"), self.show_if_seen)
+        self.show_content()
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setContentsMargins(8, 4, 8, 4)
-        bar.setSpacing(8)
-        for button in (self.run_all, self.go_back, self.rename, self.delete):
-            bar.addWidget(button)
-        bar.addWidget(self.state, 1)
-        bar.addWidget(self.difference)
-        strip = QWidget()
-        strip.setLayout(bar)
-        strip.setProperty("edge", "bottom")
-        strip.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        strip = strip_of(
+            self.run_all, self.go_back, self.rename, self.delete, (self.state, 1), self.difference
+        )
         chart = QWidget()
-        column = QVBoxLayout(chart)
-        column.setContentsMargins(0, 4, 0, 4)
-        column.addWidget(self.bars)
-        column.addStretch(1)
+        column_of(chart, self.bars, STRETCH, margins=(0, 4, 0, 4), spacing=None)
         area = QScrollArea()
         # Its contents take the focus, and are scrolled to.
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -445,18 +407,9 @@ class VariantsPage(QWidget):
         area.setFrameShape(QScrollArea.Shape.NoFrame)
         self._beside.addWidget(area)
         self._beside.addWidget(self.functions)
-        split = self._split = Split(Qt.Orientation.Horizontal)
-        split.addWidget(self.table)
-        split.addWidget(self._beside)
-        for place, share in enumerate(_SHARES[0]):
-            split.setStretchFactor(place, share)
-            split.setCollapsible(place, False)
-        split.setSizes(list(_SHARES[0]))
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(strip)
-        layout.addWidget(split, 1)
+        across, shares = Qt.Orientation.Horizontal, _SHARES[0]
+        self._split = Split(across, self.table, self._beside, sizes=shares, shares=shares)
+        column_of(self, strip, (self._split, 1))
 
     def selected(self) -> list[str]:
         """Ids of the selected runs, if the page is visible."""
@@ -522,15 +475,11 @@ class VariantsPage(QWidget):
 
     # Content
 
-    def _show_if_seen(self) -> None:
-        if self.isVisible():
-            self._show()
-
     def _by_id(self) -> dict[str, Variant]:
         kept = self._variants.kept
         return {each.id: one for each, one in zip(kept, self._variants.all, strict=True)}
 
-    def _show(self) -> None:
+    def show_content(self) -> None:
         variants = self._variants
         found = self._by_id()
         best, shown = fastest(tuple(found.values())), variants.shown
@@ -555,10 +504,6 @@ class VariantsPage(QWidget):
         return ""
 
     # Qt overrides
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        self._show()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

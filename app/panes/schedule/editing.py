@@ -41,18 +41,13 @@ def place_of(primitives: Primitives, step: str) -> int:
 
 
 class Editing(QObject):
-    """Edits the steps of the scheduled function, each edit as a recipe change.
-
-    Attributes
-    ----------
-    edited
-        Id of the step changed last, until the resulting record arrives; ``""`` for none.
-    """
+    """Edits the steps of the scheduled function, each edit as a recipe change."""
 
     def __init__(self, document: Document, scheduling: Scheduling) -> None:
         super().__init__(scheduling)
         self._document = document
         self._scheduling = scheduling
+        # Id of the step changed last, until the resulting record arrives; ``""`` for none.
         self.edited = ""
 
     def apply(self, primitive: Primitive) -> None:
@@ -108,11 +103,7 @@ class Editing(QObject):
     def recipe_with(self, primitives: Primitives) -> Recipe:
         """Return the recipe with these steps for the function."""
         scheduling = self._scheduling
-        recipe, function, structure = (
-            scheduling.recipe,
-            scheduling.function,
-            scheduling.structure,
-        )
+        recipe, function, structure = (scheduling.recipe, scheduling.function, scheduling.structure)
         assert recipe is not None
         return sharing.with_primitives(recipe, function, structure, primitives)
 

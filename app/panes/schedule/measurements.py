@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import HIDDEN_MS, SUPERSEDED_MS, Queries, Slot
 from lowerscope.app.engine.client import EngineClient
 from lowerscope.app.engine.recovery import Recovering
+from lowerscope.app.kit.background import single_shot
 from lowerscope.app.panes.schedule.editing import Primitives
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.core.model.problems import Problem
@@ -96,23 +97,11 @@ class _Job:
 class Measurements(QObject):
     """The metrics of the scheduled function: requested after each step, and cached.
 
-    Signals
-    -------
-    changed
-        There are new metrics, or others are being measured.
-
-    Parameters
-    ----------
-    is_held_back
-        Returns whether a tuning uses the processors, or is about to.
-
-    Attributes
-    ----------
-    automatic
-        Whether each step is checked and measured automatically; unsafe ones are always checked.
+    Args:
+        is_held_back: Returns whether a tuning uses the processors, or is about to.
     """
 
-    changed = Signal()
+    changed = Signal()  # There are new metrics, or others are being measured.
 
     def __init__(
         self,
@@ -138,15 +127,10 @@ class Measurements(QObject):
         self._slot = Slot(queries)
         self._here: Scheduled | None = None
         self._peaks: dict[tuple[str, int], Peaks] = {}
+        # Whether each step is checked and measured automatically; unsafe ones are always checked.
         self.automatic = True
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.setInterval(DEBOUNCE_MS)
-        self._soon.timeout.connect(self._go_on)
-        self._limit = QTimer(self)
-        self._limit.setSingleShot(True)
-        self._limit.setInterval(MEASURE_MS)
-        self._limit.timeout.connect(self._give_up)
+        self._soon = single_shot(self, DEBOUNCE_MS, self._go_on)
+        self._limit = single_shot(self, MEASURE_MS, self._give_up)
         scheduling.changed.connect(self._follow)
         document.on(("run", "running"), self._make_way)
         recovering.replayed.connect(self._ask_again)

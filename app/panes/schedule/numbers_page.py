@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from PySide6.QtCore import QCoreApplication, Qt
-from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit.bar_controls import Pill
+from lowerscope.app.kit.buttons import check_box, push_button
 from lowerscope.app.kit.charts.bars import Bar, Bars
-from lowerscope.app.kit.charts.roofline import Mark, Roofline, Roofs
-from lowerscope.app.kit.pane import ElidedLabel
-from lowerscope.app.kit.pill import Pill
-from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.charts.plots import Mark, Roofline, Roofs
+from lowerscope.app.kit.layouts import column_of
+from lowerscope.app.kit.pane import ElidedLabel, SeenPage
+from lowerscope.app.kit.split import Split, strip_of
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.schedule.measurements import Measurements, Scheduled
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.schedule_variants import Variants
@@ -159,7 +159,7 @@ BEST = "best"
 """Key of the row of the fastest version, if it is no longer a variant."""
 
 
-class NumbersPage(QWidget):
+class NumbersPage(SeenPage):
     """Metrics on the left, the roofline, and the variants side by side."""
 
     def __init__(
@@ -175,20 +175,21 @@ class NumbersPage(QWidget):
         self._variants = variants
         self._measurements = measurements
         self._scheduling = scheduling
-        self.automatic = QCheckBox(self.tr("After each step"))
-        self.automatic.setToolTip(self.tr("Check and measure each step by itself"))
-        self.measure = QPushButton(self.tr("Measure"))
-        self.measure.setToolTip(self.tr("Check and measure what is shown, once more"))
-        self.all = QPushButton(self.tr("All variants"))
-        self.all.setToolTip(self.tr("Check and measure all variants of this function"))
-        self.stop = QPushButton(self.tr("Stop"))
-        self.stop.setToolTip(self.tr("Stop checking and measuring"))
-        self.again = QPushButton(self.tr("Measure again"))
-        self.again.setToolTip(
-            self.tr("Measure once more what was measured while other programs were busy")
+        self.automatic = check_box(
+            self.tr("After each step"), self.tr("Check and measure each step by itself")
         )
-        self.state = ElidedLabel()
-        self.state.setProperty("role", "quiet")
+        self.measure = push_button(
+            self.tr("Measure"), self.tr("Check and measure what is shown, once more")
+        )
+        self.all = push_button(
+            self.tr("All variants"), self.tr("Check and measure all variants of this function")
+        )
+        self.stop = push_button(self.tr("Stop"), self.tr("Stop checking and measuring"))
+        self.again = push_button(
+            self.tr("Measure again"),
+            self.tr("Measure once more what was measured while other programs were busy"),
+        )
+        self.state = ElidedLabel(role="quiet")
         self.figures = Table(
             self.tr("Numbers of the function"),
             (
@@ -216,43 +217,20 @@ class NumbersPage(QWidget):
         self.again.clicked.connect(self._measure_again)
         self.stop.clicked.connect(self._measurements.cancel)
         self.variants.row_activated.connect(self._choose)
-        self._measurements.changed.connect(self._show_if_seen)
-        self._scheduling.changed.connect(self._show_if_seen)
-        document.on(("run", "running"), self._show_if_seen)
-        self._show()
+        self._measurements.changed.connect(self.show_if_seen)
+        self._scheduling.changed.connect(self.show_if_seen)
+        document.on(("run", "running"), self.show_if_seen)
+        self.show_content()
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setContentsMargins(8, 4, 8, 4)
-        bar.setSpacing(8)
-        bar.addWidget(self.measure)
-        bar.addWidget(self.all)
-        bar.addWidget(self.automatic)
-        bar.addWidget(self.state, 1)
-        bar.addWidget(self.again)
-        bar.addWidget(self.stop)
-        strip = QWidget()
-        strip.setLayout(bar)
-        strip.setProperty("edge", "bottom")
-        strip.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        strip = strip_of(
+            self.measure, self.all, self.automatic, (self.state, 1), self.again, self.stop
+        )
         compared = QWidget()
-        column = QVBoxLayout(compared)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.variants, 1)
-        column.addWidget(self.bars)
-        split = Split(Qt.Orientation.Horizontal)
-        for part in (self.figures, self.roofline, compared):
-            split.addWidget(part)
-        for place, share in enumerate((2, 4, 3)):
-            split.setStretchFactor(place, share)
-            split.setCollapsible(place, False)
-        split.setSizes([330, 222, 298])
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(strip)
-        layout.addWidget(split, 1)
+        column_of(compared, (self.variants, 1), self.bars)
+        parts = (self.figures, self.roofline, compared)
+        split = Split(Qt.Orientation.Horizontal, *parts, sizes=(330, 222, 298), shares=(2, 4, 3))
+        column_of(self, strip, (split, 1))
 
     def measure_all(self) -> None:
         """Check and measure all variants and the unscheduled function."""
@@ -275,12 +253,7 @@ class NumbersPage(QWidget):
 
     # Content
 
-    def _show_if_seen(self) -> None:
-        # The loops are viewed most often: their steps must not wait for this page.
-        if self.isVisible():
-            self._show()
-
-    def _show(self) -> None:
+    def show_content(self) -> None:
         measurements = self._measurements
         here = measurements.here
         self.automatic.setChecked(measurements.automatic)
@@ -459,12 +432,6 @@ class NumbersPage(QWidget):
         if torch is not None and torch.torch_ms and not torch.torch_does_more:
             marks.append(Mark("torch", intensity, flops / torch.torch_ms / 1e6, "other"))
         return tuple(marks)
-
-    # Qt overrides
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        self._show()
 
 
 class VerdictPill(Pill):

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QHBoxLayout,
-    QPushButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.buttons import check_box, push_button
+from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.help_key import offer_help
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.schedule.schedule_variants import Variants
 from lowerscope.core.model.schedule_records import RuledFunction
 
@@ -40,12 +35,11 @@ class RulesDialog(Dialog):
         self._stepping = stepping
         self._rules = variants.rules
         self.setWindowTitle(self.tr("The whole model by rules"))
-        self.in_model = QCheckBox(self.tr("Apply to the model"))
-        self.in_model.setToolTip(
-            self.tr("Have the step ApplyRules at the end of the pipeline, so that Run runs it")
+        self.in_model = check_box(
+            self.tr("Apply to the model"),
+            self.tr("Have the step ApplyRules at the end of the pipeline, so that Run runs it"),
         )
-        self.summary = Label()
-        self.summary.setWordWrap(True)
+        self.summary = Label(wraps=True)
         self.table = Table(
             self.tr("Functions and their rules"),
             (
@@ -60,28 +54,18 @@ class RulesDialog(Dialog):
             self.tr(
                 "Each schedule can be read step by step: double-click a function, then By rule at "
                 "the workbench. A schedule of your own goes before a rule's."
-            )
+            ),
+            role="quiet",
+            wraps=True,
         )
-        note.setWordWrap(True)
-        note.setProperty("role", "quiet")
-        self.run = QPushButton(self.tr("Run"))
-        self.run.setToolTip(self.tr("Run the model and compare it with torch"))
+        self.run = push_button(self.tr("Run"), self.tr("Run the model and compare it with torch"))
         close = QPushButton(self.tr("Close"))
         for button in (self.run, close):
             button.setAutoDefault(False)
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        row.addWidget(self.in_model)
-        row.addStretch(1)
-        row.addWidget(self.run)
-        row.addWidget(close)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 12)
-        column.setSpacing(12)
-        column.addWidget(self.summary)
-        column.addWidget(self.table, 1)
-        column.addWidget(note)
-        column.addLayout(row)
+        row = row_of(None, self.in_model, STRETCH, self.run, close, spacing=8)
+        column_of(
+            self, self.summary, (self.table, 1), note, row, margins=(16, 16, 16, 12), spacing=12
+        )
         self.resize(860, 420)
         self.in_model.clicked.connect(self._rules.set_in_model)
         self.run.clicked.connect(run)

@@ -1,65 +1,184 @@
-"""The form of a primitive: its fields, its error, and the buttons."""
+"""The form of a primitive: an editor for each field, its error, and the buttons."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtGui import QIntValidator, QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
     QComboBox,
     QFormLayout,
     QFrame,
-    QHBoxLayout,
     QLineEdit,
     QPushButton,
     QScrollArea,
-    QVBoxLayout,
     QWidget,
 )
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.factors_field import Factor, FactorsField
+from lowerscope.app.kit.buttons import push_button
+from lowerscope.app.kit.layouts import STRETCH, column_of, row_of
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.tables.order_list import OrderList
-from lowerscope.app.panes.schedule.model import Scheduling
-from lowerscope.app.panes.schedule.preview import Draft
+from lowerscope.app.kit.tables.choice_list import OrderList
+from lowerscope.app.panes.schedule.model import Draft, Scheduling
 from lowerscope.core.model.schedule import Argument, Element, Made, Reference
 from lowerscope.core.model.schedule_records import Field
 
-# --- Editors for the fields of a primitive's form, one for each kind ---
-
+MOST = 8
+_WIDTH = 52
 _LARGEST = 2**31 - 1
-"""Bound on integers: TVM takes no larger ones, and messages have a similar bound."""
+
+Factor = int | str | None
+"""A number; text if it is only known once applied; ``None`` if left open."""
+
+
+class FactorsField(QWidget):
+    """A row of numbers with their product below.
+
+    Args:
+        extent: The extent that the product has to cover; ``None`` if unknown.
+    """
+
+    edited = Signal()  # The user changed a number, or the number of factors.
+
+    def __init__(self, name: str, extent: int | None, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._name = name
+        self._extent = extent
+        self.fields: list[QLineEdit] = []
+        self._row = row_of(None, spacing=4)
+        self.more = self._button("+", self.tr("One factor more"))
+        self.fewer = self._button("−", self.tr("One factor fewer"))
+        self.more.clicked.connect(self._add)
+        self.fewer.clicked.connect(self._remove)
+        self.check = Label(wraps=True)
+        column_of(self, self._row, self.check, spacing=2)
+        self.set_values((None, None))
+
+    def set_values(self, values: Sequence[Factor]) -> None:
+        while self._row.count():
+            item = self._row.takeAt(0)
+            widget = None if item is None else item.widget()
+            if widget is not None and widget not in (self.more, self.fewer):
+                # Not a child from now on: a widget about to be deleted must not get the focus.
+                widget.setParent(None)
+                widget.deleteLater()
+        self.fields = []
+        for place, value in enumerate(values):
+            if place:
+                self._row.addWidget(Label("×"))
+            field = QLineEdit("" if value is None else str(value))
+            if isinstance(value, str):
+                field.setReadOnly(True)
+                field.setToolTip(self.tr("known once it is applied: {0}").format(value))
+            else:
+                field.setValidator(QIntValidator(1, _LARGEST, field))
+            field.setPlaceholderText(self.tr("open"))
+            field.setFixedWidth(_WIDTH)
+            field.setAccessibleName(
+                self.tr("{0}, factor {1} of {2}").format(self._name, place + 1, len(values))
+            )
+            field.textEdited.connect(self._note_edit)
+            self.fields.append(field)
+            self._row.addWidget(field)
+        self._row.addWidget(self.more)
+        self._row.addWidget(self.fewer)
+        self._row.addStretch(1)
+        self.more.setEnabled(len(values) < MOST)
+        self.fewer.setEnabled(len(values) > 1)
+        self._say()
+
+    def values(self) -> tuple[Factor, ...]:
+        """Return the factors as they are shown."""
+        return tuple(_factor(field) for field in self.fields)
+
+    def problem(self) -> str:
+        """Return an error in the factors, in one line; ``""`` for none."""
+        values = self.values()
+        given = [value for value in values if isinstance(value, int)]
+        if values.count(None) > 1:
+            return self.tr("only one factor can be left open")
+        if 0 in given:
+            return self.tr("a factor is at least 1")
+        if self._extent is None or len(given) < len(values):
+            return ""
+        if prod(given) < self._extent:
+            return self.tr("{0} = {1} does not cover {2}").format(
+                " × ".join(map(str, given)), prod(given), self._extent
+            )
+        return ""
+
+    def _say(self) -> None:
+        """Show the product of the factors."""
+        problem = self.problem()
+        self.check.setText(f"✕ {problem}" if problem else self._sum())
+        self.check.set_role("wrong" if problem else "quiet")
+
+    def _sum(self) -> str:
+        values, extent = self.values(), self._extent
+        given = [value for value in values if isinstance(value, int)]
+        if extent is None or any(isinstance(value, str) for value in values):
+            return ""
+        if len(given) < len(values):
+            part = prod(given)
+            rest = -(-extent // part)
+            given = [rest if value is None else int(value) for value in values]
+        product = prod(given)
+        words = " × ".join(map(str, given))
+        if product == extent:
+            return self.tr("✓ {0} = {1}").format(words, extent)
+        return self.tr("{0} = {1} covers {2}, with a guard").format(words, product, extent)
+
+    def _button(self, text: str, name: str) -> QPushButton:
+        button = push_button(text, name)
+        button.setAccessibleName(name)
+        button.setFixedWidth(26)
+        button.setStyleSheet("padding: 0px")
+        return button
+
+    def _note_edit(self) -> None:
+        self._say()
+        self.edited.emit()
+
+    def _add(self) -> None:
+        self.set_values((*self.values(), 1 if None in self.values() else None))
+        self.fields[-1].setFocus()
+        self.edited.emit()
+
+    def _remove(self) -> None:
+        self.set_values(self.values()[:-1])
+        self.edited.emit()
+
+
+def _factor(field: QLineEdit) -> Factor:
+    text = field.text().strip()
+    if field.isReadOnly():
+        return text
+    return int(text) if text.isdigit() else None
+
+
+# --- Editors for the fields of a primitive's form, one for each kind ---
 
 
 class Editor(QWidget):
-    """A field of the form.
+    """A field of the form."""
 
-    Signals
-    -------
-    edited
-        The user changed it.
-    """
-
-    edited = Signal()
+    edited = Signal()  # The user changed it.
 
     def __init__(self, field: Field) -> None:
         super().__init__()
         self.field = field
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(0, 0, 0, 0)
-        self.column.setSpacing(2)
+        self.column = column_of(self, spacing=2)
 
     def set_value(self, value: Argument) -> None:
-        """Show a value."""
         raise NotImplementedError
 
     def value(self) -> Argument:
-        """Return the value."""
         raise NotImplementedError
 
     def problem(self) -> str:
@@ -81,9 +200,11 @@ class _Picked(Editor):
         self._scheduling = scheduling
         self._references: tuple[Reference, ...] = ()
         self._several = field.kind == "loops"
-        self.take = QPushButton(self.tr("Use the selection"))
-        self.take.setToolTip(self.tr("Take what is selected in the tree or in the script"))
-        self.take.clicked.connect(self._take)
+        self.take = push_button(
+            self.tr("Use the selection"),
+            self.tr("Take what is selected in the tree or in the script"),
+            self._take,
+        )
         self.names = OrderList(field.label)
         self.name = Label()
         self.names.edited.connect(self._note_order)
@@ -91,9 +212,7 @@ class _Picked(Editor):
             self._add(self.names)
             self.column.addWidget(self.take)
         else:
-            row = QHBoxLayout()
-            row.addWidget(self.name, 1)
-            row.addWidget(self.take)
+            row = row_of(None, (self.name, 1), self.take, spacing=None)
             self.column.addLayout(row)
             self.setFocusProxy(self.take)
 
@@ -155,7 +274,7 @@ class _Factors(Editor):
         values = value if isinstance(value, tuple) else (value,)
         # Results of earlier steps, such as sample_perfect_tile.
         self._drawn = {_result(each): each for each in values if isinstance(each, Made)}
-        self.factors.set_values([_factor(each) for each in values])
+        self.factors.set_values([_shown_factor(each) for each in values])
 
     def value(self) -> Argument:
         values = self.factors.values()
@@ -165,7 +284,7 @@ class _Factors(Editor):
         return self.factors.problem()
 
 
-def _factor(value: Element) -> Factor:
+def _shown_factor(value: Element) -> Factor:
     if isinstance(value, Made):
         return _result(value)
     return value if isinstance(value, int) else None
@@ -395,24 +514,18 @@ class ScheduleForm(QWidget):
         self._trying = scheduling.trying
         self._shown: tuple[str, str] | None = None
         self.editors: dict[str, Editor] = {}
-        self.back = QPushButton("‹")
+        self.back = push_button("‹", self.tr("Back to the moves (Esc)"))
         self.back.setAccessibleName(self.tr("Back to the moves"))
-        self.back.setToolTip(self.tr("Back to the moves (Esc)"))
         self.back.setFixedWidth(26)
         self.back.setStyleSheet("padding: 0px")
-        self.title = Label()
-        self.title.setProperty("role", "title")
-        self.about = Label()
-        self.about.setProperty("role", "quiet")
-        self.about.setWordWrap(True)
-        self.state = Label()
-        self.state.setWordWrap(True)
-        self.apply = QPushButton(self.tr("Apply"))
-        self.apply.setProperty("primary", True)
+        self.title = Label(role="title")
+        self.about = Label(role="quiet", wraps=True)
+        self.state = Label(wraps=True)
+        self.apply = push_button(self.tr("Apply"), look="primary")
         self.force = QPushButton(self.tr("Apply anyway"))
-        self.keep = QPushButton(self.tr("Keep as a draft"))
-        self.keep.setToolTip(
-            self.tr("Put it into the history as a step that is still to be mended")
+        self.keep = push_button(
+            self.tr("Keep as a draft"),
+            self.tr("Put it into the history as a step that is still to be mended"),
         )
         self._rows = QWidget()
         self._form = QFormLayout(self._rows)
@@ -432,10 +545,7 @@ class ScheduleForm(QWidget):
         document.on(("selection", "snapshot"), self._follow_selection)
 
     def _lay_out(self) -> None:
-        head = QHBoxLayout()
-        head.setSpacing(6)
-        head.addWidget(self.back)
-        head.addWidget(self.title, 1)
+        head = row_of(None, self.back, (self.title, 1), spacing=6)
         area = QScrollArea()
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setWidgetResizable(True)
@@ -445,19 +555,10 @@ class ScheduleForm(QWidget):
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._rows.setProperty("ground", "panel")
         area.viewport().setProperty("ground", "panel")
-        buttons = QHBoxLayout()
-        buttons.setSpacing(6)
-        for button in (self.apply, self.force, self.keep):
-            buttons.addWidget(button)
-        buttons.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(8, 6, 8, 6)
-        column.setSpacing(4)
-        column.addLayout(head)
-        column.addWidget(self.about)
-        column.addWidget(area, 1)
-        column.addWidget(self.state)
-        column.addLayout(buttons)
+        buttons = row_of(None, self.apply, self.force, self.keep, STRETCH, spacing=6)
+        column_of(
+            self, head, self.about, (area, 1), self.state, buttons, margins=(8, 6, 8, 6), spacing=4
+        )
 
     def _show(self) -> None:
         draft = self._trying.draft
@@ -538,8 +639,7 @@ class ScheduleForm(QWidget):
         elif preview is not None:
             text = self.tr("trying…")
         self.state.setText(text)
-        self.state.setProperty("role", role)
-        self.state.style().polish(self.state)
+        self.state.set_role(role)
         unsafe = error is not None and error.unsafe
         self.apply.setEnabled(not draft.wrong and error is None)
         self.force.setVisible(unsafe)

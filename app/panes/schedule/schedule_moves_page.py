@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QApplication, QFrame, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QWidget
 
 from lowerscope.app.document.document import Document
+from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.tables.choice_list import ChoiceList
 from lowerscope.app.panes.schedule.model import Scheduling
@@ -18,14 +19,9 @@ class ScheduleMovesPage(QWidget):
     """The list of primitives.
 
     Pointing at one previews it; selecting one applies it or opens its form.
-
-    Signals
-    -------
-    done
-        A primitive was selected, or Escape pressed.
     """
 
-    done = Signal()
+    done = Signal()  # A primitive was selected, or Escape pressed.
 
     def __init__(
         self, document: Document, scheduling: Scheduling, parent: QWidget | None = None
@@ -33,14 +29,9 @@ class ScheduleMovesPage(QWidget):
         super().__init__(parent)
         self._scheduling = scheduling
         self._pointed = ""
-        self.about = ElidedLabel()
-        self.about.setProperty("role", "title")
+        self.about = ElidedLabel(role="title")
         self.choices = ChoiceList(self.tr("Moves"), self.tr("Search primitives"))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(8, 6, 8, 4)
-        column.setSpacing(4)
-        column.addWidget(self.about)
-        column.addWidget(self.choices, 1)
+        column_of(self, self.about, (self.choices, 1), margins=(8, 6, 8, 4), spacing=4)
         self.choices.pointed.connect(self._point)
         self.choices.chosen.connect(self._choose)
         self.choices.escaped.connect(self._escape)
@@ -131,9 +122,7 @@ class ScheduleMenu(QFrame):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self.setAccessibleName(self.tr("Moves"))
         self.page = ScheduleMovesPage(document, scheduling)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(2, 2, 2, 2)
-        column.addWidget(self.page)
+        column_of(self, self.page, margins=2, spacing=None)
         self.page.done.connect(self._close)
         application = QApplication.instance()
         assert isinstance(application, QApplication)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import msgspec
 from PySide6.QtGui import QFocusEvent
-from PySide6.QtWidgets import QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMenu, QStackedWidget, QWidget
 
 from lowerscope.app.document.colouring import Colouring
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.kit.code.view import CodeView
-from lowerscope.app.kit.diff.rows import DiffPart, DiffRun
-from lowerscope.app.kit.diff.view import DiffView
+from lowerscope.app.kit.code.code_view import CodeView
+from lowerscope.app.kit.code.diff_editor import DiffPart, DiffRun
+from lowerscope.app.kit.code.diff_view import DiffView
+from lowerscope.app.kit.layouts import column_of
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.panes.common.script_page import ScriptPage
-from lowerscope.app.panes.schedule.model import Scheduling
-from lowerscope.app.panes.schedule.preview import Preview
+from lowerscope.app.panes.schedule.model import Preview, Scheduling
 from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMenu
 from lowerscope.core.model.line_difference import changed_words, line_runs
 from lowerscope.core.model.schedule_records import ScheduleRecord, StepError
@@ -54,11 +54,7 @@ class ScheduleScript(QWidget):
         self.pages = QStackedWidget()
         for page in (self.script, self.preview, self.failed):
             self.pages.addWidget(page)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.line)
-        column.addWidget(self.pages, 1)
+        column_of(self, self.line, (self.pages, 1))
         self._scheduling.changed.connect(self._show)
         self._scheduling.trying.preview_changed.connect(self._show)
         stepping.schedule_moved.connect(self._show)
@@ -138,8 +134,7 @@ class ScheduleScript(QWidget):
         self.line.set_whole(text)
         self.line.setVisible(bool(text))
         if self.line.property("role") != role:
-            self.line.setProperty("role", role)
-            self.line.style().polish(self.line)
+            self.line.set_role(role)
 
     # Qt
 

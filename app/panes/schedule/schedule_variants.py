@@ -1,4 +1,4 @@
-"""The variants of a function's schedule, their files, and their application to the model."""
+"""Variants of a function's schedule, orphaned schedules, and scheduling by rules."""
 
 from __future__ import annotations
 
@@ -7,21 +7,101 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QGuiApplication
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries, Slot
 from lowerscope.app.panes.schedule import editing as order
 from lowerscope.app.panes.schedule.editing import Primitives
 from lowerscope.app.panes.schedule.model import Scheduling
-from lowerscope.app.panes.schedule.orphans import LeftOver
 from lowerscope.core.files.pipelines_and_schedules import load_schedules
 from lowerscope.core.model import shared_schedules as sharing
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.queries import ByRuleQuery, RulesQuery
+from lowerscope.core.model.queries import ByRuleQuery, RulesQuery, ScheduleProgramQuery
 from lowerscope.core.model.recipe import Recipe, applied_to_model, applies_schedules, ruled_in_model
-from lowerscope.core.model.schedule import APPLY_RULES, Schedule, fits
+from lowerscope.core.model.schedule import APPLY_RULES, Schedule, fits, shown_name
 from lowerscope.core.model.schedule_records import ByRule, RuledFunction
 from lowerscope.core.model.snapshot import Snapshot
+
+
+class LeftOver(QObject):
+    """The schedules of the recipe that fit no function of the model."""
+
+    changed = Signal()  # `all` changed.
+
+    def __init__(
+        self, document: Document, queries: Queries, add_variant: Callable[[str, Primitives], None]
+    ) -> None:
+        super().__init__(document)
+        self._document = document
+        self._queries = queries
+        self._add_variant = add_variant
+        self.all: tuple[Schedule, ...] = ()  # The orphaned schedules, in the order of the recipe.
+        document.on(("snapshot",), self._follow)
+        document.on(("recipe", "pending"), self._follow)
+
+    def _follow(self) -> None:
+        recipe, snapshot = self._document.recipe, self._document.snapshot
+        structures = {} if snapshot is None else snapshot.structures
+        found = () if recipe is None else sharing.left_over(recipe, structures)
+        if found == self.all:
+            return
+        before, self.all = self.all, found
+        if any(each not in before for each in found):
+            self._document.notify(self._words(), "wrong")
+        self.changed.emit()
+
+    def _words(self) -> str:
+        names = ", ".join(dict.fromkeys(each.function for each in self.all))
+        if len(self.all) == 1:
+            text = self.tr("A schedule fits no function any more: that of {0}.")
+        else:
+            text = self.tr("{1} schedules fit no function any more: those of {0}.")
+        where = self.tr("See Schedule → Left over.")
+        return f"{text.format(names, len(self.all))} {where}"
+
+    def title(self, schedule: Schedule) -> str:
+        """Return the name of a schedule and its number of steps."""
+        count = len(schedule.primitives)
+        words = self.tr("{0} · {1} · 1 step") if count == 1 else self.tr("{0} · {1} · {2} steps")
+        return words.format(schedule.function, shown_name(schedule.variant), count)
+
+    def reason(self, schedule: Schedule) -> str:
+        """Return why a schedule is not applied."""
+        snapshot = self._document.snapshot
+        there = snapshot is not None and schedule.function in snapshot.structures
+        if there:
+            return self.tr("{0} computes something else now").format(schedule.function)
+        return self.tr("There is no {0}, and nothing of its structure").format(schedule.function)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A note on each, for the user, in one line."""
+        todo = self.tr("see Left over in the pane Schedule")
+        words = self.tr("The schedule {0} is not applied. {1}; {2}")
+        return tuple(words.format(self.title(each), self.reason(each), todo) for each in self.all)
+
+    def remove(self, schedule: Schedule) -> None:
+        """Remove a schedule from the recipe."""
+        recipe = self._document.wanted
+        if recipe is not None:
+            self._document.change(sharing.with_schedule(recipe, schedule, None))
+
+    def try_here(self, schedule: Schedule) -> None:
+        """Add its steps as a variant of the scheduled function, and enable it."""
+        name = schedule.variant or self.tr("from {0}").format(schedule.function)
+        self._add_variant(name, schedule.primitives)
+
+    def copy(self, schedule: Schedule) -> None:
+        """Copy a schedule to the clipboard as a Python function."""
+
+        def take(text: str) -> None:
+            QGuiApplication.clipboard().setText(text)
+            self._document.notify(self.tr("Copied as apply_trace(sch)."), "info")
+
+        params = ScheduleProgramQuery(schedule=schedule)
+        self._queries.ask(params, take, self._document.report)
+
 
 # --- Schedules written by a rule for the scheduled function ---
 
@@ -78,33 +158,19 @@ class SchedulingByRule(QObject):
 
 
 class RulesInModel(QObject):
-    """The rule of each function, queried while it is shown.
+    """The rule of each function, queried while it is shown."""
 
-    Signals
-    -------
-    changed
-        `functions`, `problem` or `busy` changed.
-
-    Attributes
-    ----------
-    functions
-        Functions of the recipe shown; empty before they were queried.
-    problem
-        The problem that prevented them.
-    busy
-        Description of the current work; empty for none.
-    """
-
-    changed = Signal()
+    changed = Signal()  # `functions`, `problem` or `busy` changed.
 
     def __init__(self, document: Document, queries: Queries) -> None:
         super().__init__(document)
         self._document = document
         self._slot = Slot(queries)
         self._of: tuple[Recipe, Snapshot] | None = None
+        # Functions of the recipe shown; empty before they were queried.
         self.functions: tuple[RuledFunction, ...] = ()
-        self.problem: Problem | None = None
-        self.busy = ""
+        self.problem: Problem | None = None  # The problem that prevented them.
+        self.busy = ""  # Description of the current work; empty for none.
 
     @property
     def in_model(self) -> bool:
@@ -130,11 +196,7 @@ class RulesInModel(QObject):
             return
         self._of, self.functions, self.problem = (recipe, snapshot), (), None
         self.busy = self.tr("Scheduling by rules")
-        self._slot.ask(
-            RulesQuery(recipe=recipe),
-            self._take,
-            self._take_problem,
-        )
+        self._slot.ask(RulesQuery(recipe=recipe), self._take, self._take_problem)
         self.changed.emit()
 
     def _take(self, functions: tuple[RuledFunction, ...]) -> None:
@@ -149,24 +211,15 @@ class RulesInModel(QObject):
 
 
 class Variants:
-    """The schedules of the scheduled function, at most one of which is enabled.
-
-    Attributes
-    ----------
-    left_over
-        The orphaned schedules.
-    by_rule
-        Creates one by a rule.
-    rules
-        Schedules the whole model by rules.
-    """
+    """The schedules of the scheduled function, at most one of which is enabled."""
 
     def __init__(self, document: Document, queries: Queries, scheduling: Scheduling) -> None:
         self._document = document
         self._scheduling = scheduling
-        self.left_over = LeftOver(document, queries, self.add_with)
+        self.left_over = LeftOver(document, queries, self.add_with)  # The orphaned schedules.
+        # Creates one by a rule.
         self.by_rule = SchedulingByRule(document, queries, scheduling, self.add_with)
-        self.rules = RulesInModel(document, queries)
+        self.rules = RulesInModel(document, queries)  # Schedules the whole model by rules.
 
     @property
     def all(self) -> tuple[Schedule, ...]:
@@ -257,17 +310,14 @@ class Variants:
         Of several, one that fits the function is used. One of another function is tried as well:
         its steps show what does not fit.
 
-        Raises
-        ------
-        LowerscopeError
-            If the file cannot be read or holds something else: see `load_schedules`.
+        Raises:
+            LowerscopeError: If the file cannot be read or holds something else: see
+                `load_schedules`.
         """
         scheduling = self._scheduling
         function, structure = scheduling.function, scheduling.structure
         loaded = load_schedules(path)
         schedule = next((each for each in loaded if fits(each, function, structure)), loaded[0])
         self.add_with(
-            schedule.variant or Path(path).stem,
-            schedule.primitives,
-            everywhere=schedule.everywhere,
+            schedule.variant or Path(path).stem, schedule.primitives, everywhere=schedule.everywhere
         )

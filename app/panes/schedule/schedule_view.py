@@ -6,31 +6,23 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QFocusEvent
-from PySide6.QtWidgets import (
-    QApplication,
-    QCheckBox,
-    QHBoxLayout,
-    QMenu,
-    QPushButton,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QApplication, QMenu, QPushButton, QStackedWidget, QWidget
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.stepping import Stepping
-from lowerscope.app.kit.code.view import CodeView
+from lowerscope.app.kit.buttons import check_box, push_button
+from lowerscope.app.kit.code.code_view import CodeView
+from lowerscope.app.kit.layouts import STRETCH, column_of
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.plain_text import literal
-from lowerscope.app.kit.split import Split
+from lowerscope.app.kit.split import Split, strip_of
 from lowerscope.app.kit.typefaces import TextMetrics
 from lowerscope.app.panes.schedule.measurements import Measurements
 from lowerscope.app.panes.schedule.model import Scheduling
 from lowerscope.app.panes.schedule.numbers_page import NumbersPage, VerdictPill
 from lowerscope.app.panes.schedule.schedule_form import ScheduleForm
-from lowerscope.app.panes.schedule.schedule_history import ScheduleHistory
 from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMenu, ScheduleMovesPage
-from lowerscope.app.panes.schedule.schedule_tree import ScheduleTree
+from lowerscope.app.panes.schedule.schedule_tree import ScheduleHistory, ScheduleTree
 from lowerscope.app.panes.schedule.schedule_variants import Variants
 from lowerscope.core.model.schedule import is_shared, shown_name
 
@@ -67,31 +59,30 @@ class ScheduleView(Pane):
         self.variant.setProperty("align", "left")
         # Fixed size: a button that changes size would lay out all docks of the window again.
         self.variant.setFixedSize(VARIANT_WIDTH, self.variant.sizeHint().height())
-        self.by_rule = QPushButton(self.tr("By rule"))
-        self.by_rule.setToolTip(
-            self.tr("Have a rule schedule the function: a variant whose steps say why")
+        self.by_rule = push_button(
+            self.tr("By rule"),
+            self.tr("Have a rule schedule the function: a variant whose steps say why"),
         )
-        self.tune = QPushButton(self.tr("Tune…"))
-        self.tune.setToolTip(self.tr("Try many schedules on this machine, and keep the fastest"))
-        self.keep = QPushButton(self.tr("Keep"))
-        self.keep.setToolTip(self.tr("Copy, save or load the schedule"))
+        self.tune = push_button(
+            self.tr("Tune…"), self.tr("Try many schedules on this machine, and keep the fastest")
+        )
+        self.keep = push_button(self.tr("Keep"), self.tr("Copy, save or load the schedule"))
         self.keep.setMenu(QMenu(self))
         self.left_over = QPushButton()
         self.left_over.setMenu(QMenu(self))
         self.left_over.hide()
-        self.everywhere = QCheckBox()
-        self.everywhere.setToolTip(
+        self.everywhere = check_box(
+            "",
             self.tr(
                 "Ticked: all functions of the same structure share the schedule.\n"
                 "Unticked: this one has a schedule of its own, and the others keep theirs."
-            )
+            ),
         )
-        self.in_model = QCheckBox(self.tr("Apply to the model"))
-        self.in_model.setToolTip(
-            self.tr("Have the step ApplySchedules at the end of the pipeline, so that Run runs it")
+        self.in_model = check_box(
+            self.tr("Apply to the model"),
+            self.tr("Have the step ApplySchedules at the end of the pipeline, so that Run runs it"),
         )
-        self.run = QPushButton(self.tr("Run"))
-        self.run.setToolTip(self.tr("Run the model and compare it with torch"))
+        self.run = push_button(self.tr("Run"), self.tr("Run the model and compare it with torch"))
         self.code = CodeView(self.tr("The schedule as Python"))
         self.code.set_empty(
             self.tr("No step yet"), self.tr("The steps of the schedule stand here as Python.")
@@ -124,35 +115,23 @@ class ScheduleView(Pane):
         self._show()
 
     def _lay_out(self) -> None:
-        bar = QHBoxLayout()
-        bar.setContentsMargins(8, 4, 8, 4)
-        bar.setSpacing(8)
-        bar.addWidget(self.variant)
-        bar.addWidget(self.by_rule)
-        bar.addWidget(self.tune)
-        bar.addWidget(self.keep)
-        bar.addWidget(self.left_over)
-        bar.addStretch(1)
-        bar.addWidget(self.everywhere)
-        bar.addWidget(self.in_model)
-        bar.addWidget(self.run)
-        strip = QWidget()
-        strip.setLayout(bar)
-        strip.setProperty("edge", "bottom")
-        strip.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self.split = Split(Qt.Orientation.Horizontal)
-        for part in (self.tree, self.middle, self.history):
-            self.split.addWidget(part)
-        for place, share in enumerate((4, 3, 4)):
-            self.split.setStretchFactor(place, share)
-            self.split.setCollapsible(place, False)
-        self.split.setSizes([390, 310, 410])
+        strip = strip_of(
+            self.variant,
+            self.by_rule,
+            self.tune,
+            self.keep,
+            self.left_over,
+            STRETCH,
+            self.everywhere,
+            self.in_model,
+            self.run,
+        )
+        parts = (self.tree, self.middle, self.history)
+        self.split = Split(
+            Qt.Orientation.Horizontal, *parts, sizes=(390, 310, 410), shares=(4, 3, 4)
+        )
         page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(strip)
-        column.addWidget(self.split, 1)
+        column_of(page, strip, (self.split, 1))
         self.add_page("loops", self.tr("Loops"), page)
         self.add_page("numbers", self.tr("Numbers"), self.numbers)
         self.add_page("python", self.tr("Python"), self.code)

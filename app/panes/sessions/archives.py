@@ -23,10 +23,10 @@ from PySide6.QtWidgets import (
 
 from lowerscope.app.document.document import Document
 from lowerscope.app.kit.background import in_thread, when_done
-from lowerscope.app.kit.banner import Banner
-from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.pane import ProgressLine
+from lowerscope.app.kit.pane_messages import Banner
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.core.files.archives import Archive, folder_for, is_archive, read_archive, unpack
 from lowerscope.core.files.paths import user_path

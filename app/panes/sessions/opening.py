@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.sessions.trust import Trusting
@@ -144,8 +144,8 @@ class Opening(QObject):
         dialog.open()
 
     def _ask_arguments(self, refused: Recipe, problem: Problem) -> None:
+        from lowerscope.app.kit.dialogs import LineQuestion
         from lowerscope.app.kit.help_key import offer_help
-        from lowerscope.app.kit.question import LineQuestion
 
         text = self.tr("{0}: {1}. Give them as JSON.")
         dialog = LineQuestion(
@@ -160,7 +160,7 @@ class Opening(QObject):
         dialog.open()
 
     def _take_arguments(self) -> None:
-        from lowerscope.app.kit.question import LineQuestion
+        from lowerscope.app.kit.dialogs import LineQuestion
 
         dialog, refused = self.sender(), self._document.rejected
         if refused is not None and isinstance(dialog, LineQuestion):

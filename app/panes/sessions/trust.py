@@ -20,8 +20,8 @@ from PySide6.QtWidgets import QDialogButtonBox, QTabWidget, QVBoxLayout, QWidget
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.engine.children import Children
-from lowerscope.app.kit.code.view import CodeView
-from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.code.code_view import CodeView
+from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.core.files.approved import long_lines, readable_source

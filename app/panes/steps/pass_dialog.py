@@ -21,10 +21,10 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.finder import Dialog, EmptyState, FindLine
+from lowerscope.app.kit.dialogs import Dialog, FindLine, mark_wrong
 from lowerscope.app.kit.help_key import offer_help
+from lowerscope.app.kit.pane_messages import EmptyState
 from lowerscope.app.kit.plain_text import Label, PlainTextEdit, literal
-from lowerscope.app.kit.question import mark_wrong
 from lowerscope.app.kit.typefaces import code_font
 from lowerscope.app.panes.steps.option_values import WORDS, option_text, option_value
 from lowerscope.core.model.problems import LowerscopeError

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lowerscope.app.document.links import value_text
 from lowerscope.app.document.stepping import StepFilter, StepLine
-from lowerscope.app.kit.tables.step_row import StepRow
+from lowerscope.app.kit.tables.trees import StepRow
 from lowerscope.app.panes.common.step_texts import left_out_text, step_text
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.module_steps import Moment, Section

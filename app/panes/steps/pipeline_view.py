@@ -23,10 +23,9 @@ from lowerscope.app.document.links import moment_link
 from lowerscope.app.document.pins import Pins
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.stepping import StepLine, Stepping
+from lowerscope.app.kit.dialogs import filter_field
 from lowerscope.app.kit.pane import Pane
-from lowerscope.app.kit.question import filter_field
-from lowerscope.app.kit.tables.step_list import StepList
-from lowerscope.app.kit.tables.step_row import StepRow
+from lowerscope.app.kit.tables.trees import StepList, StepRow
 from lowerscope.app.panes.common.descriptions import nothing_words
 from lowerscope.app.panes.steps.pass_dialog import PassDialog
 from lowerscope.app.panes.steps.pipeline_rows import (
@@ -89,7 +88,7 @@ class PipelineView(Pane):
         self.add.clicked.connect(self.add_pass)
         # Queued: Qt is still handling an event of a row that may be deleted.
         queued = Qt.ConnectionType.QueuedConnection
-        self.list.activated_key.connect(self._go, queued)
+        self.list.row_activated.connect(self._go, queued)
         self.list.switched.connect(self._switch)
         self.list.moved.connect(self._move)
         self.list.removed.connect(self._remove)

@@ -11,9 +11,9 @@ from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.run_steps import RunSteps
 from lowerscope.app.document.stepping import APART, StepLine, Stepping
+from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.pane import ElidedLabel
 from lowerscope.app.kit.plain_text import Label
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
 from lowerscope.app.kit.step_slider import Dot, StepSlider
 from lowerscope.app.panes.common.step_texts import (
     call_text,

@@ -13,11 +13,10 @@ from lowerscope.app.document.document import Document
 from lowerscope.app.document.queries import Queries
 from lowerscope.app.document.selection import EXTENDING
 from lowerscope.app.document.stepping import Stepping
+from lowerscope.app.kit.bar_controls import Segment, SegmentedSwitch
 from lowerscope.app.kit.pane import Pane
 from lowerscope.app.kit.plain_text import Label, literal
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.common.compiled_page import CompiledPage
 from lowerscope.app.panes.common.descriptions import names_of, nothing_words
 from lowerscope.app.panes.common.script_page import FetchedPage

@@ -32,15 +32,9 @@ BETTER = 0.98
 
 
 class TunedLanding(QObject):
-    """Checks that the functions still exist, and changes the recipe once.
+    """Checks that the functions still exist, and changes the recipe once."""
 
-    Signals
-    -------
-    landed(str, str)
-        The outcome in one line, and its role.
-    """
-
-    landed = Signal(str, str)
+    landed = Signal(str, str)  # The outcome in one line, and its role.
 
     def __init__(self, document: Document, queries: Queries, measured: SecondsOf) -> None:
         super().__init__(document)
@@ -56,10 +50,8 @@ class TunedLanding(QObject):
     def land(self, tuned: Tuned, of: Recipe) -> None:
         """Apply to the recipe the results that are better than the previous schedules.
 
-        Parameters
-        ----------
-        of
-            The recipe that was tuned; the one shown may be another by now.
+        Args:
+            of: The recipe that was tuned; the one shown may be another by now.
         """
         self._tuned, self._open = tuned, list(tuned.schedules)
         self._there, self._gone, self._again = [], [], False
@@ -204,33 +196,11 @@ class Tuning(QObject):
     """Tunes in a process of its own, so that the worker stays responsive.
 
     A run pauses it until the run has ended. Measurements at the workbench wait.
-
-    Signals
-    -------
-    changed
-        `phase`, `state` or `said` changed.
-    made_way
-        It may measure no more: a waiting run can start.
-    held_back(bool)
-        `holds_back` changed.
-
-    Attributes
-    ----------
-    phase
-        ``"idle"``: there is none; ``"waiting"``: for the engine, or for the current run;
-        ``"pausing"``: until the current candidate is measured; ``"stopping"``: likewise, and killed
-        if that takes long; ``"collecting"``: the results are being read from the database.
-    state
-        Progress of the current or last tuning; ``None`` before the first one.
-    trials
-        Number of trials requested last.
-    said
-        The message shown.
     """
 
-    changed = Signal()
-    made_way = Signal()
-    held_back = Signal(bool)
+    changed = Signal()  # `phase`, `state` or `said` changed.
+    made_way = Signal()  # It may measure no more: a waiting run can start.
+    held_back = Signal(bool)  # `holds_back` changed.
 
     def __init__(
         self,
@@ -249,11 +219,15 @@ class Tuning(QObject):
         self._for_run = False
         self._landing = TunedLanding(document, queries, measured)
         self._landing.landed.connect(self._say_landed)
+        # ``"idle"``: there is none; ``"waiting"``: for the engine, or for the current run;
+        # ``"pausing"``: until the current candidate is measured; ``"stopping"``: likewise, and
+        # killed if that takes long; ``"collecting"``: the results are being read from the database.
         self.phase: Phase = "idle"
+        # Progress of the current or last tuning; ``None`` before the first one.
         self.state: TuneState | None = None
-        self.trials = TuneOptions().trials
+        self.trials = TuneOptions().trials  # Number of trials requested last.
         self._options = TuneOptions()
-        self.said = Said()
+        self.said = Said()  # The message shown.
         self._ask_soon = QTimer(self)
         self._ask_soon.setInterval(ASK_MS)
         self._ask_soon.timeout.connect(self._ask)
@@ -320,7 +294,6 @@ class Tuning(QObject):
             self._pause(self.tr("Pausing: the candidate that is measured comes to its end."))
 
     def resume(self) -> None:
-        """Resume tuning."""
         if self.phase in ("paused", "pausing"):
             self._for_run = False
             self._tell(paused=False)

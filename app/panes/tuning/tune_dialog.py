@@ -15,7 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.finder import Dialog
+from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.panes.tuning.model import Tuning

@@ -7,12 +7,11 @@ from PySide6.QtGui import QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QBoxLayout, QCheckBox, QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
 from lowerscope.app.document.document import Document
-from lowerscope.app.kit.charts.best_curve import BestCurve, CurvePoint, Level
+from lowerscope.app.kit.charts.plots import BestCurve, CurvePoint, Level
 from lowerscope.app.kit.pane import ElidedLabel, ProgressLine
 from lowerscope.app.kit.plain_text import Label
 from lowerscope.app.kit.split import Split
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
+from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
 from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.core.model.formatting import UNRELIABLE, disturbed_times, ratio_text, seconds_text
 from lowerscope.core.model.recipe import applies_schedules

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.charts.best_curve import BestCurve, CurvePoint, Level
+from lowerscope.app.kit.charts.plots import BestCurve, CurvePoint, Level
 
 POINTS = (CurvePoint(1, 0.4, "2 s"), CurvePoint(4, 0.1), CurvePoint(16, 0.01))
 LEVELS = (Level("torch", 0.1), Level("unscheduled", 10.0))

@@ -12,18 +12,17 @@ from PySide6.QtWidgets import QApplication, QToolTip
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.charts.best_curve import BestCurve, CurvePoint
-from lowerscope.app.kit.charts.histogram import Histogram
-from lowerscope.app.kit.theme_colours import DARK, LIGHT
+from lowerscope.app.kit.charts.plots import BestCurve, CurvePoint, Histogram
+from lowerscope.app.kit.theme import DARK, LIGHT
 
 SHOWING = """
 import sys
 from PySide6.QtWidgets import QApplication
 application = QApplication([])
-from lowerscope.app.kit.charts.histogram import Histogram
-from lowerscope.app.kit.charts.heat_map import HeatMap
-from lowerscope.app.kit.charts.roofline import Roofline
-from lowerscope.app.kit.charts.run_chart import RunChart
+from lowerscope.app.kit.charts.plots import Histogram
+from lowerscope.app.kit.charts.images import HeatMap
+from lowerscope.app.kit.charts.plots import Roofline
+from lowerscope.app.kit.charts.plots import RunChart
 heavy = lambda: sorted({"numpy", "pyqtgraph"} & set(sys.modules))
 chart = Histogram("Values")
 chart.show()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowerscope.app.kit.code.find import compile_pattern, find_all
+from lowerscope.app.kit.code.code_view import compile_pattern, find_all
 from lowerscope.app.kit.code.marks import LineSet, Match, Span, Spans
 
 

@@ -9,9 +9,10 @@ from PySide6.QtWidgets import QApplication, QMenu, QToolTip
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.code.document import SLICE
-from lowerscope.app.kit.code.view import CodeView, Span
-from lowerscope.app.kit.theme_colours import DARK
+from lowerscope.app.kit.code.code_lines import SLICE
+from lowerscope.app.kit.code.code_view import CodeView
+from lowerscope.app.kit.code.marks import Span
+from lowerscope.app.kit.theme import DARK
 
 # Offscreen there is no window manager to put a menu or a floating pane in front.
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)

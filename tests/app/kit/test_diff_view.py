@@ -8,9 +8,16 @@ from PySide6.QtGui import QColor, QGuiApplication, QImage
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.diff.editor import TITLE_HEIGHT, DiffEditor
-from lowerscope.app.kit.diff.rows import DiffFolding, DiffPart, DiffRows, DiffRun, Row
-from lowerscope.app.kit.diff.view import DiffView
+from lowerscope.app.kit.code.diff_editor import (
+    TITLE_HEIGHT,
+    DiffEditor,
+    DiffFolding,
+    DiffPart,
+    DiffRows,
+    DiffRun,
+    Row,
+)
+from lowerscope.app.kit.code.diff_view import DiffView
 from lowerscope.app.kit.typefaces import CODE_LINE
 
 OLD = [f"line {number}" for number in range(1, 21)]

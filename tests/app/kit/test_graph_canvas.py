@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
-from lowerscope.app.kit.theme_colours import DARK, LIGHT
+from lowerscope.app.kit.theme import DARK, LIGHT
 from lowerscope.core.model.graph import Box, Edge, GraphRecord, Region
 
 NONE = Qt.KeyboardModifier.NoModifier

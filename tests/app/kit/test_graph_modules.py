@@ -9,7 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
-from lowerscope.app.kit.canvas.index import chevron, title_bar
+from lowerscope.app.kit.canvas.graph_geometry import chevron, title_bar
 from lowerscope.core.model.graph import Box, Edge, GraphRecord, Port, Region
 
 NONE = Qt.KeyboardModifier.NoModifier

@@ -12,9 +12,8 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.charts.heat_map import HeatMap, HeatPiece, HeatScale
-from lowerscope.app.kit.charts.value_grid import ValueGrid
-from lowerscope.app.kit.theme_colours import DARK, LIGHT, Theme
+from lowerscope.app.kit.charts.images import HeatMap, HeatPiece, HeatScale, ValueGrid
+from lowerscope.app.kit.theme import DARK, LIGHT, Theme
 
 ROWS, COLUMNS = 6, 8
 VALUES = [float(row * COLUMNS + column - 20) for row in range(ROWS) for column in range(COLUMNS)]

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.charts.histogram import Histogram
+from lowerscope.app.kit.charts.plots import Histogram
 
 
 @pytest.fixture

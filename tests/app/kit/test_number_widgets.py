@@ -8,7 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.charts.bars import Bar, Bars
-from lowerscope.app.kit.charts.roofline import Mark, Roofline, Roofs
+from lowerscope.app.kit.charts.plots import Mark, Roofline, Roofs
 
 ROOFS = Roofs(gflops=200.0, memory=20.0, caches=100.0)
 

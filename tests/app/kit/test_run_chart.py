@@ -8,7 +8,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.charts.run_chart import Piece, RunChart, Span
+from lowerscope.app.kit.charts.plots import Piece, RunChart, Span
 
 LEFT = Qt.MouseButton.LeftButton
 

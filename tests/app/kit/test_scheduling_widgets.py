@@ -5,11 +5,10 @@ from __future__ import annotations
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit.factors_field import FactorsField
-from lowerscope.app.kit.tables.choice_list import Choice, ChoiceList
-from lowerscope.app.kit.tables.order_list import OrderList
-from lowerscope.app.kit.tables.table_model import Cell, Column
-from lowerscope.app.kit.tables.tree_table import TreeRow, TreeTable
+from lowerscope.app.kit.tables.choice_list import Choice, ChoiceList, OrderList
+from lowerscope.app.kit.tables.data_table import Cell, Column
+from lowerscope.app.kit.tables.trees import TreeRow, TreeTable
+from lowerscope.app.panes.schedule.schedule_form import FactorsField
 
 LEFT = Qt.MouseButton.LeftButton
 CONTROL = Qt.KeyboardModifier.ControlModifier
@@ -29,7 +28,7 @@ def tree_of(qtbot: QtBot) -> TreeTable:
 
 
 def click(qtbot: QtBot, tree: TreeTable, key: str, keys: Qt.KeyboardModifier) -> None:
-    place = tree.row_rect(key).center()
+    place = tree.row_rect(key).center().toPoint()
     qtbot.mouseClick(tree.viewport(), LEFT, keys, QPoint(place.x(), place.y()))
 
 

@@ -7,13 +7,11 @@ from PySide6.QtWidgets import QLabel, QMenu, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.banner import Banner, icon, names
-from lowerscope.app.kit.charts.picture_view import PictureView
-from lowerscope.app.kit.field import Field, Part
-from lowerscope.app.kit.finder import EmptyState
+from lowerscope.app.kit.bar_controls import Field, Part, Pill, Segment, SegmentedSwitch
+from lowerscope.app.kit.buttons import icon, names
+from lowerscope.app.kit.charts.images import PictureView
 from lowerscope.app.kit.pane import ProgressLine
-from lowerscope.app.kit.pill import Pill
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
+from lowerscope.app.kit.pane_messages import Banner, EmptyState
 from lowerscope.resources import ICONS
 
 # Offscreen there is no window manager to put a menu or a floating pane in front.

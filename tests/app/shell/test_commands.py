@@ -16,7 +16,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit.canvas.graph_canvas import PLAIN, WALK
-from lowerscope.app.kit.code.editor import KEYS
+from lowerscope.app.kit.code.code_editor import KEYS
 from lowerscope.app.kit.commands import Command, Commands, keys_of, plain
 from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.shortcuts_page import ShortcutsPage

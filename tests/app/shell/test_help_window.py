@@ -210,19 +210,21 @@ def test_a_folder_that_cannot_be_written_is_told(qtbot: QtBot, tmp_path: Path) -
 
 
 def test_each_dialog_offers_a_page_that_there_is() -> None:
-    dialogs = [
-        file
-        for folder in ("panes", "shell")
-        for file in (Path(help_key.__file__).parents[1] / folder).glob("**/*.py")
-        if re.search(r"^class \w+\((Dialog|Finder)\):$", file.read_text("utf-8"), re.MULTILINE)
-    ]
-    assert len(dialogs) > 15
-    for file in dialogs:
-        (page,) = re.findall(r'offer_help\(self, "([^"]+)"\)', file.read_text("utf-8"))
+    offered = []
+    for folder in ("panes", "shell"):
+        for file in (Path(help_key.__file__).parents[1] / folder).glob("**/*.py"):
+            text = file.read_text("utf-8")
+            for each in re.split(r"^(?=class )", text, flags=re.MULTILINE):
+                if re.match(r"class \w+\((Dialog|Finder)\):$", each, re.MULTILINE):
+                    pages = re.findall(r'offer_help\(self, "([^"]+)"\)', each)
+                    assert len(pages) == 1, file.name
+                    offered += pages
+    assert len(offered) > 15
+    for page in offered:
         name, _, anchor = page.partition("#")
-        assert help_pages.is_page(name), file.name
+        assert help_pages.is_page(name), page
         headings = re.findall(r"^#+ (.+)$", help_pages.text_of(name), re.MULTILINE)
-        assert not anchor or anchor in map(help_pages.anchor_of, headings), (file.name, anchor)
+        assert not anchor or anchor in map(help_pages.anchor_of, headings), page
 
 
 @pytest.mark.parametrize("words", ["slow", "accuracy", "batch size", "undo", "shortcut", "onnx"])

@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.code.view import CodeView
+from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.typefaces import CODE_PIXELS
 from lowerscope.app.shell.about import AboutDialog, without_paths
 from lowerscope.app.shell.settings_dialog import SettingsDialog

@@ -14,7 +14,7 @@ import tvm
 import tvm_ffi
 from tvm import s_tir
 
-from lowerscope.app.kit.canvas.paint import GraphPictures
+from lowerscope.app.kit.canvas.graph_painting import GraphPictures
 from lowerscope.core.cli import main
 from lowerscope.core.export import module_files
 from lowerscope.core.export.folder import Pictures, export

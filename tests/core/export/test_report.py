@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.app.kit.theme_colours import DARK, LIGHT
+from lowerscope.app.kit.theme import DARK, LIGHT
 from lowerscope.core.cli.main import main
 from lowerscope.core.files.report import check_report, write_report
 from lowerscope.core.model.comparison_records import Variant

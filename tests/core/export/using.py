@@ -17,7 +17,7 @@ import tvm_ffi
 from PySide6.QtGui import QImage
 from tvm import relax, s_tir, tirx
 
-from lowerscope.app.kit.canvas.paint import GraphPictures
+from lowerscope.app.kit.canvas.graph_painting import GraphPictures
 from lowerscope.core.export.folder import Pictures, export
 from lowerscope.core.files.archives import read_archive, unpack
 from lowerscope.core.files.pipelines_and_schedules import load_schedules

@@ -1,0 +1,523 @@
+"""Geometry of a graph: places of its parts, neighbours, and paths of edges with their labels."""
+
+import math
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from itertools import islice, pairwise
+from typing import Literal
+
+from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF
+from PySide6.QtGui import QPainterPath
+
+from lowerscope.app.kit.typefaces import TextMetrics, ui_font
+from lowerscope.core.model.graph import CHEVRON, GROUPS, TITLE_BAR, Edge, GraphRecord, Port, Region
+
+Way = Literal["up", "down", "left", "right", "first", "last"]
+"""A step of keyboard navigation."""
+
+_CELL = 512.0
+MOST_CELLS = 200_000
+"""Bound on the cells of all nodes, and of all edges; boxes of a layout are in one or two each."""
+
+# Nodes whose centres are less apart than this are in one layer.
+_LAYER = 8.0
+_CHEVRON_LEFT = 10.0
+
+
+class GraphIndex:
+    """Spatial index of the nodes, frames and ports of a graph, and their neighbours.
+
+    Args:
+        graph: The graph, which is not modified.
+    """
+
+    def __init__(self, graph: GraphRecord) -> None:
+        self.graph = graph
+        self.nodes = {node.id: node for node in graph.boxes}  # The nodes by their ids.
+        # Their areas, in whole pixels, so that an outline is one pixel and not two half ones.
+        self.rects = {
+            node.id: QRectF(round(node.x), round(node.y), round(node.width), round(node.height))
+            for node in graph.boxes
+        }
+        # The areas of the regions that can be collapsed, by their ids; outer ones first.
+        self.frames = {region.id: region_rect(region) for region in graph.regions if region.id}
+        self._cells: dict[tuple[int, int], list[str]] = {}
+        room = MOST_CELLS
+        for name, rect in self.rects.items():
+            for cell in islice(cells_of(rect), room):
+                self._cells.setdefault(cell, []).append(name)
+                room -= 1
+
+    def bounds(self) -> QRectF:
+        """Return the bounds of the whole drawing."""
+        return QRectF(0, 0, self.graph.width, self.graph.height)
+
+    def at(self, point: QPointF) -> str:
+        """Return the node at a position, or ``""``."""
+        cell = (int(point.x() // _CELL), int(point.y() // _CELL))
+        for name in reversed(self._cells.get(cell, [])):
+            if self.rects[name].contains(point):
+                return name
+        return ""
+
+    def inside(self, area: QRectF) -> list[str]:
+        """Return the nodes that overlap an area, each once, in the graph's order within a cell."""
+        found: dict[str, None] = {}
+        for cell in cells_of(area, self._cells):
+            for name in self._cells.get(cell, ()):
+                if name not in found and self.rects[name].intersects(area):
+                    found[name] = None
+        return list(found)
+
+    def bar_at(self, point: QPointF) -> str:
+        """Return the frame whose title bar is at a position, or ``""``."""
+        for name in reversed(self.frames):
+            if title_bar(self.frames[name]).contains(point):
+                return name
+        return ""
+
+    def chevron_at(self, point: QPointF) -> bool:
+        """Return whether the chevron of a group or of a frame is at a position."""
+        group, frame = self.at(point), self.bar_at(point)
+        if group:
+            is_group = self.nodes[group].kind in GROUPS
+            return is_group and chevron(self.rects[group]).contains(point)
+        return bool(frame) and chevron(title_bar(self.frames[frame])).contains(point)
+
+    def frames_around(self, name: str) -> list[str]:
+        """Return the frames around a node or another frame, innermost first."""
+        rect = self.place(name)
+        if rect is None:
+            return []
+        return [
+            each
+            for each in reversed(self.frames)
+            if each != name and self.frames[each].contains(rect)
+        ]
+
+    def port_at(self, point: QPointF) -> Port | None:
+        """Return the port at a position."""
+        return next((port for port in self.graph.ports if port_rect(port).contains(point)), None)
+
+    def ends(self, port: Port) -> list[Port]:
+        """Return the ports at the other ends of one."""
+        return [
+            other
+            for each in port.others
+            for other in self.ports_of.get(each, ())
+            if port.box in other.others and other.side != port.side
+        ]
+
+    def place(self, name: str) -> QRectF | None:
+        """Return the area of a node, or of the frame of an expanded module."""
+        return self.rects[name] if name in self.rects else self.frames.get(name)
+
+    @cached_property
+    def ports_of(self) -> dict[str, list[Port]]:
+        """The ports of each node that has any."""
+        result: dict[str, list[Port]] = {}
+        for port in self.graph.ports:
+            result.setdefault(port.box, []).append(port)
+        return result
+
+    # Keyboard navigation
+
+    def top(self) -> str:
+        """Return the first node of the first layer, or ``""`` in an empty graph."""
+        return self._layers[0][0] if self._layers else ""
+
+    def bottom(self) -> str:
+        """Return the last node of the last layer, or ``""`` in an empty graph."""
+        return self._layers[-1][-1] if self._layers else ""
+
+    def beside(self, here: str, way: Way, before: str = "") -> str:
+        """Return the node that a step from a node or frame leads to, or ``""``.
+
+        Args:
+            here: The current node; ``""`` for none, which leads to the first node.
+            way: Along an edge, within a layer, or to the first or last node.
+            before: The previous node: a step along an edge leads back there, if there is such an
+                edge.
+        """
+        if way == "last":
+            return self.bottom()
+        if way == "first" or not here:
+            return self.top()
+        if here in self.frames:
+            inside = self.inside(self.frames[here])
+            return min(inside, key=lambda name: self.rects[name].y(), default="")
+        if way in ("left", "right"):
+            return self.sibling(here, 1 if way == "right" else -1)
+        ends = self.successors(here) if way == "down" else self.predecessors(here)
+        return before if before in ends else next(iter(ends), "")
+
+    def successors(self, name: str) -> list[str]:
+        """Return the nodes that this node's edges lead to."""
+        return self._neighbours[0].get(name, [])
+
+    def predecessors(self, name: str) -> list[str]:
+        """Return the nodes whose edges lead to this one."""
+        return self._neighbours[1].get(name, [])
+
+    def sibling(self, name: str, step: int) -> str:
+        """Return the node `step` places to the right in the same layer, or ``""``."""
+        layer = self._layers[self._layer_of[name]]
+        place = layer.index(name) + step
+        return layer[place] if 0 <= place < len(layer) else ""
+
+    @cached_property
+    def _neighbours(self) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+        after: dict[str, list[str]] = {}
+        before: dict[str, list[str]] = {}
+        flows = [(edge.source, edge.target) for edge in self.graph.edges]
+        for port in self.graph.ports:
+            if port.side == "out":
+                flows += [(port.box, other) for other in port.others]
+        for source, target in flows:
+            after.setdefault(source, []).append(target)
+            before.setdefault(target, []).append(source)
+        return after, before
+
+    @cached_property
+    def _layers(self) -> list[list[str]]:
+        layers: list[list[str]] = []
+        last = float("-inf")
+        middles = {name: rect.center().y() for name, rect in self.rects.items()}
+        for name in sorted(middles, key=lambda name: middles[name]):
+            if middles[name] - last > _LAYER:
+                layers.append([])
+                last = middles[name]
+            layers[-1].append(name)
+        for layer in layers:
+            layer.sort(key=lambda name: self.rects[name].left())
+        return layers
+
+    @cached_property
+    def _layer_of(self) -> dict[str, int]:
+        return {name: i for i, layer in enumerate(self._layers) for name in layer}
+
+
+def cells_of(
+    area: QRectF, known: Iterable[tuple[int, int]] | None = None
+) -> Iterator[tuple[int, int]]:
+    """Return the grid cells that an area overlaps; of a huge area, only those that have items."""
+    left, right = int(area.left() // _CELL), int(area.right() // _CELL)
+    top, bottom = int(area.top() // _CELL), int(area.bottom() // _CELL)
+    if known is not None and (right - left + 1) * (bottom - top + 1) > 64:
+        for x, y in known:
+            if left <= x <= right and top <= y <= bottom:
+                yield x, y
+        return
+    for x in range(left, right + 1):
+        for y in range(top, bottom + 1):
+            yield x, y
+
+
+def region_rect(region: Region) -> QRectF:
+    """Return the area of a frame, in whole pixels."""
+    return QRectF(round(region.x), round(region.y), round(region.width), round(region.height))
+
+
+def port_rect(port: Port) -> QRectF:
+    """Return the area of a port, in whole pixels."""
+    return QRectF(round(port.x), round(port.y), round(port.width), round(port.height))
+
+
+def title_bar(frame: QRectF) -> QRectF:
+    """Return the bar at the top of a frame that can be collapsed."""
+    return QRectF(frame.left(), frame.top(), frame.width(), TITLE_BAR)
+
+
+def chevron(place: QRectF) -> QRectF:
+    """Return the area of the chevron in a group, or in the title bar of a frame."""
+    return QRectF(place.left() + _CHEVRON_LEFT, place.center().y() - 8, CHEVRON, 16)
+
+
+def described(
+    index: GraphIndex, walked: str, selection: frozenset[str], flags: frozenset[str]
+) -> str:
+    """Describe the keyboard's position in a graph, or the graph, and the selection."""
+    here = index.nodes.get(walked)
+    if here is not None:
+        flag = QCoreApplication.translate("GraphCanvas", "flagged") if walked in flags else ""
+        text = ", ".join(each for each in (here.title, here.subtitle, flag) if each)
+    else:
+        count = QCoreApplication.translate("GraphCanvas", "{0} nodes, {1} edges")
+        text = count.format(len(index.nodes), len(index.graph.edges))
+    titles = [index.nodes[name].title for name in sorted(selection)[:20] if name != walked]
+    if titles:
+        selected = QCoreApplication.translate("GraphCanvas", "selected: {0}")
+        text += "; " + selected.format(", ".join(titles))
+    return text
+
+
+LABEL_PIXELS = 11.0
+_ARROW_LENGTH = 7.0
+_ARROW_HALF_WIDTH = 3.5
+_CORNER = 8.0
+_LABEL_GAP = 7.0
+_WIDEST_LETTER = 9.0
+_BUNCH_CELL = 400.0
+_LARGE_CELL = 1600.0
+
+
+class Bunch:
+    """Edges that start in one cell, and are drawn by one call."""
+
+    def __init__(self) -> None:
+        self.edges: list[int] = []  # Their indices.
+        self.left: float = math.inf  # The extent of them and their labels.
+        self.top: float = math.inf
+        self.right: float = -math.inf
+        self.bottom: float = -math.inf
+
+    def add(self, number: int, edge: Edge) -> None:
+        """Add an edge by its index."""
+        self.edges.append(number)
+        xs, ys = [x for x, _ in edge.points], [y for _, y in edge.points]
+        beside = _LABEL_GAP + _WIDEST_LETTER * len(edge.label)
+        if edge.label_at is not None:
+            xs.append(edge.label_at[0])
+        self.left = min(self.left, min(xs) - beside)
+        self.right = max(self.right, max(xs) + beside)
+        self.top = min(self.top, *ys)
+        self.bottom = max(self.bottom, *ys)
+
+    def cells(self) -> Iterator[tuple[int, int]]:
+        """Return the large cells that it overlaps."""
+        return _cells(self.left, self.top, self.right, self.bottom)
+
+
+class EdgePaths:
+    """The paths of a graph's edges, created when they are first visible.
+
+    Args:
+        index: The graph and the positions of its nodes.
+    """
+
+    def __init__(self, index: GraphIndex) -> None:
+        self._index = index
+        self._edges = index.graph.edges
+        self._paths: dict[int, tuple[QPainterPath, QPainterPath]] = {}
+        self._drawn: dict[int, tuple[QPainterPath, QPainterPath]] = {}
+        self._straight: dict[int, list[QLineF]] = {}
+        self._labels: dict[int, QRectF] = {}
+        self._metrics = TextMetrics(ui_font(LABEL_PIXELS))
+        self._at: dict[str, list[int]] = {}
+        # The edge that has the label, for each source and label: the output of a node is the same
+        # on all its edges, and is labelled once.
+        placed: dict[tuple[str, str], int] = {}
+        others: dict[tuple[str, str], int] = {}
+        bunches: dict[tuple[int, int], Bunch] = {}
+        for number, edge in enumerate(self._edges):
+            x, y = edge.points[0]
+            bunches.setdefault((int(x // _BUNCH_CELL), int(y // _BUNCH_CELL)), Bunch()).add(
+                number, edge
+            )
+            self._at.setdefault(edge.source, []).append(number)
+            self._at.setdefault(edge.target, []).append(number)
+            if edge.label:
+                said = others if edge.label_at is None else placed
+                said.setdefault((edge.source, edge.label), number)
+        self._labelled_for = {**others, **placed}
+        self._labelled = frozenset(self._labelled_for.values())
+        self._bunches = list(bunches.values())
+        # Spatial index, so that a small area is not tested against every bunch.
+        self._cells: dict[tuple[int, int], list[Bunch]] = {}
+        room = MOST_CELLS
+        for bunch in self._bunches:
+            for cell in islice(bunch.cells(), room):
+                self._cells.setdefault(cell, []).append(bunch)
+                room -= 1
+
+    def inside(self, area: QRectF) -> list[Bunch]:
+        """Return the bunches that overlap an area."""
+        left, top, right, bottom = area.left(), area.top(), area.right(), area.bottom()
+        cells = list(_cells(left, top, right, bottom)) if area.width() < 20 * _LARGE_CELL else []
+        near: Iterable[Bunch] = self._bunches
+        if 0 < len(cells) < len(self._cells):
+            near = dict.fromkeys(each for at in cells for each in self._cells.get(at, ()))
+        return [
+            bunch
+            for bunch in near
+            if bunch.left < right
+            and bunch.right > left
+            and bunch.top < bottom
+            and bunch.bottom > top
+        ]
+
+    def drawn(self, bunch: Bunch) -> tuple[QPainterPath, QPainterPath]:
+        """Return the lines and arrows of a bunch, each as one path."""
+        found = self._drawn.get(id(bunch))
+        if found is None:
+            found = self._drawn[id(bunch)] = self.together(bunch.edges)
+        return found
+
+    def straight(self, bunch: Bunch) -> list[QLineF]:
+        """Return the lines of a bunch without curves, for a small scale."""
+        found = self._straight.get(id(bunch))
+        if found is None:
+            found = self._straight[id(bunch)] = [
+                QLineF(*a, *b)
+                for number in bunch.edges
+                for a, b in pairwise(self._edges[number].points)
+            ]
+        return found
+
+    def of_nodes(self, names: Iterable[str]) -> list[int]:
+        """Return the indices of the edges of some nodes."""
+        found = {number: None for name in names for number in self._at.get(name, ())}
+        return list(found)
+
+    def together(self, numbers: Iterable[int]) -> tuple[QPainterPath, QPainterPath]:
+        """Return the lines and arrows of these edges, each as one path."""
+        lines, arrows = QPainterPath(), QPainterPath()
+        for number in numbers:
+            line, arrow = self._path(number)
+            lines.addPath(line)
+            arrows.addPath(arrow)
+        return lines, arrows
+
+    def labels(self, bunch: Bunch, area: QRectF) -> list[tuple[str, QRectF]]:
+        """Return the labels of a bunch that overlap an area, with their positions."""
+        labelled = [number for number in bunch.edges if number in self._labelled]
+        return [each for each in self.labels_of(labelled) if each[1].intersects(area)]
+
+    def labels_of(self, numbers: Iterable[int]) -> list[tuple[str, QRectF]]:
+        """Return the labels of these edges, each text once, with their positions."""
+        said: dict[tuple[str, str], int] = {}
+        for number in numbers:
+            edge = self._edges[number]
+            if edge.label:
+                said.setdefault((edge.source, edge.label), number)
+        result = []
+        for key, number in said.items():
+            at = self._labelled_for.get(key, number)
+            if at not in self._labels:
+                self._labels[at] = self._place_label(at)
+            result.append((key[1], self._labels[at]))
+        return result
+
+    def _path(self, number: int) -> tuple[QPainterPath, QPainterPath]:
+        found = self._paths.get(number)
+        if found is None:
+            points = self._edges[number].points
+            found = self._paths[number] = line_path(points), arrow_path(points)
+        return found
+
+    def _place_label(self, number: int) -> QRectF:
+        """Return the label's position: as before, or beside the line, clear of nodes and labels."""
+        metrics = self._metrics
+        edge = self._edges[number]
+        width = metrics.horizontalAdvance(edge.label) + 4
+        height = metrics.height()
+        said = edge.label_at
+        if said is not None:
+            return QRectF(said[0] - 2, said[1] - height / 2, width, height)
+        first = QRectF()
+        for at in label_points(edge):
+            for left in (at.x() + _LABEL_GAP - 2, at.x() - _LABEL_GAP + 2 - width):
+                place = QRectF(left, at.y() - height / 2, width, height)
+                if first.isNull():
+                    first = place
+                if self._is_free(place, number):
+                    return place
+        return first
+
+    def _is_free(self, place: QRectF, own: int) -> bool:
+        if self._index.inside(place.adjusted(-2, -2, 2, 2)):
+            return False
+        if any(other.intersects(place) for other in self._labels.values()):
+            return False
+        for bunch in self.inside(place):
+            for number in bunch.edges:
+                line, _ = self._path(number)
+                if (
+                    number != own
+                    and line.boundingRect().adjusted(-1, -1, 1, 1).intersects(place)
+                    and line.intersects(place)
+                ):
+                    return False
+        return True
+
+
+def _cells(left: float, top: float, right: float, bottom: float) -> Iterator[tuple[int, int]]:
+    for x in range(int(left // _LARGE_CELL), int(right // _LARGE_CELL) + 1):
+        for y in range(int(top // _LARGE_CELL), int(bottom // _LARGE_CELL) + 1):
+            yield x, y
+
+
+def label_points(edge: Edge) -> list[QPointF]:
+    """Return positions on an edge for its label, best first: middles of long vertical parts."""
+    parts = [(abs(y1 - y0), x0, y0, x1, y1) for (x0, y0), (x1, y1) in pairwise(edge.points)]
+    parts.sort(key=lambda part: (part[1] == part[3], part[0]), reverse=True)
+    places = []
+    for _, x0, y0, x1, y1 in parts[:3]:
+        for share in (0.45, 0.3, 0.65):
+            # With vertical ends, the curve is an S, whose middle is that of the straight line.
+            bend = share * share * (3 - 2 * share)
+            places.append(QPointF(x0 + (x1 - x0) * bend, y0 + (y1 - y0) * share))
+    return places
+
+
+def line_path(points: tuple[tuple[float, float], ...]) -> QPainterPath:
+    """Return the line through the points: curves with vertical ends, or rounded corners."""
+    shortened = _without_arrow(points)
+    path = QPainterPath(QPointF(*shortened[0]))
+    if any(_is_level(a, b) for a, b in pairwise(shortened)):
+        _add_corners(path, shortened)
+        return path
+    for (x0, y0), (x1, y1) in pairwise(shortened):
+        if abs(x1 - x0) < 0.5:
+            path.lineTo(x1, y1)
+        else:
+            # A wide step stays vertical for longer, or it would begin with a kink.
+            bend = (y1 - y0) * (0.9 if abs(x1 - x0) > abs(y1 - y0) else 0.5)
+            path.cubicTo(x0, y0 + bend, x1, y1 - bend, x1, y1)
+    return path
+
+
+def arrow_path(points: tuple[tuple[float, float], ...]) -> QPainterPath:
+    """Return the arrow head at the end of the line."""
+    x, y = points[-1]
+    dx, dy = _direction(points)
+    bx, by = x - dx * _ARROW_LENGTH, y - dy * _ARROW_LENGTH
+    across_x, across_y = -dy * _ARROW_HALF_WIDTH, dx * _ARROW_HALF_WIDTH
+    path = QPainterPath()
+    path.moveTo(x, y)
+    path.lineTo(bx + across_x, by + across_y)
+    path.lineTo(bx - across_x, by - across_y)
+    path.closeSubpath()
+    return path
+
+
+def _direction(points: tuple[tuple[float, float], ...]) -> tuple[float, float]:
+    """Return the direction of the line at its end: horizontal or vertical, as its last part."""
+    (x0, y0), (x1, y1) = points[-2], points[-1]
+    if _is_level(points[-2], points[-1]) and x0 != x1:
+        return (1.0 if x1 > x0 else -1.0), 0.0
+    return 0.0, (1.0 if y1 >= y0 else -1.0)
+
+
+def _without_arrow(points: tuple[tuple[float, float], ...]) -> list[tuple[float, float]]:
+    dx, dy = _direction(points)
+    x, y = points[-1]
+    back = _ARROW_LENGTH - 1
+    return [*points[:-1], (x - dx * back, y - dy * back)]
+
+
+def _is_level(a: tuple[float, float], b: tuple[float, float]) -> bool:
+    return abs(a[1] - b[1]) < 0.5
+
+
+def _add_corners(path: QPainterPath, points: list[tuple[float, float]]) -> None:
+    for before, corner, after in zip(points, points[1:], points[2:], strict=False):
+        path.lineTo(*_towards(corner, before))
+        path.quadTo(QPointF(*corner), QPointF(*_towards(corner, after)))
+    path.lineTo(*points[-1])
+
+
+def _towards(corner: tuple[float, float], end: tuple[float, float]) -> tuple[float, float]:
+    length = math.hypot(end[0] - corner[0], end[1] - corner[1])
+    share = min(_CORNER, length / 2) / length if length else 0.0
+    return corner[0] + (end[0] - corner[0]) * share, corner[1] + (end[1] - corner[1]) * share

@@ -1,0 +1,519 @@
+"""Code viewer: colours, line numbers, search, go to line, and lines that belong to entities."""
+
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QFocusEvent, QIntValidator, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import QLineEdit, QMenu, QStackedLayout, QToolButton, QWidget
+
+from lowerscope.app.kit.buttons import IconButton
+from lowerscope.app.kit.code.code_editor import CodeEditor, NamedPlace
+from lowerscope.app.kit.code.marks import Match, Span, Tint, units
+from lowerscope.app.kit.dialogs import mark_wrong
+from lowerscope.app.kit.layouts import column_of, row_of
+from lowerscope.app.kit.pane_messages import EmptyState
+from lowerscope.app.kit.plain_text import Label
+
+
+class _Bar(QWidget):
+    """One row above the text: a field, a number, buttons; Escape closes it."""
+
+    closed = Signal()  # The user closed the bar.
+
+    def __init__(self, field_name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.setProperty("bar", True)
+        self.field = QLineEdit()
+        self.field.setAccessibleName(field_name)
+        self.field.setPlaceholderText(field_name)
+        self.field.installEventFilter(self)
+        self.figure = Label(role="quiet")
+        self.row = row_of(self, (self.field, 1), self.figure, margins=(8, 4, 4, 4), spacing=4)
+        self.hide()
+
+    def add_button(self, icon_name: str, text: str, tooltip: str) -> QToolButton:
+        button = IconButton(icon_name, tooltip)
+        button.setText(text)
+        self.row.addWidget(button)
+        return button
+
+    def open_field(self, text: str | None) -> None:
+        """Show the bar with the focus in its field."""
+        self.show()
+        if text is not None:
+            self.field.setText(text)
+        self.field.selectAll()
+        self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def set_wrong(self, wrong: bool) -> None:
+        """Mark the field's text as invalid."""
+        if self.field.property("wrong") != wrong:
+            mark_wrong(self.field, wrong)
+            self.figure.set_role("wrong" if wrong else "quiet")
+
+    def pressed(self, event: QKeyEvent) -> bool:
+        """Handle a key of the field; return whether it is consumed."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.closed.emit()
+            return True
+        return False
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if watched is self.field and isinstance(event, QKeyEvent):
+            if event.type() == QEvent.Type.KeyPress:
+                return self.pressed(event)
+            # Escape closes this bar, and triggers none of the window's shortcuts.
+            if event.type() == QEvent.Type.ShortcutOverride and event.key() == Qt.Key.Key_Escape:
+                event.accept()
+                return True
+        return super().eventFilter(watched, event)
+
+
+class FindBar(_Bar):
+    """Bar for searching the text."""
+
+    search_changed = Signal()  # The pattern or its options changed.
+    next_wanted = Signal()  # Enter or Shift+Enter was pressed, or a button.
+    previous_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("", parent)
+        self.field.setAccessibleName(self.tr("Find"))
+        self.field.setPlaceholderText(self.tr("Find"))
+        self.case = self.add_button("", "Aa", self.tr("Match case"))
+        self.regex = self.add_button("", ".*", self.tr("Regular expression"))
+        for toggle in (self.case, self.regex):
+            toggle.setCheckable(True)
+            toggle.toggled.connect(self.search_changed)
+        previous = self.add_button("up", "", self.tr("Previous (Shift+Enter)"))
+        previous.clicked.connect(self.previous_wanted)
+        following = self.add_button("down", "", self.tr("Next (Enter)"))
+        following.clicked.connect(self.next_wanted)
+        close = self.add_button("close", "", self.tr("Close (Esc)"))
+        close.clicked.connect(self.closed)
+        self.field.textChanged.connect(self.search_changed)
+
+    def show_count(self, position: int, count: int, more: bool) -> None:
+        """Show the position among the matches; ``more`` if counting stopped at the limit."""
+        self.set_wrong(bool(self.field.text()) and count == 0)
+        if not self.field.text():
+            self.figure.setText("")
+        elif count == 0:
+            self.figure.setText(self.tr("none"))
+        else:
+            total = f"{count:,}+" if more else f"{count:,}"
+            self.figure.setText(self.tr("{0} of {1}").format(f"{position:,}", total))
+
+    def show_wrong_pattern(self, reason: str) -> None:
+        """Show that the pattern is not a valid regular expression."""
+        self.set_wrong(True)
+        self.figure.setText(self.tr("not a pattern"))
+        self.figure.setToolTip(reason)
+
+    def pressed(self, event: QKeyEvent) -> bool:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_F3):
+            back = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+            (self.previous_wanted if back else self.next_wanted).emit()
+            return True
+        return super().pressed(event)
+
+
+class GoToLineBar(_Bar):
+    """Bar for going to a line."""
+
+    line_chosen = Signal(int)  # A line was entered, from 1.
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__("", parent)
+        self.field.setAccessibleName(self.tr("Line"))
+        self.field.setPlaceholderText(self.tr("Go to line"))
+        self.field.setValidator(QIntValidator(1, 99_999_999, self))
+        close = self.add_button("close", "", self.tr("Close (Esc)"))
+        close.clicked.connect(self.closed)
+
+    def open_for(self, line: int, count: int) -> None:
+        """Show the bar with this line, of `count` lines."""
+        self.figure.setText(self.tr("of {0}").format(f"{count:,}"))
+        self.open_field(str(line))
+
+    def pressed(self, event: QKeyEvent) -> bool:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if self.field.text():
+                self.line_chosen.emit(int(self.field.text()))
+                self.closed.emit()
+            return True
+        return super().pressed(event)
+
+
+def compile_pattern(text: str, match_case: bool, is_regex: bool) -> re.Pattern[str]:
+    """Return the compiled pattern; raises ``re.error`` for an invalid regular expression."""
+    flags = re.MULTILINE | (re.NOFLAG if match_case else re.IGNORECASE)
+    return re.compile(text if is_regex else re.escape(text), flags)
+
+
+def find_all(
+    pattern: re.Pattern[str], lines: Iterable[str], limit: int, first: int = 0
+) -> list[Match]:
+    """Return the matches of a pattern, none across lines and none empty; at most ``limit``.
+
+    Args:
+        first: Number of the first of these lines.
+    """
+    found: list[Match] = []
+    for number, line in enumerate(lines, first):
+        for match in pattern.finditer(line):
+            start, end = match.span()
+            if start == end:
+                continue
+            found.append(Match(number, units(line[:start]), units(line[:end])))
+            if len(found) == limit:
+                return found
+    return found
+
+
+#: Bound on matches that are found and counted; beyond it the count has a "+".
+MOST_MATCHES = 10_000
+_LINES = 2_000
+_SLICE_MS = 10.0
+
+
+class Searched(Protocol):
+    """Searchable text, such as a `CodeEditor`; lines count from 0."""
+
+    def lines(self) -> Sequence[str]: ...
+
+    def caret(self) -> tuple[int, int]: ...
+
+    def go_to(self, line: int, start: int = 0, end: int = 0) -> None: ...
+
+    def show_matches(self, matches: Sequence[Match], current: Match | None) -> None: ...
+
+
+class CodeFinding(QObject):
+    """Search in the text of an editor, in slices.
+
+    Args:
+        editor: The text that is searched, and shows the matches.
+        bar: The bar with the pattern; it shows the number of matches.
+    """
+
+    def __init__(self, editor: Searched, bar: FindBar) -> None:
+        super().__init__(bar)
+        self._editor = editor
+        self._bar = bar
+        self._pattern: re.Pattern[str] | None = None
+        self._next_line = 0
+        self._from = (0, 0)
+        self._matches: list[Match] = []
+        self._current = -1
+        self._going_on = QTimer(self)
+        self._going_on.setInterval(0)
+        self._going_on.timeout.connect(self._search_on)
+        bar.search_changed.connect(self.search)
+        bar.next_wanted.connect(self.next)
+        bar.previous_wanted.connect(self.previous)
+
+    def search(self) -> None:
+        """Search for the bar's pattern, and go to the first match from the caret on."""
+        typed = self._bar.field.text()
+        self.clear()
+        self._from = self._editor.caret()
+        if not typed:
+            self._bar.show_count(0, 0, False)
+            return
+        try:
+            self._pattern = compile_pattern(
+                typed, self._bar.case.isChecked(), self._bar.regex.isChecked()
+            )
+        except re.error as error:
+            self._bar.show_wrong_pattern(str(error))
+            return
+        self._search_on()
+
+    def next(self) -> None:
+        """Go to the next match, wrapping around."""
+        self._step(1)
+
+    def previous(self) -> None:
+        """Go to the previous match, wrapping around."""
+        self._step(-1)
+
+    def clear(self) -> None:
+        """Clear the matches."""
+        self._going_on.stop()
+        self._pattern, self._next_line = None, 0
+        self._matches, self._current = [], -1
+        self._editor.show_matches([], None)
+
+    @property
+    def settled(self) -> bool:
+        """Return whether the search is complete."""
+        return not self._going_on.isActive()
+
+    def _search_on(self) -> None:
+        assert self._pattern is not None
+        end = time.perf_counter() + _SLICE_MS / 1000
+        lines = self._editor.lines()
+        while self._next_line < len(lines) and len(self._matches) < MOST_MATCHES:
+            if time.perf_counter() > end:
+                break
+            part = lines[self._next_line : self._next_line + _LINES]
+            most = MOST_MATCHES - len(self._matches)
+            self._matches += find_all(self._pattern, part, most, self._next_line)
+            self._next_line += _LINES
+        done = self._next_line >= len(lines) or len(self._matches) == MOST_MATCHES
+        if done:
+            self._going_on.stop()
+        elif not self._going_on.isActive():
+            self._going_on.start()
+        self._show(done)
+
+    def _show(self, done: bool) -> None:
+        """Go to the first match from the caret's start on; wrap around once all are known."""
+        if self._current < 0:
+            after = (
+                index
+                for index, match in enumerate(self._matches)
+                if (match.line, match.start) >= self._from
+            )
+            round_the_end = 0 if done and self._matches else -1
+            self._current = next(after, round_the_end)
+            self._go(self._current)
+        else:
+            self._mark()
+
+    def _step(self, by: int) -> None:
+        if not self._matches:
+            self.search()
+        elif self._current >= 0:
+            self._go((self._current + by) % len(self._matches))
+
+    def _go(self, index: int) -> None:
+        self._current = index
+        self._mark()
+        if index >= 0:
+            match = self._matches[index]
+            self._editor.go_to(match.line, match.start, match.end)
+
+    def _mark(self) -> None:
+        current = self._matches[self._current] if self._current >= 0 else None
+        self._editor.show_matches(self._matches, current)
+        count = len(self._matches)
+        if self._current >= 0 or not self._going_on.isActive():
+            more = count == MOST_MATCHES or self._going_on.isActive()
+            self._bar.show_count(self._current + 1, count, more)
+
+
+class CodeView(QWidget):
+    """A text viewer whose lines belong to entities."""
+
+    # A line was clicked, without dragging, or entered: its innermost entity.
+    entity_clicked = Signal(str, object)
+    entity_hovered = Signal(str)  # The innermost entity under the mouse, or ``""``.
+    # The context menu of this entity, or ``""``, is about to open: add actions to it.
+    menu_opening = Signal(str, object)
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._language = ""
+        self.editor = CodeEditor()
+        self.editor.setAccessibleName(name)
+        self.find_bar = FindBar()
+        self.finding = CodeFinding(self.editor, self.find_bar)
+        self.go_to_bar = GoToLineBar()
+        self.empty = EmptyState()
+        self.setAccessibleName(name)
+        self._lay_out()
+        self._connect()
+
+    def set_text(
+        self,
+        text: str,
+        language: str = "text",
+        hidden: Mapping[int, tuple[int, int]] | None = None,
+        *,
+        keep_folds: bool = False,
+    ) -> None:
+        """Show a text.
+
+        The same text in the same language keeps its position, spans and marks.
+
+        Args:
+            text: The text; ``""`` shows the empty state.
+            language: ``"tvmscript"``, ``"python"``, ``"llvm"``, ``"asm"``, ``"bytecode"``,
+                ``"json"``, ``"c"``; any other has no colours.
+            hidden: A hidden part of a line, by line number, from 0. The line's tool tip has it, and
+                so has copied text.
+            keep_folds: Fold the regions that were folded in the previous text, if they still exist.
+        """
+        same = text == self.editor.text() and language == self._language
+        if same and (hidden or {}) == self.editor.hidden():
+            return
+        self._language = language
+        self.editor.set_text(text, language, hidden, keep_folds=keep_folds)
+        self._stack.setCurrentWidget(self._page if text else self.empty)
+        if self.find_bar.isVisibleTo(self):
+            self.finding.search()
+
+    def text(self) -> str:
+        """Return the text that is shown."""
+        return self.editor.text()
+
+    def set_spans(self, spans: Sequence[Span]) -> None:
+        """Set the lines of entities; valid until the text changes."""
+        self.editor.marks.set_spans(spans)
+        self.editor.repaint_lines()
+
+    def set_cards(self, places: Iterable[NamedPlace]) -> None:
+        """Set the cards of names; valid until the text changes."""
+        self.editor.cards.set_places(places)
+
+    def set_selection(self, entities: Collection[str]) -> None:
+        """Mark the lines of these entities as selected; the view does not move."""
+        self.editor.marks.select(entities)
+        self.editor.repaint_lines()
+
+    def reveal(self, entity: str) -> bool:
+        """Scroll to the lines of an entity, centred if they were far.
+
+        Returns:
+            False when the entity has no lines in this text.
+        """
+        return self.editor.reveal(entity)
+
+    def place(self) -> tuple[int, int]:
+        """Return the first visible line, from 0, and the horizontal scroll position."""
+        return self.editor.top_line(), self.editor.horizontalScrollBar().value()
+
+    def set_place(self, place: tuple[int, int]) -> None:
+        """Restore a scroll position, as far as this text goes."""
+        self.editor.set_top_line(place[0])
+        self.editor.horizontalScrollBar().setValue(place[1])
+
+    def set_changed_lines(self, lines: Iterable[int]) -> None:
+        """Mark these lines, from 1, as changed."""
+        self.editor.marks.change(lines)
+        self.editor.repaint_lines()
+
+    def set_tint(self, tint: Tint | None) -> None:
+        """Set the function for the palette colours of entities; ``None`` for no colours."""
+        self.editor.marks.tint = tint
+        self.editor.repaint_lines()
+
+    def point_at(self, line: int) -> None:
+        """Mark this line, from 1, as the current one, and scroll to it; 0 for none."""
+        self.editor.marks.point(line)
+        if line:
+            self.editor.show_lines(line - 1, line - 1)
+        self.editor.repaint_lines()
+
+    def go_to_line(self, line: int) -> None:
+        """Put the caret on this line, from 1, and scroll to it."""
+        self.editor.go_to(line - 1)
+
+    def set_empty(self, title: str, hint: str = "") -> None:
+        """Set the text that is shown in place of an empty text."""
+        self.empty.set_text(title, hint)
+
+    # Search
+
+    def open_find(self, text: str | None = None) -> None:
+        """Open the find bar with this text, or the selection, or the previous pattern."""
+        if not self.editor.text():
+            return
+        chosen = self.editor.textCursor().selectedText()
+        if text is None and chosen and "\u2029" not in chosen:
+            text = chosen
+        self.go_to_bar.hide()
+        self.find_bar.open_field(text)
+        self.finding.search()
+
+    def open_go_to_line(self) -> None:
+        """Open the bar for going to a line."""
+        if not self.editor.text():
+            return
+        self._close_bars()
+        line = self.editor.caret()[0] + 1
+        self.go_to_bar.open_for(line, len(self.editor.lines()))
+
+    def _close_bars(self) -> None:
+        self.find_bar.hide()
+        self.go_to_bar.hide()
+        self.finding.clear()
+        self.editor.setFocus()
+
+    # Construction
+
+    def _lay_out(self) -> None:
+        self._page = QWidget()
+        column_of(self._page, self.find_bar, self.go_to_bar, (self.editor, 1))
+        self._stack = QStackedLayout(self)
+        self._stack.addWidget(self.empty)
+        self._stack.addWidget(self._page)
+
+    def _connect(self) -> None:
+        self.editor.entity_clicked.connect(self.entity_clicked)
+        self.editor.entity_hovered.connect(self.entity_hovered)
+        self._commands: dict[str, Callable[[], None]] = {
+            "find": self.open_find,
+            "line": self.open_go_to_line,
+            "next": self.finding.next,
+            "previous": self.finding.previous,
+            "close": self._close_bars,
+            "card": self.editor.show_card,
+            "fold": self.editor.fold,
+            "unfold": self.editor.unfold,
+            "fold-all": self.editor.fold_all,
+            "unfold-all": self.editor.unfold_all,
+            "copy": self.editor.copy,
+            "select-all": self.editor.selectAll,
+        }
+        self.editor.key_pressed.connect(self._press)
+        self.editor.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.editor.customContextMenuRequested.connect(self._open_menu)
+        self.find_bar.closed.connect(self._close_bars)
+        self.go_to_bar.closed.connect(self._close_bars)
+        self.go_to_bar.line_chosen.connect(self.go_to_line)
+
+    def _press(self, key: str) -> None:
+        self._commands[key]()
+
+    def _open_menu(self, position: QPoint) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        copy = self._add(menu, self.tr("Copy"), "copy", "Ctrl+C")
+        copy.setEnabled(self.editor.textCursor().hasSelection())
+        self._add(menu, self.tr("Select all"), "select-all", "Ctrl+A")
+        menu.addSeparator()
+        self._add(menu, self.tr("Find…"), "find", "Ctrl+F")
+        self._add(menu, self.tr("Go to line…"), "line", "Ctrl+G")
+        menu.addSeparator()
+        self._add(menu, self.tr("Fold all"), "fold-all")
+        self._add(menu, self.tr("Unfold all"), "unfold-all")
+        menu.triggered.connect(self._choose)
+        self.menu_opening.emit(self.editor.entity_at(position.y()), menu)
+        menu.popup(self.editor.viewport().mapToGlobal(position))
+
+    def _choose(self, action: QAction) -> None:
+        # Actions added by others have no data, and are connected by themselves.
+        if action.data() in self._commands:
+            self._press(action.data())
+
+    @staticmethod
+    def _add(menu: QMenu, text: str, command: str, keys: str = "") -> QAction:
+        action = QAction(text, menu)
+        action.setData(command)
+        if keys:
+            action.setShortcut(QKeySequence(keys))
+        menu.addAction(action)
+        return action
+
+    # Qt
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        # Not a focus proxy: Tab would skip what is before it.
+        self.editor.setFocus(event.reason())

@@ -1,0 +1,68 @@
+"""Rows and columns of widgets."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLayout, QVBoxLayout, QWidget
+
+Layout = TypeVar("Layout", bound=QBoxLayout)
+
+Stretch = tuple[None, int]
+Part = QWidget | QLayout | int | Stretch | tuple[QWidget | QLayout, int]
+"""A widget or a layout, alone or with its stretch; pixels of space; or a stretch alone."""
+
+STRETCH: Stretch = (None, 1)
+
+
+def stretch(factor: int) -> Stretch:
+    """Return empty room that takes this share of the rest."""
+    return None, factor
+
+
+def row_of(
+    parent: QWidget | None,
+    *parts: Part,
+    margins: int | tuple[int, int, int, int] | None = 0,
+    spacing: int | None = 0,
+) -> QHBoxLayout:
+    """Lay out parts side by side, in a widget or to be put into another layout.
+
+    Without `margins` or `spacing`, those of the style apply.
+    """
+    return _filled(QHBoxLayout(parent) if parent else QHBoxLayout(), parts, margins, spacing)
+
+
+def column_of(
+    parent: QWidget | None,
+    *parts: Part,
+    margins: int | tuple[int, int, int, int] | None = 0,
+    spacing: int | None = 0,
+) -> QVBoxLayout:
+    """Lay out parts below one another; see `row_of`."""
+    return _filled(QVBoxLayout(parent) if parent else QVBoxLayout(), parts, margins, spacing)
+
+
+def _filled(
+    layout: Layout,
+    parts: tuple[Part, ...],
+    margins: int | tuple[int, int, int, int] | None,
+    spacing: int | None,
+) -> Layout:
+    if margins is not None:
+        around = (margins,) * 4 if isinstance(margins, int) else margins
+        layout.setContentsMargins(*around)
+    if spacing is not None:
+        layout.setSpacing(spacing)
+    for part in parts:
+        if isinstance(part, int):
+            layout.addSpacing(part)
+            continue
+        item, share = part if isinstance(part, tuple) else (part, 0)
+        if item is None:
+            layout.addStretch(share)
+        elif isinstance(item, QLayout):
+            layout.addLayout(item, share)
+        else:
+            layout.addWidget(item, share)
+    return layout

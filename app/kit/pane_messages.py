@@ -1,0 +1,153 @@
+"""Messages of a pane: a banner across it with buttons, and what an empty one says."""
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtWidgets import QPushButton, QWidget
+
+from lowerscope.app.kit.buttons import IconButton, push_button
+from lowerscope.app.kit.layouts import column_of, row_of, stretch
+from lowerscope.app.kit.plain_text import Label
+from lowerscope.app.kit.typefaces import TextMetrics
+
+
+class EmptyState(QWidget):
+    """A title and a hint, centred and in a quiet colour.
+
+    Args:
+        title: Says that there is nothing to show.
+        hint: Says what to do about it.
+    """
+
+    def __init__(self, title: str = "", hint: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._title = Label(role="quiet-title")
+        self._hint = Label(role="quiet")
+        self._actions = row_of(None, spacing=8)
+        for label in (self._title, self._hint):
+            label.setAlignment(Qt.AlignmentFlag.AlignCenter)
+            label.setWordWrap(True)
+        layout = column_of(self, stretch(2), self._title, self._hint, 8, margins=24, spacing=4)
+        row = row_of(None, stretch(0), self._actions, stretch(0), spacing=None)
+        layout.addLayout(row)
+        layout.addStretch(3)
+        self.set_text(title, hint)
+
+    def set_text(self, title: str, hint: str = "") -> None:
+        self._title.setText(title)
+        self._hint.setText(hint)
+        self._hint.setVisible(bool(hint))
+        self.setAccessibleName(title)
+        self.setAccessibleDescription(hint)
+
+    def add_action(
+        self, label: str, callback: Callable[[], None], primary: bool = False
+    ) -> QPushButton:
+        """Add a button for an action.
+
+        Args:
+            label: The button's text.
+            callback: Called when it is clicked.
+            primary: Whether it is the recommended action.
+        """
+        button = push_button(label, act=callback)
+        button.setProperty("primary", primary)
+        self._actions.addWidget(button)
+        return button
+
+
+_ROLES = ("info", "wrong")
+
+
+class Banner(QWidget):
+    """A message that stays until it is dismissed; hidden while there is none.
+
+    Args:
+        wraps: Whether a long message is wrapped, as in a dialog, which has room; otherwise it is
+            elided.
+    """
+
+    dismissed = Signal()  # The user closed it.
+
+    def __init__(self, parent: QWidget | None = None, *, wraps: bool = False) -> None:
+        super().__init__(parent)
+        self._wraps = wraps
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._message = Label()
+        self._message.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._message.setMinimumWidth(40)
+        self._message.setWordWrap(wraps)
+        self._buttons: list[QPushButton] = []
+        self._close = IconButton("close", self.tr("Dismiss"))
+        self._close.clicked.connect(self._dismiss_by_user)
+        self._row = row_of(self, (self._message, 1), self._close, margins=(12, 4, 6, 4), spacing=8)
+        self._whole = ""
+        self.hide()
+
+    def show_message(
+        self,
+        message: str,
+        role: str = "info",
+        actions: Sequence[tuple[str, Callable[[], None]]] = (),
+    ) -> None:
+        """Show a message in place of the current one.
+
+        Args:
+            message: One line; elided, with all of it in the tool tip, unless the banner wraps.
+            role: ``"info"`` or ``"wrong"``.
+            actions: Buttons; each dismisses the banner and then calls its function.
+        """
+        assert role in _ROLES, role
+        for button in self._buttons:
+            self._row.removeWidget(button)
+            button.deleteLater()
+        self._buttons = [self._button(label, callback) for label, callback in actions]
+        for i, button in enumerate(self._buttons):
+            self._row.insertWidget(1 + i, button)
+        self._whole = message
+        self._message.setToolTip(message)
+        self.setAccessibleName(message)
+        self.setProperty("banner", role)
+        self.style().unpolish(self)
+        self.style().polish(self)
+        self.show()
+        self._elide()
+
+    def message(self) -> str:
+        """Return the message, or ``""``."""
+        return self._whole
+
+    def dismiss(self) -> None:
+        """Hide the banner."""
+        self._whole = ""
+        self.hide()
+
+    def actions_offered(self) -> list[QPushButton]:
+        """Return the buttons, from left to right."""
+        return list(self._buttons)
+
+    def _dismiss_by_user(self) -> None:
+        self.dismiss()
+        self.dismissed.emit()
+
+    def _button(self, label: str, callback: Callable[[], None]) -> QPushButton:
+        button = push_button(label, act=self.dismiss)
+        button.clicked.connect(callback)
+        return button
+
+    def _elide(self) -> None:
+        if self._wraps:
+            self._message.setText(self._whole)
+            return
+        first = self._whole.split("\n", 1)[0]
+        room = self._message.width()
+        right = Qt.TextElideMode.ElideRight
+        self._message.setText(TextMetrics(self._message.font()).elidedText(first, right, room))
+
+    # Qt
+
+    def event(self, event: QEvent) -> bool:
+        handled = super().event(event)
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.LayoutRequest) and self._whole:
+            self._elide()
+        return handled
