@@ -77,12 +77,7 @@ def is_static(value: Any) -> bool:
 def run_once(
     graph_module: fx.GraphModule, inputs: tuple[torch.Tensor, ...], lines: Mapping[str, SourceLine]
 ) -> tuple[dict[str, NodeInfo], dict[str, tuple[str, ...]], Any]:
-    """Run `graph_module` on copies of `inputs`.
-
-    Returns
-    -------
-    mutations
-        See `TracedModel.mutations`.
+    """Run `graph_module` on copies of `inputs`; return values, mutations and outputs.
 
     Raises `LowerscopeError` if a node fails, or changes a tensor of which a view is read
     afterwards.
