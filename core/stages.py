@@ -68,19 +68,74 @@ from lowerscope.core.sources.opened_model import LoadedModel, OpenedModel, form_
 from lowerscope.core.tracing.symbolic_sizes import NamedInputs
 from lowerscope.core.tracing.tracing import TracedModel, trace
 
-# --- Cache keys of the stages of a recipe ---
-#
-# A key is made of the part of the recipe that the stage reads, of the content of the files behind
-# it, of the versions, and of its parent's key: a change re-runs its stage and those that follow,
-# and nothing before it.
+_DERIVED = (
+    "load_key",
+    "form_key",
+    "trace_key",
+    "lower_key",
+    "unscheduled_key",
+    "transform_key",
+    "build_key",
+    "shown_key",
+    "run_key",
+)
+"""The keys that depend on what is known of the inputs."""
 
 
-class StageKeys:
-    """The keys of one recipe, for one request: each file is checked once."""
+# --- Cost of caching the results of stages, in bytes ---
 
-    def __init__(self, recipe: Recipe, files: FileHashes) -> None:
+SMALL = 1 << 20
+"""Assumed cost of a result without weights of its own, in bytes."""
+
+
+def weight_bytes(model: torch.nn.Module | None) -> int:
+    """Return the size of a model's tensors, in bytes; a source may have none."""
+    if model is None:
+        return SMALL
+    tensors = [*model.parameters(), *model.buffers()]
+    return SMALL + sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def copied_bytes(lowered: LoweredModel) -> int:
+    """Return the size of a lowering's constants that do not share the memory of their tensors."""
+    return SMALL + sum(
+        value.numel() * value.element_size()
+        for tensor, constant in lowered.constants
+        if not _shares(tensor, value := from_dlpack(constant.value))
+    )
+
+
+def _shares(tensor: torch.Tensor, value: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided and tensor.data_ptr() == value.data_ptr()
+
+
+T = TypeVar("T")
+
+
+class Stages:
+    """Results of the stages of a recipe, for one request: each file is checked once.
+
+    `milliseconds`: time of each stage that had to be run, by name.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        progress: Progress,
+        memo: Memo,
+        files: FileHashes,
+        replays: Replays,
+    ) -> None:
+        self.milliseconds: dict[str, float] = {}
         self._recipe = recipe
+        self._progress = progress
+        self._memo = memo
         self._files = files
+        self._replays = replays
+
+    # Keys: each is made of the part of the recipe that the stage reads, of the content of the files
+    # behind it, of the versions, and of its parent's key: a change re-runs its stage and those that
+    # follow, and nothing before it.
 
     @cached_property
     def target(self) -> tvm.target.Target:
@@ -230,67 +285,7 @@ class StageKeys:
         files = self._files.all_of(extension_files(extension))
         return key_of("extension", extension.path, extension.kind, files, VERSIONS)
 
-
-_DERIVED = (
-    "load_key",
-    "form_key",
-    "trace_key",
-    "lower_key",
-    "unscheduled_key",
-    "transform_key",
-    "build_key",
-    "shown_key",
-    "run_key",
-)
-"""The keys that depend on what is known of the inputs."""
-
-
-# --- Cost of caching the results of stages, in bytes ---
-
-SMALL = 1 << 20
-"""Assumed cost of a result without weights of its own, in bytes."""
-
-
-def weight_bytes(model: torch.nn.Module | None) -> int:
-    """Return the size of a model's tensors, in bytes; a source may have none."""
-    if model is None:
-        return SMALL
-    tensors = [*model.parameters(), *model.buffers()]
-    return SMALL + sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-
-
-def copied_bytes(lowered: LoweredModel) -> int:
-    """Return the size of a lowering's constants that do not share the memory of their tensors."""
-    return SMALL + sum(
-        value.numel() * value.element_size()
-        for tensor, constant in lowered.constants
-        if not _shares(tensor, value := from_dlpack(constant.value))
-    )
-
-
-def _shares(tensor: torch.Tensor, value: torch.Tensor) -> bool:
-    return tensor.layout is torch.strided and tensor.data_ptr() == value.data_ptr()
-
-
-# The stages of one recipe before its passes: opening, tracing, and lowering to Relax.
-
-T = TypeVar("T")
-
-
-class StagesBeforePasses(StageKeys):
-    """Results of the stages of a recipe's source, each cached under the key of its input.
-
-    Attributes
-    ----------
-    milliseconds
-        Time of each stage that had to be run, by name.
-    """
-
-    def __init__(self, recipe: Recipe, progress: Progress, memo: Memo, files: FileHashes) -> None:
-        self.milliseconds: dict[str, float] = {}
-        super().__init__(recipe, files)
-        self._progress = progress
-        self._memo = memo
+    # The stages before the passes: opening, tracing, and lowering to Relax.
 
     @cached_property
     def opened(self) -> OpenedModel:
@@ -486,12 +481,8 @@ class StagesBeforePasses(StageKeys):
     ) -> T:
         """Return the result under `key`; compute and time it if it is not cached.
 
-        Parameters
-        ----------
-        name
-            For `milliseconds`.
-        size
-            Cost of caching the value, in bytes.
+        `name`: for `milliseconds`.
+        `size`: Cost of caching the value, in bytes.
         """
 
         def timed() -> T:
@@ -502,29 +493,13 @@ class StagesBeforePasses(StageKeys):
 
         return self._memo.get(key, timed, size)
 
-
-class Stages(StagesBeforePasses):
-    """Results of the stages of a recipe, for one request: each file is checked once."""
-
-    def __init__(
-        self,
-        recipe: Recipe,
-        progress: Progress,
-        memo: Memo,
-        files: FileHashes,
-        replays: Replays,
-    ) -> None:
-        super().__init__(recipe, progress, memo, files)
-        self._replays = replays
+    # Passes, schedules, build and call.
 
     @cached_property
     def unscheduled(self) -> TransformedModel:
         """The module before the first step that applies schedules, which these are made for.
 
-        Raises
-        ------
-        LowerscopeError
-            If parameters are to be bound, and there are none.
+        Raises `LowerscopeError` if parameters are to be bound, and there are none.
         """
         module, steps = self.module, steps_before_schedules(self._recipe)
         target, passes = self.target, self.passes
@@ -618,10 +593,7 @@ class Stages(StagesBeforePasses):
     def completed(self) -> tvm.IRModule:
         """The module after all of the recipe's steps.
 
-        Raises
-        ------
-        LowerscopeError
-            If one of them failed.
+        Raises `LowerscopeError` if one of them failed.
         """
         self.transformed.check()
         return self.transformed.module
@@ -643,10 +615,8 @@ class Stages(StagesBeforePasses):
     def module_at(self, moment: Moment) -> tvm.IRModule:
         """Return the module at a step of any timeline.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is no module at that step: it does not exist, or was not applied.
+        Raises `LowerscopeError` if there is no module at that step: it does not exist, or was not
+        applied.
         """
         if moment.section == "build":
             return self.recorded.module_after(moment.index)
@@ -689,15 +659,10 @@ class Stages(StagesBeforePasses):
     def check_runs_here(self, what: str) -> None:
         """Reject actions of this machine alone where the recipe is for another one.
 
-        Parameters
-        ----------
-        what
-            In words: ``a set of inputs is run``.
+        `what`: in words: ``a set of inputs is run``.
 
-        Raises
-        ------
-        LowerscopeError
-            If the target is for another machine, or the recipe has a remote one.
+        Raises `LowerscopeError` if the target is for another machine, or the recipe has a remote
+        one.
         """
         remote = self._recipe.remote
         if remote is not None:
@@ -732,10 +697,7 @@ class Stages(StagesBeforePasses):
     ) -> tuple[torch.Tensor | tvm.runtime.Tensor, ...]:
         """Return the arguments of ``main`` after the passes, which may have bound some of them.
 
-        Parameters
-        ----------
-        inputs
-            The values of the inputs, in order.
+        `inputs`: the values of the inputs, in order.
         """
         return self.arguments_of(self.transformed.module, inputs)
 
@@ -781,10 +743,7 @@ A = TypeVar("A")
 class Pipeline:
     """The stages of recipes, with results cached for recipes that share them.
 
-    Parameters
-    ----------
-    limit
-        Bound on the size of these results, in bytes.
+    `limit`: bound on the size of these results, in bytes.
     """
 
     def __init__(self, limit: int = KEPT_BYTES) -> None:
@@ -807,12 +766,8 @@ class Pipeline:
     def answer(self, query: Query[A], progress: Progress = SILENT) -> A:
         """Return the answer to a query; compute what is not cached.
 
-        Raises
-        ------
-        LowerscopeError
-            If there is none; see the function that answers.
-        Cancelled
-            If the progress says so.
+        Raises `LowerscopeError` if there is none; see the function that answers.
+        Raises `Cancelled` if the progress says so.
         """
         answer: A = ANSWERING[type(query).__name__].answer(query, self, progress)
         return answer

@@ -186,7 +186,6 @@ class MainWindow(QMainWindow):
         )
         self.help = Help(self, document)
         self.targets = TargetCommands(self, document, queries)
-        features.stop_wanted.connect(self.exports.cancel)
 
     def _make_bars(self) -> None:
         from lowerscope.app.kit.focus_ring import show_focus

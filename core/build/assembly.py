@@ -453,10 +453,7 @@ class Origins:
 def origins_of(twin: LineTable, name: str, piece: Sequence[LlvmFunction]) -> Origins | None:
     """Return the loops that each line of the functions of `piece` comes from.
 
-    Returns
-    -------
-    Origins or None
-        ``None`` if LLVM's code for the function alone differs from that in the library.
+    ``None`` if LLVM's code for the function alone differs from that in the library.
     """
     lowered = twin.lowered
     if lowered is None:

@@ -38,17 +38,11 @@ def marked_lines(
     request. So a script is printed with a mark for each object of interest; the marks are read and
     removed, which leaves exactly the printer's text.
 
-    Parameters
-    ----------
-    objects
-        Bindings, loops and blocks inside `node`.
+    Returns the lines of the script, and for each object, by its index, the first and last line that
+    belong to it, counted from 1. Objects that are not printed on a line of their own, such as a
+    loop that is named in the header of a loop around it, are left out.
 
-    Returns
-    -------
-    tuple[list[str], dict[int, Lines]]
-        The lines of the script, and for each object, by its index, the first and last line that
-        belong to it, counted from 1. Objects that are not printed on a line of their own, such
-        as a loop that is named in the header of a loop around it, are left out.
+    `objects`: bindings, loops and blocks inside `node`.
     """
     marks = {node: f"{_MARK}{index}" for index, node in enumerate(objects)}
     printed = with_characters(node.script(obj_to_annotate=marks, **options)).split("\n")

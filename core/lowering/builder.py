@@ -133,14 +133,10 @@ class NodeBuilder(relax.BlockBuilder):  # type: ignore[misc]
         self._begin_dataflow_block()
 
     def end_node(self) -> tuple[list[Any], tuple[str, ...]]:
-        """Close the current node.
+        """Close the current node; return its bindings and the operators that it emitted.
 
-        Returns
-        -------
-        bindings
-            All bindings since the last node, by this class or by the normaliser.
-        emitted
-            Emitted operators, as the rules name them: ``topi.nn.dense``, ``R.matmul``, ….
+        The bindings are all since the last node, by this class or by the normaliser; the operators
+        are named as by the rules: ``topi.nn.dense``, ``R.matmul``, ….
         """
         bindings = self.keep()
         self._kept = []

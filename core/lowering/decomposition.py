@@ -118,18 +118,11 @@ def decompose(
     An operator without a rule often has rules for its parts: an LSTM consists of matrix products
     and elementwise operators.
 
-    Parameters
-    ----------
-    args, kwargs
-        With an `Argument` for each tensor.
-    types
-        Shape and dtype of each of these tensors.
+    It has a placeholder for each tensor; every node but the output has its value, without memory,
+    in ``meta["val"]``. Nothing in it changes a tensor in place.
 
-    Returns
-    -------
-    graph_module
-        With a placeholder for each tensor; every node but the output has its value, without memory,
-        in ``meta["val"]``. Nothing in it changes a tensor in place.
+    `args`, `kwargs`: with an `Argument` for each tensor.
+    `types`: shape and dtype of each of these tensors.
 
     Raises `Refused` if the call cannot be traced without its tensors' values, or has too many
     operators.
@@ -338,15 +331,9 @@ class Parts:
     ) -> tuple[Value, tuple[PartLowering, ...]]:
         """Lower one node of the graph; the builder has its bindings as those of the node.
 
-        Parameters
-        ----------
-        checked
-            Returns the value in the form of the node, or rejects it.
+        The value is a tensor, or a nest of tuples of tensors and ``None``.
 
-        Returns
-        -------
-        value
-            A tensor, or a nest of tuples of tensors and ``None``.
+        `checked`: returns the value in the form of the node, or rejects it.
 
         Raises `Refused` if it cannot be decomposed into operators that are covered by rules.
         """

@@ -173,17 +173,9 @@ class LibraryNodes:
         *,
         mutates: bool,
     ) -> tuple[Value, str]:
-        """Lower one node.
+        """Lower one node to a tensor, or a nest of tuples of tensors and ``None``.
 
-        Parameters
-        ----------
-        mutates
-            Whether it changes tensors among its arguments.
-
-        Returns
-        -------
-        value
-            A tensor, or a nest of tuples of tensors and ``None``.
+        `mutates`: whether it changes tensors among its arguments.
 
         Raises `Refused` if an argument or a result has an unsupported type.
         """

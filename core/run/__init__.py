@@ -1,1 +1,1 @@
-"""Runs of a compiled model: times, calls, and the values that they read and wrote."""
+"""Runs of a compiled model: times, calls, and the values that they read and wrote; tuning."""

@@ -69,6 +69,7 @@ from lowerscope.core.run.compare.tensor_values import (
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
 from lowerscope.core.sandbox.memory_limit import is_shortage
 from lowerscope.core.stages import Pipeline, Stages
+from lowerscope.core.tracing.example_run import tensors_in
 from lowerscope.core.tracing.tracing import TracedModel
 
 
@@ -411,7 +412,7 @@ class KeptRun:
     def _of_torch(self, place: TensorPlace, name: str, reason: str) -> _Sides:
         """Return torch's tensor only, for a node without a value in the run."""
         try:
-            tensors = list(_tensors(self._torch_values([name]).of(name)))
+            tensors = list(tensors_in(self._torch_values([name]).of(name)))
         except TORCH_ERRORS:
             tensors = []
         if not 0 <= place.item < len(tensors):
@@ -432,17 +433,6 @@ class KeptRun:
     def _torch_values(self, names: Sequence[str]) -> TorchValues:
         assert self.traced is not None
         return TorchValues(self.traced.graph_module, self.inputs, self.seed, Counter(names))
-
-
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for each in value:
-            yield from _tensors(each)
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _tensors(each)
 
 
 def _text_of(place: TensorPlace) -> str:

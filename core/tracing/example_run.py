@@ -77,12 +77,7 @@ def is_static(value: Any) -> bool:
 def run_once(
     graph_module: fx.GraphModule, inputs: tuple[torch.Tensor, ...], lines: Mapping[str, SourceLine]
 ) -> tuple[dict[str, NodeInfo], dict[str, tuple[str, ...]], Any]:
-    """Run `graph_module` on copies of `inputs`.
-
-    Returns
-    -------
-    mutations
-        See `TracedModel.mutations`.
+    """Run `graph_module` on copies of `inputs`; return values, mutations and outputs.
 
     Raises `LowerscopeError` if a node fails, or changes a tensor of which a view is read
     afterwards.
@@ -123,7 +118,7 @@ class _Recorder(fx.Interpreter):
         self._order = {node: index for index, node in enumerate(graph_module.graph.nodes)}
 
     def run_node(self, n: fx.Node) -> Any:
-        arguments = {node: list(_tensors(self.env[node])) for node in n.all_input_nodes}
+        arguments = {node: list(tensors_in(self.env[node])) for node in n.all_input_nodes}
         versions = {
             node: [tensor._version for tensor in tensors] for node, tensors in arguments.items()
         }
@@ -177,7 +172,7 @@ class _Recorder(fx.Interpreter):
         same: list[str] = []
         for earlier, held in self.env.items():
             read_later = any(self._order[user] > self._order[node] for user in earlier.users)
-            for tensor in _tensors(held):
+            for tensor in tensors_in(held):
                 if not read_later or not any(_share_memory(tensor, each) for each in changed):
                     continue
                 if tensor is not held or not _same_elements(tensor, value):
@@ -252,15 +247,16 @@ def _same_content(first: torch.Tensor, second: torch.Tensor) -> bool:
     return bool(torch.isclose(first, second, rtol=0, atol=0, equal_nan=True).all())
 
 
-def _tensors(value: Any) -> Iterator[torch.Tensor]:
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """Yield the tensors in a nest of tuples, lists and mappings."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, (tuple, list)):
         for item in value:
-            yield from _tensors(item)
-    elif isinstance(value, dict):
+            yield from tensors_in(item)
+    elif isinstance(value, Mapping):
         for item in value.values():
-            yield from _tensors(item)
+            yield from tensors_in(item)
 
 
 def _share_memory(first: torch.Tensor, second: torch.Tensor) -> bool:

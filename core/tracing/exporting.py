@@ -197,16 +197,10 @@ def _module_of(program: torch.export.ExportedProgram) -> fx.GraphModule:
 def drop_what_is_not_read(graph_module: fx.GraphModule, *, is_functional: bool) -> tuple[Note, ...]:
     """Erase unread parameters, and the writes into the model's state at the end.
 
-    Parameters
-    ----------
-    is_functional
-        Whether no operator reads another one's in-place result: in a graph as traced, a copy
-        without a reader may be read through its destination.
+    Returns a note for each buffer that the model changes and that a lowered module keeps unchanged.
 
-    Returns
-    -------
-    notes
-        One for each buffer that the model changes and that a lowered module keeps unchanged.
+    `is_functional`: whether no operator reads another one's in-place result: in a graph as traced,
+        a copy without a reader may be read through its destination.
     """
     notes: list[Note] = []
     for node in reversed(list(graph_module.graph.nodes)):

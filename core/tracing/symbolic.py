@@ -140,17 +140,10 @@ def trace_symbolically(
     ``forward`` beyond the inputs keep their defaults, so that ``if mask is None`` is decided as in
     a run of the model.
 
-    Parameters
-    ----------
-    own
-        The model's tensors that are no parameters.
+    Returns the graph over the model's own parameters, and the user's line of each node that has
+    one, by node name.
 
-    Returns
-    -------
-    graph_module
-        The graph over the model's own parameters.
-    lines
-        The user's line of each node that has one, by node name.
+    `own`: the model's tensors that are no parameters.
 
     Raises `LowerscopeError` if the model fails on the inputs, or cannot be traced.
     """

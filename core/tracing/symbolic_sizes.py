@@ -22,7 +22,7 @@ from torch import fx
 from torch._dynamo.source import ConstantSource
 from torch._prims_common import infer_size, make_contiguous_strides_for
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import (
+from torch.fx.experimental.symbolic_shapes import (  # type: ignore[attr-defined]
     DimDynamic,
     ShapeEnv,
     ShapeGuard,

@@ -1,1 +1,1 @@
-"""Views of modules: script text with its line map, and graphs with their layout."""
+"""Views of modules: programs, differences, schedules, and graphs with their layout."""

@@ -1,4 +1,4 @@
-"""Functions of a module at a step with callers and parts, and the passes that steps can name."""
+"""Functions of a module at a step with their callers and parts, and passes that steps can name."""
 
 from __future__ import annotations
 

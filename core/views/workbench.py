@@ -1,4 +1,4 @@
-"""Schedules of functions: steps, legal primitives with forms and help, and fitting rules."""
+"""Schedules of functions: their steps, legal primitives with forms and help, and fitting rules."""
 
 from __future__ import annotations
 

@@ -111,10 +111,6 @@ class ExportCommands(QObject):
             ),
         )
 
-    def cancel(self) -> None:
-        """Cancel the export under way, if any."""
-        self._exporting.cancel()
-
     # Exports by the worker
 
     def choose(self) -> None:

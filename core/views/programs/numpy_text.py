@@ -355,6 +355,10 @@ class _Loops(_NumpyProgram):
             raise self._expressions.refusal(f"the statement {type(statement).__name__}")
         writer(self, statement)
 
+    def _sequence(self, sequence: Any) -> None:
+        for statement in sequence.seq:
+            self._statement(statement)
+
     def _loop(self, loop: Any) -> None:
         if loop.kind == tirx.ForKind.THREAD_BINDING:
             axis = loop.thread_binding.thread_tag
@@ -479,8 +483,8 @@ def _import_order(module: str) -> tuple[bool, str]:
     return module != "math", module
 
 
-_STATEMENT_WRITERS: dict[type, Callable[[_Loops, Any], object]] = {
-    tirx.SeqStmt: lambda self, s: [self._statement(each) for each in s.seq],
+_STATEMENT_WRITERS: dict[type, Callable[[_Loops, Any], None]] = {
+    tirx.SeqStmt: _Loops._sequence,
     tirx.For: _Loops._loop,
     tirx.While: _Loops._while,
     s_tir.SBlockRealize: _Loops._realize,

@@ -313,10 +313,7 @@ def _compacted(problem: Problem, root: list[int], shift: list[float]) -> list[fl
 def _shorten_edges(problem: Problem, pairs: dict[int, int], x: list[float]) -> bool:
     """Move straight lines of vertices to the median of their other neighbours, where free.
 
-    Returns
-    -------
-    bool
-        Whether a vertex moved.
+    Returns whether a vertex moved.
     """
     graph, offsets = problem.graph, problem.offsets
     before: dict[int, int] = {}
