@@ -85,7 +85,7 @@ class CourseFiles(QWidget):
 
     def write_files(self, folder: Path) -> None:
         """Write the page's files to a folder; existing ones are kept."""
-        from lowerscope.core.export.session_zip import write_course
+        from lowerscope.core.export.course_files import write_course
 
         try:
             if not folder.exists():

@@ -20,7 +20,7 @@ from typing import Any
 import tvm
 from tvm import relax, tirx
 
-from lowerscope.core.files.databases import APPLY_DATABASE, check_database
+from lowerscope.core.files.sources import APPLY_DATABASE, check_database
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import BIND_PARAMS
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_SCHEDULES, APPLY_TUNED, VECTOR_MATH

@@ -31,10 +31,10 @@ import tvm
 from lowerscope.core.build.build import compile_function
 from lowerscope.core.build.targets import make_target
 from lowerscope.core.files.cache import read_kept, write_kept
+from lowerscope.core.files.directories import cache_folder
 from lowerscope.core.files.memo import key_of
-from lowerscope.core.files.user_cache import cache_folder, processor_name
 from lowerscope.core.model.encoding import UNREADABLE
-from lowerscope.core.model.processors import MACHINE
+from lowerscope.core.model.processors import MACHINE, processor_name
 from lowerscope.core.model.progress import Progress
 from lowerscope.core.model.schedule_records import Peaks
 

@@ -10,7 +10,7 @@ import tvm
 from tvm import relax
 
 from lowerscope.core.engine.pipeline import Pipeline
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.queries import FunctionsQuery, SnapshotQuery, TextQuery

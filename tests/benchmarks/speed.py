@@ -178,7 +178,7 @@ def measure(models: Sequence[str] = (), *, tuned: bool = False) -> list[Speed]:
 def _model(model: str, *, tuned: bool) -> list[Speed]:
     from lowerscope.core.build.threads import use_threads
     from lowerscope.core.engine.pipeline import Pipeline
-    from lowerscope.core.files.presets import find_pipeline
+    from lowerscope.core.files.pipelines_and_schedules import find_pipeline
     from lowerscope.core.model.recipe import Recipe, Source, with_tuned
 
     base = Recipe(source=Source(spec=f"sample:{model}"), target="native")

@@ -13,7 +13,7 @@ from typing import get_args
 import pytest
 
 from lowerscope.core.engine.pipeline import Pipeline
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.files.sources import samples
 from lowerscope.core.model.recipe import Strategy
 from tests.step_changes import Compared, compare_steps, recipe_of, with_rules_as_schedules

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.engine.pipeline import Pipeline
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.recipe import Strategy
 from lowerscope.core.model.snapshot import Preset
 from tests.core.cli.test_cli import LOWERINGS, check_run

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from lowerscope.app.kit.commands import Command
-from lowerscope.core.files.presets import (
+from lowerscope.core.files.pipelines_and_schedules import (
     PRESETS,
     load_preset,
     preset_of,

@@ -11,7 +11,7 @@ import pytest
 
 from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.export.graph_formats import graphml_text, json_text
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.graph import (
     DEFAULT,
     FITS,

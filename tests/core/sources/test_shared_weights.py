@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from lowerscope.core.engine.pipeline import Pipeline
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.lowering.parameter_binding import constants_of
 from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.progress import Silent
