@@ -21,7 +21,7 @@ from tvm import tirx
 from lowerscope.core.build.build import BuiltModel, RecordedBuild, recorded_build, register_library
 from lowerscope.core.build.targets import check_runs_here, make_target
 from lowerscope.core.files.memo import FileHashes, Memo, key_of
-from lowerscope.core.files.source_files import input_files, source_files
+from lowerscope.core.files.sources import input_files, source_files
 from lowerscope.core.ir.relax import binding_ids
 from lowerscope.core.lowering.partial_module import module_prefix, with_parameters_as_inputs
 from lowerscope.core.lowering.translator import lower

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import QApplication
 from lowerscope.app.engine import child_process
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.engine.protocol import FrameReader
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.recipe import Recipe
 from tests.end_to_end.scheduling import Bench

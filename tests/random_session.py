@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.presets import find_pipeline, with_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline, with_pipeline
 from lowerscope.core.model.recipe import STRATEGIES, Recipe, Source, Strategy
 from lowerscope.core.model.schedule import Primitive
 from lowerscope.core.model.tuning_records import TuneOptions

@@ -23,7 +23,7 @@ from lowerscope.app.kit import theme
 from lowerscope.app.panes.inputs.input_panel import DrawingPad
 from lowerscope.app.shell.start import make_window
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
 from lowerscope.core.model.schedule import APPLY_RULES
 from tests import schedule_walk

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lowerscope.app.document.stepping import StepLine, node_lines, pass_lines, schedule_lines
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.module_steps import ComparedModule, FunctionDifference, Moment
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import ByRuleQuery, ScheduleQuery

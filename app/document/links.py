@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from lowerscope.app.document.stepping import StepLine
-from lowerscope.core.files.presets import longest_preset
+from lowerscope.core.files.pipelines_and_schedules import longest_preset
 from lowerscope.core.model.machines import TIMEOUT, Remote
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.recipe import (

@@ -384,7 +384,7 @@ class CourseFiles(QWidget):
 
     def write_files(self, folder: Path) -> None:
         """Write the page's files to a folder; existing ones are kept."""
-        from lowerscope.core.files.session_zip import write_course
+        from lowerscope.core.files.course_files import write_course
 
         try:
             if not folder.exists():

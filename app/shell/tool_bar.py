@@ -19,7 +19,7 @@ from lowerscope.app.panes.run.faults import Faults
 from lowerscope.app.panes.run.run_dialogs import edit_measuring
 from lowerscope.app.panes.run.runs import Runs
 from lowerscope.app.panes.run.time_text import claims_of, how_of, short_claim
-from lowerscope.core.files.presets import pipeline_title
+from lowerscope.core.files.pipelines_and_schedules import pipeline_title
 from lowerscope.core.files.sources import source_label
 from lowerscope.core.model.formatting import (
     duration_text,

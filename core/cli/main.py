@@ -45,9 +45,9 @@ from lowerscope.core.files.cache import (
     set_cache_limit,
 )
 from lowerscope.core.files.console import ERROR, MATCH
+from lowerscope.core.files.directories import cache_folder
 from lowerscope.core.files.paths import check_not_read, user_path
 from lowerscope.core.files.sources import samples, source_kind, source_path
-from lowerscope.core.files.user_cache import cache_folder
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.machines import TargetRecord, key_text, machine_text, remote_of
@@ -259,7 +259,7 @@ def _samples(options: argparse.Namespace) -> tuple[int, str]:
 
 
 def _course(options: argparse.Namespace) -> tuple[int, str]:
-    from lowerscope.core.files.session_zip import write_course
+    from lowerscope.core.files.course_files import write_course
     from lowerscope.resources import HELP
 
     paths = write_course(Path(options.output), force=options.force)

@@ -10,7 +10,7 @@ import msgspec
 
 from lowerscope.core.cli.recipe_options import SOURCE_HELP, OneLineParser, add_recipe_options
 from lowerscope.core.files.console import ERROR, MATCH
-from lowerscope.core.files.presets import parse_step
+from lowerscope.core.files.pipelines_and_schedules import parse_step
 from lowerscope.core.model.encoding import to_json
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.module_steps import ComparedModule, Moment, PassRecord

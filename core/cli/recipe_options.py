@@ -11,13 +11,15 @@ import msgspec
 
 from lowerscope.core.files.archives import is_archive, open_archive
 from lowerscope.core.files.console import say
-from lowerscope.core.files.databases import database_files
 from lowerscope.core.files.paths import user_path
-from lowerscope.core.files.pipelines_and_schedules import load_schedules
-from lowerscope.core.files.presets import PRESETS, find_pipeline, parse_step
+from lowerscope.core.files.pipelines_and_schedules import (
+    PRESETS,
+    find_pipeline,
+    load_schedules,
+    parse_step,
+)
 from lowerscope.core.files.sessions import SUFFIX, Hashes, files_of, load_session
-from lowerscope.core.files.source_files import source_files
-from lowerscope.core.files.sources import parse_input, parse_spec
+from lowerscope.core.files.sources import database_files, parse_input, parse_spec, source_files
 from lowerscope.core.model.dimensions import dimensions_of, parse_dimension, parse_sizes, with_sizes
 from lowerscope.core.model.machines import TIMEOUT, remote_of
 from lowerscope.core.model.problems import LowerscopeError

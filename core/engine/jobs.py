@@ -55,10 +55,7 @@ class Context:
 
         It may be called at any rate.
 
-        Raises
-        ------
-        Cancelled
-            If the job is cancelled.
+        Raises a `Cancelled` if the job is cancelled.
         """
         self.check()
         self._tell(text, fraction)

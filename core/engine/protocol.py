@@ -116,10 +116,8 @@ _Message = TypeVar("_Message")
 def to_raw(value: Any) -> msgspec.Raw:
     """Return `value`, encoded, as it stands inside a message.
 
-    Raises
-    ------
-    ProtocolError
-        If it holds a value that has no encoding, such as a number of more than 64 bits.
+    Raises a `ProtocolError` if it holds a value that has no encoding, such as a number of more than
+    64 bits.
     """
     return msgspec.Raw(_encoded(value))
 
@@ -127,10 +125,8 @@ def to_raw(value: Any) -> msgspec.Raw:
 def encode_frame(message: ToChild | ToWindow) -> bytes:
     """Return `message` as one frame.
 
-    Raises
-    ------
-    ProtocolError
-        If it is longer than `FRAME_LIMIT`, or holds a value that has no encoding.
+    Raises a `ProtocolError` if it is longer than `FRAME_LIMIT`, or holds a value that has no
+    encoding.
     """
     payload = _encoded(message)
     if len(payload) > FRAME_LIMIT:

@@ -1,6 +1,8 @@
 """The program that both children run: reads requests, runs them in two lanes, answers.
 
-The heavy lane runs in the main thread, since a model file may do what is allowed only there.
+The descriptors of its pipes are taken before anything that might print is imported: any later
+output goes to stderr, which is the window's log. The heavy lane runs in the main thread, since a
+model file may do what is allowed only there.
 """
 
 from __future__ import annotations
@@ -9,33 +11,39 @@ import argparse
 import faulthandler
 import gc
 import os
+import select
+import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NoReturn, Protocol, get_args
 
 import msgspec
 
-from lowerscope.core.engine.channel import Channel, end_group, lead_group
 from lowerscope.core.engine.jobs import Context, Job, Jobs, Lane, NotCached, problem_of
 from lowerscope.core.engine.protocol import (
+    TO_CHILD,
     VERSION,
     Approved,
     Cancel,
     Failure,
+    FrameReader,
     Hello,
     ProtocolError,
     Ready,
     Request,
+    ToChild,
+    ToWindow,
+    encode_frame,
 )
 from lowerscope.core.files.approved import put_in_force
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import QUERIES, LaneName, Query, Role
 from lowerscope.core.sandbox import bubblewrap
-from lowerscope.core.sandbox.memory_limit import limit_memory
+from lowerscope.core.sandbox.memory_limit import limit_memory, taken_by_group, task_limit
 from lowerscope.core.sandbox.running_call import CallWriter
 from lowerscope.core.sandbox.temporary_files import remove_own
 
@@ -150,10 +158,8 @@ def _read(
 def _accept(request: Request, role: Role) -> Job:
     """Return the job of `request`.
 
-    Raises
-    ------
-    ProtocolError
-        If there is no such query, its fields are of other types, or the other child answers it.
+    Raises a `ProtocolError` if there is no such query, its fields are of other types, or the other
+    child answers it.
     """
     kind = QUERIES.get(request.name)
     if kind is None:
@@ -185,6 +191,117 @@ def _open_pipeline() -> Answers:
     pipeline = Pipeline()
     gc.freeze()
     return pipeline
+
+
+_READ_SIZE = 2**20
+_GUARD_PERIOD_MS = 250
+
+
+class Channel:
+    """The pipes to and from the window. Messages may be sent from any thread."""
+
+    def __init__(self, source: int, sink: int) -> None:
+        self._source = source
+        self._sink = sink
+        self._sending = threading.Lock()
+
+    @classmethod
+    def claim(cls) -> Channel:
+        """Take descriptors 0 and 1; leave the null device and stderr in their place."""
+        source, sink = os.dup(0), os.dup(1)
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+        os.dup2(2, 1)
+        return cls(source, sink)
+
+    def send(self, message: ToWindow) -> None:
+        """Write `message`; without a window to read it, end the process group.
+
+        Raises a `ProtocolError` if the message is too long or has no encoding. Nothing has been
+        written then.
+        """
+        frame = memoryview(encode_frame(message))
+        with self._sending:
+            try:
+                while frame:
+                    frame = frame[os.write(self._sink, frame) :]
+            except BrokenPipeError:
+                end_group(0)
+
+    def messages(self) -> Iterator[ToChild]:
+        """Yield the messages of the window, until it closes the pipe.
+
+        Raises a `ProtocolError` if it sends something that is not a message.
+        """
+        reader = FrameReader(TO_CHILD)
+        while data := os.read(self._source, _READ_SIZE):
+            yield from reader.feed(data)
+
+    def start_guard(self, limit: int | None = None, calls: CallWriter | None = None) -> None:
+        """Fork a process that kills the group when the window or this process has gone.
+
+        It also does so when the group holds too much memory, since each process that this one
+        starts has a limit of its own, or has too many processes and threads. In a sandbox, whose
+        supervisor counts all of its processes, it does not.
+
+        A thread of this process can do so only while it gets the interpreter lock, which foreign
+        code may hold forever, and not at all after a crash. The process must not have threads yet.
+        Does nothing where this process does not lead its group, such as in a shell's pipeline.
+
+        Parameters
+        ----------
+        limit
+            Bytes that the processes of the group may hold together; ``None`` for any number.
+        calls
+            Records when they hold more.
+        """
+        if sys.platform == "win32" or not _leads_group():
+            return
+        leader = os.getpid()
+        if os.fork() != 0:
+            return
+        # A copy of the writing end would keep the window from seeing the end of the stream.
+        for descriptor in (0, 1, 2, self._sink):
+            os.close(descriptor)
+        window = select.poll()
+        window.register(self._source, 0)  # 0: only that the other end is closed, no data
+        gone = False
+        while not gone and os.getppid() == leader:
+            gone = bool(window.poll(_GUARD_PERIOD_MS))
+            if bubblewrap.is_inside():
+                continue
+            held, tasks = taken_by_group(leader)
+            if limit is not None and held > limit:
+                if calls is not None:
+                    calls.say_too_much(held)
+                break
+            if tasks > task_limit():
+                if calls is not None:
+                    calls.say_too_many(tasks)
+                break
+        # A window that still runs closes the pipe as well, and then reads the work of this process
+        # at its end.
+        if gone and os.getppid() == leader:
+            remove_own()
+        os.killpg(leader, signal.SIGKILL)
+
+
+def lead_group() -> None:
+    """Lead a process group: in a sandbox, the program that made it leads the first one."""
+    if bubblewrap.is_inside() and not _leads_group():
+        os.setsid()
+
+
+def end_group(code: int) -> NoReturn:
+    """Exit this process, and kill its process group if it leads one."""
+    if sys.platform != "win32" and _leads_group():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(code)
+
+
+def _leads_group() -> bool:
+    return sys.platform != "win32" and os.getpgrp() == os.getpid()
 
 
 def main() -> NoReturn:

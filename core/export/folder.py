@@ -12,7 +12,6 @@ from typing import Protocol, cast
 
 import msgspec
 
-from lowerscope.core.export.compiled import FOLDER, compiled_files
 from lowerscope.core.export.files import (
     File,
     arrays_file,
@@ -31,14 +30,26 @@ from lowerscope.core.export.module_files import (
     script_files,
     step_files,
 )
-from lowerscope.core.export.reproducing import ARRAYS, MODULE, PROGRAM, reproduction
+from lowerscope.core.export.reproducing import (
+    ARRAYS,
+    FOLDER,
+    MODULE,
+    PROGRAM,
+    compiled_files,
+    reproduction,
+)
 from lowerscope.core.files.archives import pack_session
-from lowerscope.core.files.databases import database_files
 from lowerscope.core.files.graph_formats import TEXT_FORMATS
 from lowerscope.core.files.paths import check_not_read, check_readable, user_path
 from lowerscope.core.files.report import report_html
-from lowerscope.core.files.source_files import input_files, neighbours
-from lowerscope.core.files.sources import PREFIX, is_in_memory, not_in_a_file
+from lowerscope.core.files.sources import (
+    PREFIX,
+    database_files,
+    input_files,
+    is_in_memory,
+    neighbours,
+    not_in_a_file,
+)
 from lowerscope.core.files.variant_names import variant_names
 from lowerscope.core.model.artifacts import (
     EXPORTS,

@@ -348,17 +348,15 @@ def write_rule(stages: Stages, node: str, file: str) -> SourceLine:
 
     It lowers the node as it was lowered before. An existing file keeps its content.
 
+    Raises a `LowerscopeError` if the node has no rule, or the file cannot be read, is not Python,
+    or cannot be written.
+
     Parameters
     ----------
     node
         Its name, or its id.
     file
         A Python file; it need not exist.
-
-    Raises
-    ------
-    LowerscopeError
-        If the node has no rule, or the file cannot be read, is not Python, or cannot be written.
     """
     traced, lowered = stages.traced, stages.lowered
     if traced is None or lowered is None:

@@ -1,1 +1,1 @@
-"""Files that Lowerscope keeps for the user."""
+"""Files that Lowerscope keeps for the user; imports neither torch nor TVM."""

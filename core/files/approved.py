@@ -2,8 +2,7 @@
 
 The window sends a table of them to each child process. While the table is in force, a user's file
 is compiled only if its bytes are those that the table names; any other file is rejected, and the
-window shows it. Without a table (the command line, a notebook) every file may run. This module
-imports neither torch nor TVM.
+window shows it. Without a table (the command line, a notebook) every file may run.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from lowerscope.core.files.source_files import neighbours
+from lowerscope.core.files.sources import neighbours
 from lowerscope.core.model.problems import LowerscopeError, Problem, error_of
 from lowerscope.resources import SAMPLES
 

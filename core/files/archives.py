@@ -1,8 +1,7 @@
 """Session archives: a session with all its files as one ``.zip``, opened on any machine.
 
 An archive has the session's file at its top and the files that it names in folders below. Opening
-one unpacks it into a folder, and runs nothing: its files need approval as any others. This module
-imports neither torch nor TVM.
+one unpacks it into a folder, and runs nothing: its files need approval as any others.
 """
 
 from __future__ import annotations
@@ -20,10 +19,9 @@ from pathlib import Path, PurePosixPath
 import platformdirs
 
 from lowerscope.core.files.atomic_write import atomic_folder
-from lowerscope.core.files.databases import database_files
 from lowerscope.core.files.paths import not_done, open_plain, user_path
 from lowerscope.core.files.sessions import SUFFIX, Hashes, files_of, load_session, session_text
-from lowerscope.core.files.sources import PREFIX, with_paths
+from lowerscope.core.files.sources import PREFIX, database_files, with_paths
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, WindowLayout
@@ -52,6 +50,8 @@ def pack_session(
 ) -> None:
     """Write an archive.
 
+    Raises an `OSError` if a file cannot be read, or the archive not be written.
+
     Parameters
     ----------
     path
@@ -61,11 +61,6 @@ def pack_session(
     groups
         The files that it needs, absolute: the source with what it uses, and each rule, library or
         pass file with what that uses. Files of a group lie as they do here to one another.
-
-    Raises
-    ------
-    OSError
-        If a file cannot be read, or the archive not be written.
     """
     places = archive_places(groups)
 
@@ -155,11 +150,8 @@ def is_archive(source: str) -> bool:
 def read_archive(path: Path) -> Archive:
     """Read the table of contents of an archive; nothing is unpacked.
 
-    Raises
-    ------
-    LowerscopeError
-        If it cannot be read, is not an archive of a session, holds entries outside of its folder or
-        other than regular files, or unpacks to too much.
+    Raises a `LowerscopeError` if it cannot be read, is not an archive of a session, holds entries
+    outside of its folder or other than regular files, or unpacks to too much.
     """
     with _opened(path) as archive:
         entries = [each for each in archive.infolist() if not each.is_dir()]
@@ -187,16 +179,13 @@ def unpack(archive: Archive, folder: Path, check: Callable[[], None] = lambda: N
 
     The folder appears complete or not at all.
 
+    Raises a `LowerscopeError` if the folder holds something, or cannot be written; if the archive
+    is damaged, holds more than it says, or its session names files that are not in it.
+
     Parameters
     ----------
     check
         Called now and then; may raise to cancel.
-
-    Raises
-    ------
-    LowerscopeError
-        If the folder holds something, or cannot be written; if the archive is damaged, holds more
-        than it says, or its session names files that are not in it.
     """
     folder = folder.absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

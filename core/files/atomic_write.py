@@ -3,7 +3,7 @@
 Readers see the old file or the new one. A file is written under a temporary name beside its
 destination, and renamed. The temporary name is noted in the user's cache, in a file that is locked
 for as long as its process writes. `remove_leftovers` removes what processes that no longer run
-have noted, and nothing else. This module imports neither torch nor TVM.
+have noted, and nothing else.
 """
 
 from __future__ import annotations
@@ -21,8 +21,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from lowerscope.core.files.directories import open_directory, open_file, remove
-from lowerscope.core.files.user_cache import cache_folder, lock_file
+from lowerscope.core.files.directories import (
+    cache_folder,
+    lock_file,
+    open_directory,
+    open_file,
+    remove,
+)
 
 PREFIX = ".lowerscope-"
 
@@ -50,6 +55,8 @@ def atomic_write(
 ) -> None:
     """Replace the content of a file; see `atomic_file`.
 
+    Raises an `OSError` if the file cannot be written; it is unchanged.
+
     Parameters
     ----------
     path
@@ -62,11 +69,6 @@ def atomic_write(
         See `atomic_file`.
     by_twin
         Exchange names with the file's twin, if it has one; see `make_twin`.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written; it is unchanged.
     """
     data = content.encode() if isinstance(content, str) else content
     try:
@@ -94,6 +96,8 @@ def atomic_file(path: Path, *, parents: bool = False, private: bool = False) -> 
     If the body fails, the file is unchanged. A file keeps its mode. The target of a link is
     replaced, not the link. What is no regular file, such as a pipe, is written to directly.
 
+    Raises an `OSError` if the file cannot be written.
+
     Parameters
     ----------
     path
@@ -104,11 +108,6 @@ def atomic_file(path: Path, *, parents: bool = False, private: bool = False) -> 
     private
         The file is in Lowerscope's cache: only this user may read it, its folders are made, and a
         link is replaced, not its target.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
     """
     meant = path.absolute() if private else Path(os.path.realpath(path))
     path = destination(meant)
@@ -132,10 +131,7 @@ def atomic_file(path: Path, *, parents: bool = False, private: bool = False) -> 
 def atomic_folder(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder that replaces an empty folder, or none; see `atomic_file`.
 
-    Raises
-    ------
-    OSError
-        If it cannot be written.
+    Raises an `OSError` if it cannot be written.
     """
     with _made(folder.parent) as made:
         made.mkdir()
@@ -159,6 +155,8 @@ def copy_below(source: int, folder: Path, name: str, mode: int) -> None:
     Hostile code may be able to write to the folder: no link in it is followed, and one with the
     name is replaced. The copy ends where the file ended at the start, and keeps its holes.
 
+    Raises an `OSError` if it cannot be written; what was there is unchanged.
+
     Parameters
     ----------
     source
@@ -169,11 +167,6 @@ def copy_below(source: int, folder: Path, name: str, mode: int) -> None:
         A relative path; its folders are made as well.
     mode
         Mask of the copy's mode.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written; what was there is unchanged.
     """
     folder.mkdir(parents=True, exist_ok=True)
     *parents, last = Path(name).parts
@@ -218,10 +211,7 @@ def make_twin(path: Path) -> bool:
     such a session is saved to its twin, which is mounted read-only as well, and the names are
     exchanged.
 
-    Raises
-    ------
-    OSError
-        If it cannot be made.
+    Raises an `OSError` if it cannot be made.
     """
     twin = twin_of(path)
     twin.unlink(missing_ok=True)

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from lowerscope.core.files.atomic_write import PREFIX, atomic_write
-from lowerscope.core.files.directories import open_file
-from lowerscope.core.files.user_cache import cache_folder, fallback_of, lock_file
+from lowerscope.core.files.directories import cache_folder, fallback_of, lock_file, open_file
 
 if sys.platform != "win32":
     import fcntl
@@ -92,10 +91,7 @@ def write_kept(file: Path, data: bytes) -> None:
 def read_kept(file: Path) -> bytes:
     """Return the content of a file of the cache, and mark it as used.
 
-    Raises
-    ------
-    OSError
-        If there is no such file.
+    Raises an `OSError` if there is no such file.
     """
     try:
         descriptor = open_file(file)

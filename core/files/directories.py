@@ -1,7 +1,7 @@
-"""Access by descriptor to directories that other programs may have written to.
+"""The user's cache folder, and access by descriptor to directories that others may have written to.
 
 Their contents are read and removed without following a link, and never outside of the directory or
-of its device. This module imports neither torch nor TVM.
+of its device.
 """
 
 from __future__ import annotations
@@ -12,8 +12,14 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
+
+import platformdirs
+
+if sys.platform != "win32":
+    import fcntl
+
 
 _DIRECTORY = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -29,10 +35,7 @@ _MOST = 10_000
 def open_directory(path: str | Path, dir_fd: int | None = None) -> int:
     """Open a directory of this user, whose last name is not a link; return its descriptor.
 
-    Raises
-    ------
-    OSError
-        If it is not a directory, or another user's.
+    Raises an `OSError` if it is not a directory, or another user's.
     """
     descriptor = os.open(path, _DIRECTORY, dir_fd=dir_fd)
     try:
@@ -46,10 +49,7 @@ def open_directory(path: str | Path, dir_fd: int | None = None) -> int:
 def open_file(path: str | Path, flags: int = os.O_RDONLY, dir_fd: int | None = None) -> int:
     """Open a regular file of this user, whose last name is not a link; return its descriptor.
 
-    Raises
-    ------
-    OSError
-        If it cannot be opened, is not a regular file, or is another user's.
+    Raises an `OSError` if it cannot be opened, is not a regular file, or is another user's.
     """
     descriptor = os.open(path, flags | _FILE, 0o600, dir_fd=dir_fd)
     try:
@@ -82,10 +82,7 @@ def open_file_below(folder: int, name: str) -> int:
 def files_below(folder: int) -> list[str]:
     """Return the sorted names of everything below an open directory except directories.
 
-    Raises
-    ------
-    OSError
-        If there are implausibly many.
+    Raises an `OSError` if there are implausibly many.
     """
     found: list[str] = []
     for place, directories, files, _ in os.fwalk(dir_fd=folder, follow_symlinks=False):
@@ -114,10 +111,7 @@ def remove(path: str | Path) -> None:
 def remove_below(folder: int, name: str) -> None:
     """Remove a name in an open directory, with its contents.
 
-    Raises
-    ------
-    OSError
-        If part of it cannot be removed, or is on another device.
+    Raises an `OSError` if part of it cannot be removed, or is on another device.
     """
     if not _is_directory(folder, name):
         os.unlink(name, dir_fd=folder)
@@ -195,9 +189,36 @@ def _check_owner(status: os.stat_result, path: str | Path) -> None:
         raise PermissionError(errno.EPERM, "it belongs to another user", str(path))
 
 
-def directories_in(folder: int) -> Iterator[str]:
-    """Yield the names of the subdirectories of an open directory."""
-    for name in sorted(os.listdir(folder)):
-        with contextlib.suppress(FileNotFoundError):
-            if _is_directory(folder, name):
-                yield name
+CACHE = "LOWERSCOPE_CACHE"
+"""Environment variable with the cache folder of this process, in place of the user's."""
+
+
+def user_cache_folder() -> Path:
+    """Return the folder of the user's cache; it may not be there yet."""
+    return platformdirs.user_cache_path("lowerscope", appauthor=False)
+
+
+def cache_folder() -> Path:
+    """Return the folder that this process writes to, which is not the user's in a sandbox."""
+    return Path(os.environ.get(CACHE) or user_cache_folder())
+
+
+def fallback_of(file: Path) -> Path | None:
+    """Return the file of the user's cache that is read where this process's has none.
+
+    ``None`` where both caches are the same.
+    """
+    if CACHE not in os.environ:
+        return None
+    return user_cache_folder() / file.relative_to(cache_folder())
+
+
+def lock_file(opened: IO[bytes]) -> bool:
+    """Lock a file until it is closed or its process exits; return whether that was possible."""
+    if sys.platform == "win32":
+        return True  # where nobody can remove a file that is open
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

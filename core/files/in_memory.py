@@ -4,8 +4,6 @@ The process writes model and inputs into a private file, and sends its path only
 it starts. The window takes the file's descriptor and removes the file at once; the engine and the
 worker, including restarted ones, read the model from that descriptor, which is closed with the
 window. No copy remains. In the process itself, the same content is read from memory.
-
-This module imports neither torch nor TVM.
 """
 
 from __future__ import annotations

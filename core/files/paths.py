@@ -14,7 +14,7 @@ from lowerscope.core.model.problems import LowerscopeError
 # --- Opening of files that others have named: regular files only ---
 #
 # A session may name a pipe, which nobody writes to, or a device that never ends: reading it would
-# block forever. This module imports neither torch nor TVM.
+# block forever.
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 """Flags that open a pipe without waiting for a writer, to be recognised as one."""
@@ -23,10 +23,8 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 def open_plain(path: str | Path) -> BufferedReader:
     """Open a regular file for reading.
 
-    Raises
-    ------
-    OSError, ValueError
-        If it cannot be opened, or is not a regular file: a folder, a pipe, a device.
+    Raises an `OSError` or `ValueError` if it cannot be opened, or is not a regular file: a folder,
+    a pipe, a device.
     """
     opened = os.open(path, _FLAGS)
     try:

@@ -20,7 +20,6 @@ import msgspec
 from lowerscope.core.files.atomic_write import atomic_write, destination
 from lowerscope.core.files.paths import user_path
 from lowerscope.core.files.sources import source_label
-from lowerscope.core.files.user_cache import processor_name
 from lowerscope.core.model.comparison_records import (
     Variant,
     fastest,
@@ -46,7 +45,7 @@ from lowerscope.core.model.formatting import (
 )
 from lowerscope.core.model.graph import STRATEGY_NAMES
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.processors import MACHINE
+from lowerscope.core.model.processors import MACHINE, processor_name
 from lowerscope.core.model.recipe import Recipe, to_json
 from lowerscope.core.model.run_records import (
     COMPARED,

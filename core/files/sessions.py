@@ -2,7 +2,7 @@
 
 A file is JSON that can be read and put under version control: the recipe, with paths relative to
 the file; the hash of each file that the recipe names; the layout of the window. Reading one runs
-nothing, whatever it contains. This module imports neither torch nor TVM.
+nothing, whatever it contains.
 """
 
 from __future__ import annotations
@@ -113,6 +113,8 @@ def save_session(
 ) -> dict[str, Any]:
     """Write a session file atomically.
 
+    Raises a `LowerscopeError` if the file cannot be written; it is unchanged.
+
     Parameters
     ----------
     path
@@ -132,11 +134,6 @@ def save_session(
     -------
     dict
         The written value, as `Session.written`.
-
-    Raises
-    ------
-    LowerscopeError
-        If the file cannot be written; it is unchanged.
     """
     folder = path.parent
     own = with_paths(recipe, lambda each: _relative(each, folder))
@@ -177,11 +174,8 @@ def load_session(path: Path, hashes: Hashes | None = None) -> Session:
     Without `hashes`, changed files are not determined, which takes long where they are large: see
     `changed_since`.
 
-    Raises
-    ------
-    LowerscopeError
-        If the file cannot be read, is of a newer version, or holds no session; of a field that is
-        wrong, with its place.
+    Raises a `LowerscopeError` if the file cannot be read, is of a newer version, or holds no
+    session; of a field that is wrong, with its place.
     """
     try:
         if path.stat().st_size > _MOST:

@@ -1,27 +1,29 @@
 """Syntax of a source on the command line: ``sample:NAME``, ``FILE.py[:ENTRY]``, ``FILE.pt2``.
 
-A model in the memory of a Python process, which `core.sources.handed_over` reads, has a name too.
-
-Imports no torch, so that the window and the command line can parse a source before an engine runs.
+A model in the memory of a Python process (`core.files.in_memory`) has a name too. The files that a
+source and its recipe depend on are found without running any of them. Databases of TVM's tuning
+contain whole functions and libraries in TVM's format, so that one from elsewhere is code; TVM
+creates missing folders and files, which no step may do.
 """
 
 from __future__ import annotations
 
+import ast
 import difflib
 import keyword
 import os
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path, PurePath
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from lowerscope.core.files.databases import with_database
-from lowerscope.core.files.paths import check_readable, user_path, why_unreadable
+from lowerscope.core.files.paths import check_readable, read_plain, user_path, why_unreadable
 from lowerscope.core.model.dimensions import EXTENT
+from lowerscope.core.model.encoding import NO_PYTHON
 from lowerscope.core.model.problems import LowerscopeError, listed
-from lowerscope.core.model.recipe import SEEDS, InputSpec, Recipe
+from lowerscope.core.model.recipe import SEEDS, InputSpec, Recipe, Source, Step
 from lowerscope.resources import SAMPLES as FOLDER
 
 SAMPLES = (
@@ -483,3 +485,158 @@ def with_paths(recipe: Recipe, change: Callable[[str], str]) -> Recipe:
         extensions=tuple(replace(each, path=changed(each.path)) for each in recipe.extensions),
         steps=tuple(with_database(each, changed) for each in recipe.steps),
     )
+
+
+APPLY_DATABASE = "MetaScheduleApplyDatabase"
+"""The pass, and its option `WORK_DIR`."""
+
+WORK_DIR = "work_dir"
+
+_FILES = ("database_workload.json", "database_tuning_record.json")
+
+
+def database_files(recipe: Recipe) -> tuple[str, ...]:
+    """Return the existing database files that a recipe's steps apply, as absolute paths."""
+    folders = (_folder(step) for step in recipe.steps if step.on)
+    files = (_files(each) for each in folders if each and "\0" not in each)
+    return tuple(str(file) for each in files for file in each if file.is_file())
+
+
+def with_database(step: Step, change: Callable[[str], str]) -> Step:
+    """Return a step with the path of its database changed, if it applies one."""
+    folder = _folder(step)
+    if not folder:
+        return step
+    return msgspec.structs.replace(step, options={**step.options, WORK_DIR: change(folder)})
+
+
+def _folder(step: Step) -> str:
+    folder = step.options.get(WORK_DIR)
+    applies = step.name.rpartition(".")[2] == APPLY_DATABASE
+    return folder if applies and isinstance(folder, str) else ""
+
+
+def check_database(folder: str | None) -> None:
+    """Raise a `LowerscopeError` unless a folder contains a database."""
+    missing = [file for file in _files(folder or "") if not file.is_file()]
+    if not folder or missing:
+        raise LowerscopeError(
+            f"there is no file {missing[0].name}" if folder else "the option work_dir is missing",
+            where=folder or APPLY_DATABASE,
+            todo="Give work_dir the folder that TVM's tuning has written",
+        )
+
+
+def _files(folder: str) -> tuple[Path, ...]:
+    return tuple(Path(folder).absolute() / name for name in _FILES)
+
+
+def input_files(inputs: tuple[InputSpec, ...]) -> tuple[Path, ...]:
+    """Return the existing files that inputs are read from, without repeats."""
+    named = dict.fromkeys(user_path(spec.file).absolute() for spec in inputs if spec.file)
+    return tuple(file for file in named if file.is_file())
+
+
+def source_files(source: Source, inputs: tuple[InputSpec, ...]) -> tuple[Path, ...]:
+    """Return the existing files behind a source and its inputs, without repeats.
+
+    They are the file itself, the parameters, the inputs' files, the Python files in its folder that
+    it imports, directly or transitively, and the files in its folder that these mention by name.
+
+    Raises `LowerscopeError` if the source is a sample that does not exist.
+    """
+    if source.spec.startswith(MEMORY):
+        return input_files(inputs)
+    path = source_path(source.spec)
+    found = {path: None}
+    if source.params:
+        found[user_path(source.params).absolute()] = None
+    found |= dict.fromkeys(input_files(inputs))
+    if path.suffix.lower() == ".py":
+        found |= dict.fromkeys(neighbours(path))
+    return tuple(file for file in found if file.is_file())
+
+
+def neighbours(path: Path, folder: Path | None = None) -> tuple[Path, ...]:
+    """Return the files in and below a folder that `path` imports or mentions.
+
+    The folder is that of `path`, unless `path` is a module of a package.
+    """
+    folder = folder or path.parent
+    found: dict[Path, None] = {}
+    waiting = [path]
+    while waiting:
+        for file in _mentioned(waiting.pop(), folder):
+            if file not in found and file != path:
+                found[file] = None
+                if file.suffix == ".py":
+                    waiting.append(file)
+    return tuple(found)
+
+
+def _mentioned(path: Path, folder: Path) -> Iterator[Path]:
+    return (Path(file) for file in _candidates(path, folder) if os.path.isfile(file))
+
+
+_parsed: dict[tuple[Path, Path], tuple[tuple[int, int], tuple[str, ...]]] = {}
+"""Cache of `_candidates`: size and modification time of a file, and its candidates."""
+
+
+def _candidates(path: Path, folder: Path) -> tuple[str, ...]:
+    """Return the names that a Python file imports or mentions, existing or not."""
+    try:
+        status = path.stat()
+        stamp = (status.st_size, status.st_mtime_ns)
+        known = _parsed.get((path, folder))
+        if known is None or known[0] != stamp:
+            mentions = _find(ast.parse(read_plain(path)))
+            found = (file for each in mentions for file in _meant(each, path, folder))
+            known = _parsed[path, folder] = (stamp, tuple(dict.fromkeys(map(str, found))))
+    except (OSError, *NO_PYTHON):
+        # Running the file reports the error; an unreadable file mentions nothing.
+        return ()
+    return known[1]
+
+
+Mention = tuple[int | None, str, str]
+"""Level, module and name of an import; or ``None``, an empty module, and a possible file name."""
+
+
+def _meant(mention: Mention, path: Path, folder: Path) -> Iterator[Path]:
+    level, module, name = mention
+    if level is None:
+        yield folder / name
+    else:
+        start = folder if level == 0 else path.parents[level - 1]
+        yield from _module_files(start, module)
+        if name:
+            yield from _module_files(start, f"{module}.{name}" if module else name)
+
+
+_IMPORTING = ("import_module", "__import__")
+"""Functions that import the module named by a string."""
+
+
+def _find(tree: ast.AST) -> Iterator[Mention]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from ((0, alias.name, "") for alias in names)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                yield from ((level, module or "", alias.name) for alias in names)
+            case ast.Call(func=function, args=[ast.Constant(value=str(name)), *_]) if (
+                ast.unparse(function).rpartition(".")[2] in _IMPORTING
+            ):
+                yield (0, name, "")
+            case ast.Constant(value=str(name)) if 0 < len(name) < 200 and "\0" not in name:
+                if "." in name and not Path(name).is_absolute():
+                    yield (None, "", name)
+
+
+def _module_files(folder: Path, name: str) -> Iterator[Path]:
+    """Yield the files that importing the dotted `name` from `folder` would run."""
+    place = folder
+    for part in filter(None, name.split(".")):
+        place = place / part
+        yield place.with_name(part + ".py")
+        yield place / "__init__.py"

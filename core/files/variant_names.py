@@ -1,7 +1,4 @@
-"""Names of variants, by the differences of their recipes.
-
-This module imports neither torch nor TVM.
-"""
+"""Names of variants, by the differences of their recipes."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from pathlib import PurePath
 
 import msgspec
 
-from lowerscope.core.files.presets import longest_preset
+from lowerscope.core.files.pipelines_and_schedules import longest_preset
 from lowerscope.core.model.encoding import UNREADABLE
 from lowerscope.core.model.formatting import shape_text
 from lowerscope.core.model.recipe import BIND_PARAMS, Recipe, applies_schedules, overrides_on

@@ -1,4 +1,4 @@
-"""Records of one tensor of a run beside torch's, with figures and pieces of it; and variants."""
+"""Records of variants, and of one tensor of a run beside torch's."""
 
 from __future__ import annotations
 

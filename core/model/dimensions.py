@@ -39,10 +39,7 @@ _FORM = "Write NAME=LOW..HIGH, for example --dim batch=1..64"
 def parse_dimension(text: str) -> Dimension:
     """Read one ``--dim``.
 
-    Raises
-    ------
-    LowerscopeError
-        If it is not a range.
+    Raises a `LowerscopeError` if it is not a range.
     """
     where = f"--dim {text}"
     match = _RANGE.fullmatch(text)
@@ -62,10 +59,7 @@ def parse_dimension(text: str) -> Dimension:
 def parse_sizes(text: str) -> tuple[str, tuple[int, ...]]:
     """Read one ``--sizes``: a name, and the sizes to run at.
 
-    Raises
-    ------
-    LowerscopeError
-        If they are not sizes.
+    Raises a `LowerscopeError` if they are not sizes.
     """
     where = f"--sizes {text}"
     match = _SIZES.fullmatch(text)
@@ -84,10 +78,7 @@ def with_sizes(
 ) -> tuple[Dimension, ...]:
     """Return `dimensions` with the sizes to run at, those of names that are not among them too.
 
-    Raises
-    ------
-    LowerscopeError
-        If a name is given twice.
+    Raises a `LowerscopeError` if a name is given twice.
     """
     found: dict[str, Dimension] = {}
     for dimension in dimensions:
@@ -118,10 +109,8 @@ def check_dimensions(
 ) -> tuple[Dimension, ...]:
     """Return the dimensions that `inputs` name, in the order of their first use.
 
-    Raises
-    ------
-    LowerscopeError
-        If a range or a size to run at is wrong, or is that of a name that no input has.
+    Raises a `LowerscopeError` if a range or a size to run at is wrong, or is that of a name that no
+    input has.
     """
     names = dict.fromkeys(
         extent for spec in inputs for extent in spec.shape or () if isinstance(extent, str)

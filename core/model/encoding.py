@@ -32,10 +32,7 @@ _JSON = msgspec.json.Encoder(enc_hook=_plain)
 def to_bytes(value: Any) -> bytes:
     """Return a record as MessagePack.
 
-    Raises
-    ------
-    TypeError
-        If it holds anything but plain values.
+    Raises a `TypeError` if it holds anything but plain values.
     """
     return _MSGPACK.encode(value)
 
@@ -43,9 +40,6 @@ def to_bytes(value: Any) -> bytes:
 def to_json(value: Any) -> str:
     """Return a record as indented JSON.
 
-    Raises
-    ------
-    TypeError
-        If it holds anything but plain values.
+    Raises a `TypeError` if it holds anything but plain values.
     """
     return msgspec.json.format(_JSON.encode(value), indent=2).decode()

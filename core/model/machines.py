@@ -130,10 +130,8 @@ class RemoteState(msgspec.Struct, frozen=True, kw_only=True):
 def remote_of(tracker: str, key: str, timeout: float = TIMEOUT) -> Remote | None:
     """Return the remote of a tracker and a key; ``None`` for neither.
 
-    Raises
-    ------
-    LowerscopeError
-        If there is one without the other, or the tracker is not ``host:port``.
+    Raises a `LowerscopeError` if there is one without the other, or the tracker is not
+    ``host:port``.
     """
     tracker, key = tracker.strip(), key.strip()
     if not tracker and not key:
@@ -157,10 +155,7 @@ def remote_of(tracker: str, key: str, timeout: float = TIMEOUT) -> Remote | None
 def tracker_address(text: str) -> tuple[str, int]:
     """Return host and port of ``host:port``; the port may be left out.
 
-    Raises
-    ------
-    LowerscopeError
-        If the text has another form.
+    Raises a `LowerscopeError` if the text has another form.
     """
     host, colon, port = text.strip().rpartition(":")
     if not colon:

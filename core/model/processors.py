@@ -1,11 +1,13 @@
-"""Processor count and the environment variables of torch's and TVM's thread pools.
+"""Processor name and count, and the environment variables of torch's and TVM's thread pools.
 
-They are read when torch and TVM are loaded. Imports neither.
+They are read when torch and TVM are loaded.
 """
 
 from __future__ import annotations
 
 import os
+import platform
+from pathlib import Path
 
 
 def usable_processors() -> frozenset[int]:
@@ -36,3 +38,14 @@ def prepare() -> None:
     """Set variables that the user has not set; takes effect if torch and TVM are imported later."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
+
+
+def processor_name() -> str:
+    """Return the name of the processor, as far as the system reports it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass  # no Linux: what Python knows has to do
+    return platform.processor() or platform.machine()

@@ -287,10 +287,7 @@ def to_json(recipe: Recipe) -> str:
 def from_json(text: str | bytes) -> Recipe:
     """Read what `to_json` wrote.
 
-    Raises
-    ------
-    msgspec.ValidationError
-        If the text is not a recipe, with the field that is wrong.
+    Raises a `msgspec.ValidationError` if the text is not a recipe, with the field that is wrong.
     """
     written = msgspec.json.decode(text, type=_Written)
     if written.version >= _TOLERANCES_BY_DTYPE or not written.tolerances:

@@ -233,7 +233,7 @@ class NodeRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeProvenance(msgspec.Struct, frozen=True, kw_only=True):
-    """Provenance of an FX node's code; see `core.making`."""
+    """Provenance of an FX node's code."""
 
     rule: str = ""  # the rule that lowered it
     # Names of the recipe's steps that changed its computation, in order.
@@ -244,7 +244,7 @@ class NodeProvenance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Results of a run for one FX node; see `core.command_line.run`."""
+    """Results of a run for one FX node."""
 
     fx: str  # its id
     # bindings, functions: ids of its bindings before the passes, and names of the functions that

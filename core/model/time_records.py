@@ -164,10 +164,7 @@ class Measuring(msgspec.Struct, frozen=True, kw_only=True):
 def check_measuring(measuring: Measuring) -> Measuring:
     """Return `measuring`.
 
-    Raises
-    ------
-    LowerscopeError
-        If a number in it makes no sense.
+    Raises a `LowerscopeError` if a number in it makes no sense.
     """
     for option, number, least in (
         ("--warm-up", measuring.warm_up, 1),

@@ -23,7 +23,7 @@ import tvm
 from tvm import ir, relax, tirx
 from tvm.target import Target
 
-from lowerscope.core.files.databases import APPLY_DATABASE, check_database
+from lowerscope.core.files.sources import APPLY_DATABASE, check_database
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import BIND_PARAMS, OptionValue
 from lowerscope.core.model.schedule import APPLY_RULES, APPLY_SCHEDULES, APPLY_TUNED, VECTOR_MATH

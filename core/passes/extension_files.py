@@ -11,7 +11,7 @@ from types import CodeType
 from typing import Any
 
 from lowerscope.core.files.paths import check_readable, user_path
-from lowerscope.core.files.source_files import neighbours
+from lowerscope.core.files.sources import neighbours
 from lowerscope.core.lowering.user_rules import UserRule, gathering
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Extension

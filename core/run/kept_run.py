@@ -53,18 +53,16 @@ from lowerscope.core.run.compare.node_comparison import (
     NotCompared,
     torch_tensor,
 )
-from lowerscope.core.run.compare.tensor_comparison import (
-    comparable,
-    compared,
-    signed_difference,
-    window,
-)
 from lowerscope.core.run.compare.tensor_values import (
     as_array,
+    comparable,
+    compared,
     constants_by_name,
     first_of,
     save_array,
+    signed_difference,
     statistics_of,
+    window,
 )
 from lowerscope.core.run.torch_interpreter import TORCH_ERRORS, TorchValues
 from lowerscope.core.sandbox.memory_limit import is_shortage
@@ -252,7 +250,7 @@ class KeptRun:
     _looked_at: dict[TensorPlace, _Sides] = field(default_factory=dict)
 
     def comparison(self, place: TensorPlace, tolerances: Tolerances) -> Comparison:
-        """Return the comparison of a tensor with torch's: see `core.run.compare.tensor_comparison`.
+        """Return the comparison of a tensor with torch's: see `core.run.compare.tensor_values`.
 
         Raises a `LowerscopeError` if there is no such place.
         """
@@ -289,7 +287,7 @@ class KeptRun:
         area: tuple[int, int, int, int],
         cells: int,
     ) -> Window:
-        """Return a window of the tensor at a place: see `core.run.compare.tensor_comparison`.
+        """Return a window of the tensor at a place: see `core.run.compare.tensor_values`.
 
         Raises a `LowerscopeError` if there is no such place, or neither its values nor torch's are
         available.

@@ -19,8 +19,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lowerscope.core.files.cache import SANDBOXED, TRACES, read_kept, write_kept
-from lowerscope.core.files.directories import files_below, open_directory, open_file_below, remove
-from lowerscope.core.files.user_cache import CACHE, user_cache_folder
+from lowerscope.core.files.directories import (
+    CACHE,
+    files_below,
+    open_directory,
+    open_file_below,
+    remove,
+    user_cache_folder,
+)
 
 CODE_CACHES = {
     "TORCHINDUCTOR_CACHE_DIR": "torch",

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import json
 import linecache
 import sys
-from collections.abc import Callable
+import typing
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType, ModuleType
-from typing import Any
+from types import FrameType, FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import torch
@@ -21,20 +23,18 @@ from tvm.tirx.script.parser import entry as tirx_entry
 
 from lowerscope.core.files.in_memory import read_handed
 from lowerscope.core.files.paths import check_readable, user_path
-from lowerscope.core.files.source_files import input_files, source_files
-from lowerscope.core.files.sources import MEMORY, PREFIX, source_kind, source_label, source_path
+from lowerscope.core.files.sources import (
+    MEMORY,
+    PREFIX,
+    input_files,
+    source_files,
+    source_kind,
+    source_label,
+    source_path,
+)
 from lowerscope.core.model.dimensions import Sizes
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec, Source
-from lowerscope.core.sources.entries import (
-    build,
-    find_entry,
-    is_ir_module,
-    is_model,
-    is_prim_func,
-    parse_arguments,
-    with_main,
-)
 from lowerscope.core.sources.examples import (
     ExampleInput,
     Examples,
@@ -55,6 +55,10 @@ from lowerscope.core.sources.opened_model import (
 )
 from lowerscope.core.sources.parameters import load_into, read_arrays
 from lowerscope.core.sources.user_code import run_file, user_code
+
+if TYPE_CHECKING:
+    import tvm
+
 
 # Fast ``inspect.stack`` for TVM's parser of TVMScript, without the source of every frame.
 #
@@ -362,3 +366,405 @@ def _only_known(arrays: dict[str, Any], known: set[str], params: str) -> dict[st
             todo=f"Its parameters are {', '.join(sorted(known))}",
         )
     return arrays
+
+
+_CHILDREN = ("block", "init", "body", "then_case", "else_case")
+
+
+def is_prim_func(value: object) -> bool:
+    """Return whether `value` is a TensorIR function, without importing TVM."""
+    tvm = sys.modules.get("tvm")
+    return tvm is not None and isinstance(value, tvm.tirx.PrimFunc)
+
+
+def with_main(built: Any, name: str, where: str) -> tvm.IRModule:
+    """Return a module with a Relax function ``main`` that can be run.
+
+    Parameters
+    ----------
+    built
+        A PrimFunc, or an ``IRModule``. A module that has a Relax function is returned unchanged; in
+        one of TensorIR only, ``main`` or else the only function is called.
+    name
+        Name in the module of a PrimFunc without one.
+
+    Raises `LowerscopeError` if the function to call, or its call, is ambiguous.
+    """
+    import tvm
+    from tvm import relax, tirx
+
+    if isinstance(built, tvm.IRModule):
+        functions = {variable.name_hint: each for variable, each in built.functions_items()}
+        if any(isinstance(each, relax.Function) for each in functions.values()):
+            return built
+        prim_funcs = {
+            title: each for title, each in functions.items() if isinstance(each, tirx.PrimFunc)
+        }
+        name = "main" if "main" in prim_funcs else next(iter(prim_funcs), "")
+        if not prim_funcs or (len(prim_funcs) > 1 and name != "main"):
+            raise LowerscopeError(
+                "the IRModule has no Relax function called main",
+                where=where,
+                todo="Name the function that is to be run `main`",
+            )
+        function = prim_funcs[name]
+    else:
+        function = built
+    title = name if name != "main" else _own_name(function)
+    return _calling(function, title, where)
+
+
+def _own_name(function: Any) -> str:
+    """Return the name of the computation, since ``main`` is that of the caller."""
+    outputs = _written(function)
+    return str(outputs[-1].name) if outputs else "function"
+
+
+def _calling(function: Any, name: str, where: str) -> tvm.IRModule:
+    """Return a module of `function` and a ``main`` that passes it its destinations."""
+    import tvm
+    from tvm import relax
+    from tvm.tirx.buffer import is_buffer_var
+
+    params = list(function.params)
+    for parameter in params:
+        if not is_buffer_var(parameter):
+            raise LowerscopeError(
+                f"its argument {parameter.name} is no tensor",
+                where=where,
+                todo="Write a Relax function main that calls it",
+            )
+    written = _written(function)
+    count = sum(any(each.same_as(parameter) for each in written) for parameter in params)
+    outputs = params[len(params) - count :]
+    if not count or not all(any(o.same_as(each) for each in written) for o in outputs):
+        raise LowerscopeError(
+            "it does not write to its last arguments, and only to these",
+            where=where,
+            todo="Give te.create_prim_func the inputs first and then what is computed, or write "
+            "a Relax function main that calls it",
+        )
+    types = _types(params, where)
+    inputs = params[: len(params) - count]
+    builder = relax.BlockBuilder()
+    callee = builder.add_func(function.without_attr("global_symbol"), _plain(name))
+    variables = [relax.Var(each.name, types[each]) for each in inputs]
+    out = [types[each] for each in outputs]
+    with builder.function("main", variables):
+        with builder.dataflow():
+            call = relax.call_tir(callee, variables, out if count > 1 else out[0])
+            result = builder.emit_output(builder.emit(call))
+        builder.emit_func_output(result)
+    module = builder.get()
+    assert isinstance(module, tvm.IRModule)
+    return module
+
+
+def _types(params: list[Any], where: str) -> dict[Any, Any]:
+    """Return the types of the tensors in ``main``, with fresh symbolic variables."""
+    from tvm import relax, tirx
+
+    symbols: dict[Any, Any] = {}
+    types: dict[Any, Any] = {}
+    for parameter in params:
+        shape = []
+        for extent in parameter.ty.shape:
+            if isinstance(extent, tirx.Var):
+                extent = symbols.setdefault(extent, tirx.Var(extent.name, "int64"))
+            elif not isinstance(extent, tirx.IntImm):
+                raise LowerscopeError(
+                    f"the extent {extent} of its argument {parameter.name} is no number and no "
+                    "symbol",
+                    where=where,
+                    todo="Write a Relax function main that calls it",
+                )
+            else:
+                extent = int(extent)
+            shape.append(extent)
+        types[parameter] = relax.TensorType(shape, str(parameter.ty.dtype.dtype))
+    return types
+
+
+def _plain(name: str) -> str:
+    return "".join(each if each.isalnum() else "_" for each in name) or "function"
+
+
+def _written(function: Any) -> list[Any]:
+    """Return the buffers that a function stores to, each once; a subregion counts as its buffer."""
+    whole: dict[Any, Any] = {}
+    found: dict[Any, None] = {}
+    for buffer in _stores(function.body, whole):
+        while buffer in whole:
+            buffer = whole[buffer]
+        found[buffer] = None
+    return list(found)
+
+
+def _stores(statement: Any, whole: dict[Any, Any]) -> Iterator[Any]:
+    from tvm import s_tir, tirx
+
+    if isinstance(statement, tirx.BufferStore):
+        yield statement.buffer
+    if isinstance(statement, tirx.SeqStmt):
+        for child in statement.seq:
+            yield from _stores(child, whole)
+        return
+    if isinstance(statement, s_tir.SBlock):
+        for match in statement.match_buffers:
+            whole[match.buffer] = match.source.source
+    for field in _CHILDREN:
+        child = getattr(statement, field, None)
+        if isinstance(child, tirx.Stmt):
+            yield from _stores(child, whole)
+
+
+BUILDERS = (
+    "build",
+    "make",
+    "create",
+    "model",
+    "build_model",
+    "make_model",
+    "create_model",
+    "get_model",
+)
+"""Names of functions that count as model builders without an annotation."""
+
+LOOKED_FOR = (
+    "An entry is an nn.Module class or instance, an IRModule, a TensorIR function (PrimFunc), or a "
+    "function without required parameters that returns one of these"
+)
+
+
+def find_entry(module: ModuleType, name: str, path: Path) -> tuple[str, object]:
+    """Return the name and the value of the entry of a file that has been run.
+
+    Parameters
+    ----------
+    name
+        The entry that the user named; empty for the only candidate, or the one that the file
+        itself names in ``entry`` or ``__all__``.
+
+    Raises `LowerscopeError` if there is no such entry, no candidate, or more than one
+    (``code="choose-entry"``).
+    """
+    candidates = find_candidates(module)
+    if name:
+        return name, _named(module, name, candidates, path)
+    declared = module.__dict__.get("entry")
+    if isinstance(declared, str):
+        return declared, _named(module, declared, candidates, path)
+    if (
+        is_model(declared)
+        or _is_module_class(declared, module)
+        or (isinstance(declared, FunctionType) and _callable_bare(declared))
+    ):
+        return "entry", declared
+    exported = module.__dict__.get("__all__")
+    if isinstance(exported, (list, tuple)):
+        candidates = {key: candidates[key] for key in exported if key in candidates} or candidates
+    if not candidates:
+        raise LowerscopeError("no model is found in the file", where=str(path), todo=LOOKED_FOR)
+    if len(candidates) > 1:
+        raise LowerscopeError(
+            f"there are several candidates: {', '.join(candidates)}",
+            where=str(path),
+            todo=f"Name one: {path.name}:{next(iter(candidates))}",
+            code="choose-entry",
+            choices=tuple(candidates),
+        )
+    return next(iter(candidates.items()))
+
+
+def find_candidates(module: ModuleType) -> dict[str, object]:
+    """Return the possible entries of a file by name, in file order.
+
+    A TensorIR function is a candidate only in the absence of others: beside a module it is a part
+    of it.
+    """
+    public = {name: value for name, value in module.__dict__.items() if not name.startswith("_")}
+    functions = [
+        value
+        for value in public.values()
+        if isinstance(value, FunctionType)
+        and _callable_bare(value)
+        and value.__module__ == module.__name__
+    ]
+    by_name = [function for function in functions if function.__name__ in BUILDERS]
+    builders = [value for value in functions if _returns_model(value) or by_name == [value]]
+    found: dict[str, object] = {}
+    for name, value in public.items():
+        taken = (
+            _is_module_class(value, module)
+            or is_model(value)
+            or any(value is builder for builder in builders)
+        )
+        if taken and not any(value is other for other in found.values()):
+            found[name] = value
+    whole = {name: value for name, value in found.items() if not is_prim_func(value)}
+    return whole or found
+
+
+def is_model(value: object) -> bool:
+    """Return whether `value` is an ``nn.Module``, an ``IRModule`` or a ``PrimFunc``."""
+    return isinstance(value, torch.nn.Module) or is_ir_module(value) or is_prim_func(value)
+
+
+def is_ir_module(value: object) -> bool:
+    """Return whether `value` is an ``IRModule``, without importing TVM."""
+    tvm = sys.modules.get("tvm")
+    return tvm is not None and isinstance(value, tvm.IRModule)
+
+
+def parse_arguments(text: str) -> dict[str, Any]:
+    """Read ``--args``.
+
+    Raises `LowerscopeError` if it is not a JSON object.
+    """
+    todo = """Write an object, such as --args '{"hidden": 128}'"""
+    try:
+        value = json.loads(text or "{}")
+    except (ValueError, RecursionError) as error:
+        # json raises other errors for numbers of thousands of digits and for very deep nesting.
+        what = str(error)
+        if isinstance(error, json.JSONDecodeError):
+            what = f"{error.msg} at column {error.colno}"
+        raise LowerscopeError(
+            f"this is not JSON: {what}", where=f"--args {text}", todo=todo
+        ) from None
+    if not isinstance(value, dict):
+        raise LowerscopeError("this is not a JSON object", where=f"--args {text}", todo=todo)
+    return value
+
+
+def build(entry: object, name: str, arguments: Mapping[str, Any], path: Path) -> object:
+    """Call the entry if it is a class or a function, and return the model.
+
+    Raises `LowerscopeError` if arguments are missing or unknown, the call fails, or it does not
+    return a model.
+    """
+    where = f"{path}:{name}"
+    if is_model(entry):
+        if arguments:
+            raise LowerscopeError(
+                f"{name} is built already and takes no arguments",
+                where=where,
+                todo="Leave --args out",
+            )
+        return entry
+    assert callable(entry)
+    _check_arguments(entry, name, arguments, where)
+    with user_code(path, f"builds {name}"):
+        model = entry(**arguments)
+    if not is_model(model):
+        raise LowerscopeError(
+            f"{name} returns {_article(type(model).__name__)}, not an nn.Module, an IRModule or a "
+            "PrimFunc",
+            where=where,
+            todo=LOOKED_FOR,
+        )
+    return model
+
+
+def _named(module: ModuleType, name: str, candidates: Mapping[str, object], path: Path) -> object:
+    value: object = module
+    for part in name.split("."):
+        value = getattr(value, part, None)
+    usable = is_model(value) or (
+        issubclass(value, torch.nn.Module) if isinstance(value, type) else callable(value)
+    )
+    if usable:
+        return value
+    listed = ", ".join(candidates)
+    if value is None:
+        what = f"there is no {name}"
+    else:
+        kind = (
+            f"the class {name}"
+            if isinstance(value, type)
+            else f"{name}, {_article(type(value).__name__)},"
+        )
+        what = f"{kind} is not a model"
+    raise LowerscopeError(
+        what,
+        where=str(path),
+        todo=f"The file has {listed}" if candidates else LOOKED_FOR,
+        code="choose-entry" if candidates else "",
+        choices=tuple(candidates),
+    )
+
+
+def _is_module_class(value: object, module: ModuleType) -> bool:
+    return (
+        isinstance(value, type)
+        and issubclass(value, torch.nn.Module)
+        and value.__module__ == module.__name__
+    )
+
+
+def _callable_bare(function: FunctionType) -> bool:
+    return not _required(inspect.signature(function))
+
+
+def _required(signature: inspect.Signature) -> list[str]:
+    return [
+        parameter.name
+        for parameter in signature.parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+
+
+def _returns_model(function: FunctionType) -> bool:
+    annotation: object = function.__annotations__.get("return")
+    if isinstance(annotation, str):
+        try:
+            annotation = typing.get_type_hints(function).get("return")
+        except (NameError, AttributeError, TypeError, SyntaxError):
+            # The annotation may be imported under TYPE_CHECKING only; its name is enough.
+            return str(annotation).rpartition(".")[2].strip("\"'") in (
+                "Module",
+                "IRModule",
+                "PrimFunc",
+            )
+    if not isinstance(annotation, type):
+        return False
+    tvm = sys.modules.get("tvm")
+    return issubclass(annotation, torch.nn.Module) or (
+        tvm is not None and issubclass(annotation, (tvm.IRModule, tvm.tirx.PrimFunc))
+    )
+
+
+def _check_arguments(entry: Any, name: str, arguments: Mapping[str, Any], where: str) -> None:
+    try:
+        signature = inspect.signature(entry)
+    except (TypeError, ValueError):
+        # Some builtins have no signature; the call itself reports the error.
+        return
+    parameters = signature.parameters.values()
+    unknown = [key for key in arguments if key not in signature.parameters]
+    if unknown and not any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
+        known = ", ".join(
+            parameter.name
+            for parameter in parameters
+            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        )
+        raise LowerscopeError(
+            f"{name} takes no argument {', '.join(unknown)}",
+            where=where,
+            todo=f"It takes {known}" if known else "It takes none: leave --args out",
+        )
+    missing = [key for key in _required(signature) if key not in arguments]
+    if missing:
+        example = ", ".join(f'"{key}": ...' for key in missing)
+        raise LowerscopeError(
+            f"{name} needs the argument{'s' * (len(missing) > 1)} {', '.join(missing)}",
+            where=where,
+            todo=f"Give --args '{{{example}}}'",
+            code="give-args",
+            choices=(f"{{{example}}}",),
+        )
+
+
+def _article(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"

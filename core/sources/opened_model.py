@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 def seed_all(seed: int) -> None:
     """Seed torch, NumPy and Python.
 
-    Raises
-    ------
-    LowerscopeError
-        If one of them does not accept the seed.
+    Raises a `LowerscopeError` if one of them does not accept the seed.
     """
     if not 0 <= seed < SEEDS:
         raise LowerscopeError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tvm
 from tvm import relax
 
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.queries import FunctionsQuery, SnapshotQuery, TextQuery

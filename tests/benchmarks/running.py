@@ -32,7 +32,7 @@ def _comparing(lowering: Strategy, pipeline: str) -> Iterator[Figure]:
 
     The first is the same on a machine that has other work.
     """
-    from lowerscope.core.files.presets import find_pipeline
+    from lowerscope.core.files.pipelines_and_schedules import find_pipeline
     from lowerscope.core.model.recipe import Recipe, Source
 
     steps = find_pipeline(pipeline).steps

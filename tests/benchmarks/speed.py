@@ -176,7 +176,7 @@ def measure(models: Sequence[str] = (), *, tuned: bool = False) -> list[Speed]:
 
 def _model(model: str, *, tuned: bool) -> list[Speed]:
     from lowerscope.core.build.targets import use_threads
-    from lowerscope.core.files.presets import find_pipeline
+    from lowerscope.core.files.pipelines_and_schedules import find_pipeline
     from lowerscope.core.model.recipe import Recipe, Source, with_tuned
     from lowerscope.core.stages import Pipeline
 

@@ -45,7 +45,7 @@ def measure() -> list[Figure]:
     """Measure steps in the window that are looked at for the first time, and again."""
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     from lowerscope.app.shell.start import make_window
-    from lowerscope.core.files.presets import PRESETS
+    from lowerscope.core.files.pipelines_and_schedules import PRESETS
     from lowerscope.core.model.recipe import Recipe, Source
 
     presets = {each.name: each for each in PRESETS}

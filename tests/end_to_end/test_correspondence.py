@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.code.code_editor import x_of
 from lowerscope.app.kit.code.code_view import CodeView
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.recipe import Step
 from tests.end_to_end.driving import PATIENCE, OpenWindow

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.kit.canvas import viewport
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.formatting import duration_text
 from lowerscope.core.model.module_steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait

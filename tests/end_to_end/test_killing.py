@@ -10,7 +10,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.schedule import Primitive
 from tests.end_to_end.driving import OpenWindow, notices_of, wait_until
 from tests.end_to_end.scheduling import Bench

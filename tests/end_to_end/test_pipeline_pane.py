@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.panes.steps.pass_dialog import PassDialog
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.recipe import Step
 from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_records

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.panes.schedule.rules_dialog import RulesDialog
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.recipe import Recipe, Source
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 from tests.end_to_end.scheduling import LEFT, Bench

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.code.code_editor import CodeEditor
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.module_steps import Moment
 from tests.end_to_end.driving import PATIENCE, OpenWindow
 

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.panes.sessions.trust import RunCodeDialog
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.files.presets import save_preset
+from lowerscope.core.files.pipelines_and_schedules import save_preset
 from lowerscope.core.model.recipe import Step
 from lowerscope.core.model.snapshot import Preset
 from tests.end_to_end.driving import OpenWindow, changes, wait_for_records

@@ -17,7 +17,7 @@ from PySide6.QtTest import QTest
 from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.app.panes.tuning.tune_dialog import TuneDialog
 from lowerscope.app.panes.tuning.tune_page import TunePage
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.formatting import seconds_text
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.tuning_records import TunedFunction

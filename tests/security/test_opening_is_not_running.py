@@ -27,8 +27,7 @@ from tvm.script import from_source
 from lowerscope.app.panes.sessions.trust import code_of
 from lowerscope.core.cli.main import recipe_of_command
 from lowerscope.core.files.archives import read_archive
-from lowerscope.core.files.pipelines_and_schedules import load_schedules
-from lowerscope.core.files.presets import load_preset
+from lowerscope.core.files.pipelines_and_schedules import load_preset, load_schedules
 from lowerscope.core.files.sessions import Hashes, load_session
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import LowerscopeError, Problem

@@ -12,8 +12,14 @@ import pytest
 from lowerscope.core.files import directories
 from lowerscope.core.files.atomic_write import WRITES, atomic_write
 from lowerscope.core.files.cache import SANDBOXED, TRACES, cache_size, clear_cache, read_kept
-from lowerscope.core.files.directories import files_below, open_directory, open_file, remove
-from lowerscope.core.files.user_cache import cache_folder, user_cache_folder
+from lowerscope.core.files.directories import (
+    cache_folder,
+    files_below,
+    open_directory,
+    open_file,
+    remove,
+    user_cache_folder,
+)
 from lowerscope.core.sandbox import bubblewrap, running_call
 from lowerscope.core.sandbox.folder import CODE_CACHES, SandboxFolder, folders, own_folder
 from lowerscope.core.sandbox.temporary_files import sweep

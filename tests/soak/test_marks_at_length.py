@@ -12,7 +12,7 @@ from typing import get_args
 
 import pytest
 
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.files.sources import samples
 from lowerscope.core.model.recipe import Strategy
 from lowerscope.core.stages import Pipeline

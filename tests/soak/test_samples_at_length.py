@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.recipe import Strategy
 from lowerscope.core.model.snapshot import Preset
 from lowerscope.core.stages import Pipeline

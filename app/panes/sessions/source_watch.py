@@ -11,8 +11,7 @@ from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer, Signal
 from lowerscope.app.document.document import Document
 from lowerscope.app.document.settings import Settings
 from lowerscope.core.files.sessions import files_of
-from lowerscope.core.files.source_files import neighbours
-from lowerscope.core.files.sources import PREFIX
+from lowerscope.core.files.sources import PREFIX, neighbours
 from lowerscope.core.model.recipe import Recipe
 
 SETTLED_MS = 200

@@ -25,11 +25,9 @@ from lowerscope.app.kit.dialogs import Dialog
 from lowerscope.app.kit.help_key import offer_help
 from lowerscope.app.kit.plain_text import Label, literal
 from lowerscope.core.files.approved import long_lines, readable_source
-from lowerscope.core.files.databases import database_files
 from lowerscope.core.files.paths import read_plain
 from lowerscope.core.files.sessions import Hashes, files_of
-from lowerscope.core.files.source_files import neighbours
-from lowerscope.core.files.sources import PREFIX
+from lowerscope.core.files.sources import PREFIX, database_files, neighbours
 from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.recipe import Recipe
 

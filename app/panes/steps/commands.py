@@ -14,7 +14,7 @@ from lowerscope.app.document.document import Document, Trust
 from lowerscope.app.document.stepping import Stepping
 from lowerscope.app.kit.commands import Command, Commands
 from lowerscope.app.kit.host import Host
-from lowerscope.core.files.presets import (
+from lowerscope.core.files.pipelines_and_schedules import (
     PRESETS,
     load_preset,
     preset_of,

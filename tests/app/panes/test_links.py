@@ -10,7 +10,7 @@ import pytest
 from lowerscope.app.document.links import build_link, node_link, recipe_words, step_link
 from lowerscope.app.document.stepping import StepLine
 from lowerscope.core.cli.recipe_options import OneLineParser, add_recipe_options, recipe_from
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.recipe import Dimension, InputSpec, Override, Recipe, Source, Step
 from lowerscope.core.model.time_records import Measuring
 from lowerscope.core.model.tolerances import Tolerance, Tolerances

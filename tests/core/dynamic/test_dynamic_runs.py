@@ -14,7 +14,7 @@ import tvm_ffi
 
 from lowerscope.core.cli.main import main
 from lowerscope.core.export.folder import export
-from lowerscope.core.files.presets import find_pipeline, with_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline, with_pipeline
 from lowerscope.core.files.sources import parse_input
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.progress import Silent

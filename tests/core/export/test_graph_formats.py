@@ -10,7 +10,7 @@ import networkx
 import pytest
 
 from lowerscope.core.files.graph_formats import graphml_text, json_text
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.graph import (
     DEFAULT,
     FITS,

@@ -142,7 +142,7 @@ def test_traces_stay_while_a_tuning_adds_to_them(cache: Path) -> None:
 _WRITER = """
 import sys, random
 from lowerscope.core.files.cache import cache_limit, clear_cache, read_kept, write_kept
-from lowerscope.core.files.user_cache import cache_folder
+from lowerscope.core.files.directories import cache_folder
 draw = random.Random(int(sys.argv[1]))
 for turn in range(200):
     file = cache_folder() / "tuning" / "shared" / f"f-{draw.randrange(12)}.json"

@@ -18,7 +18,7 @@ from tvm.relax.expr_functor import PyExprMutator, mutator
 
 from lowerscope.core.build.build import register_library
 from lowerscope.core.build.targets import make_target
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.lowering.types import LoweredModel
 from lowerscope.core.model.recipe import Override

@@ -10,7 +10,7 @@ import tvm
 from torch import nn
 
 from lowerscope.core.build.build import build
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.passes.transforming import transform
 from lowerscope.core.run.execution import Execution

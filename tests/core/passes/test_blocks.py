@@ -8,7 +8,7 @@ from tvm import s_tir
 from tvm.script import ir as I
 from tvm.script import relax as R
 
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.ir.relax import callee_of, relax_functions
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.passes.bindings import inverse, match_bindings

@@ -10,7 +10,12 @@ import tvm
 from tvm import relax
 
 from lowerscope.core.cli.main import main
-from lowerscope.core.files.presets import PRESETS, find_pipeline, parse_step, save_preset
+from lowerscope.core.files.pipelines_and_schedules import (
+    PRESETS,
+    find_pipeline,
+    parse_step,
+    save_preset,
+)
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.snapshot import Preset

@@ -11,7 +11,7 @@ from tvm import relax
 from tvm.script import ir as I
 from tvm.script import relax as R
 
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.ir.relax import calls_of
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import Moment

@@ -9,7 +9,7 @@ import tvm
 from tvm import relax, te, topi
 
 from lowerscope.core.build.targets import make_target
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.schedule import APPLY_RULES

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tvm import relax
 
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.run_records import RunRecord

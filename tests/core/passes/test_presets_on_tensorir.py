@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from tests.core.schedule.preset_numerics import examine
 
 

@@ -12,7 +12,7 @@ from torch import nn
 from lowerscope.core.build.build import build, register_library
 from lowerscope.core.build.targets import make_target
 from lowerscope.core.cli.main import main
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Extension, Recipe, Source, Step, Strategy

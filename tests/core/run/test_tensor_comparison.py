@@ -11,7 +11,7 @@ import torch
 
 from lowerscope.core.model.comparison_records import TensorPlace, Window
 from lowerscope.core.model.tolerances import Tolerances
-from lowerscope.core.run.compare.tensor_comparison import compared, signed_difference, window
+from lowerscope.core.run.compare.tensor_values import compared, signed_difference, window
 
 PLACE = TensorPlace(entity="fx:relu")
 CHOSEN = Tolerances()
@@ -43,7 +43,7 @@ def at(array: np.ndarray[Any, Any], place: int) -> tuple[int, ...]:
 def test_the_figures_are_numpys(
     shape: tuple[int, ...], dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("tensor_comparison", "verdicts"):
+    for module in ("tensor_values", "verdicts"):
         monkeypatch.setattr(f"lowerscope.core.run.compare.{module}.CHUNK", 11)
     ours, theirs = pair(shape, dtype)
     before = ours.clone(), theirs.clone()
@@ -172,7 +172,7 @@ def test_a_window_has_the_values_of_a_slice(dtype: torch.dtype) -> None:
 def test_a_large_piece_has_the_largest_difference_of_each_cell(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("lowerscope.core.run.compare.tensor_comparison._TOGETHER", 50)
+    monkeypatch.setattr("lowerscope.core.run.compare.tensor_values._TOGETHER", 50)
     ours, theirs = pair((1, 37, 53), torch.float32)
     theirs[0, 5, 6] = torch.nan
     found = window(PLACE, ours, theirs, CHOSEN, (0,), (0, 0, 0, 0), 8)

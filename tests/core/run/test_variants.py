@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.files.variant_names import variant_names
 from lowerscope.core.model.comparison_records import (
     Variant,

@@ -106,7 +106,7 @@ def _examine(scripts: list[str], shape: tuple[Any, int], dtype: str, about: Any)
     from tvm.script import from_source
 
     from lowerscope.core.build.targets import make_target
-    from lowerscope.core.files.presets import PRESETS
+    from lowerscope.core.files.pipelines_and_schedules import PRESETS
     from lowerscope.core.model.problems import TVM_ERRORS, LowerscopeError
     from lowerscope.core.passes.transforming import transform
     from lowerscope.core.schedule.replay import Replays

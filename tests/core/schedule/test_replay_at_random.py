@@ -10,7 +10,7 @@ import pytest
 import tvm
 import tvm_ffi
 
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.encoding import to_bytes
 from lowerscope.core.model.queries import MovesQuery, ScheduleQuery
 from lowerscope.core.model.recipe import Recipe, Source

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tvm import te, tirx, topi
 
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.ir.tensorir import structure_of
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import Recipe, Source

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import Moment
 from lowerscope.core.model.queries import (

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.lowering.partial_module import constants_of
 from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.progress import Silent

@@ -13,7 +13,7 @@ import pytest
 import torch
 import tvm_ffi
 
-from lowerscope.core.files.source_files import neighbours
+from lowerscope.core.files.sources import neighbours
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import InputSpec, Source
 from lowerscope.core.sources import import_isolation

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowerscope.core.files.source_files import source_files
 from lowerscope.core.files.sources import (
     DTYPES,
     FLOATS,
     parse_input,
     parse_spec,
+    source_files,
     source_kind,
     source_path,
     with_absolute_paths,
@@ -257,7 +257,7 @@ def test_what_the_window_reads_imports_no_torch() -> None:
     code = (
         "import sys\n"
         "import lowerscope.core.files.sources, lowerscope.core.files.sources\n"
-        "import lowerscope.core.files.sources, lowerscope.core.files.source_files\n"
+        "import lowerscope.core.files.sources, lowerscope.core.files.sources\n"
         "assert len(lowerscope.core.files.sources.samples()) == 8\n"
         "assert not {'torch', 'tvm', 'numpy'} & set(sys.modules)\n"
     )

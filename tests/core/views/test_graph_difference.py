@@ -7,7 +7,7 @@ from collections import Counter
 import msgspec
 import pytest
 
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.module_steps import ComparedModule, GraphDifference, Moment
 from lowerscope.core.model.queries import GraphDifferenceQuery

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from lowerscope.core.files.presets import PRESETS
+from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.ir.script import relax_text
 from lowerscope.core.model.graph import DEFAULT, GraphRecord
 from lowerscope.core.model.module_steps import Moment

@@ -18,7 +18,7 @@ import tvm
 from torch.utils import _pytree as pytree
 
 from lowerscope.core.build.build import build, register_library
-from lowerscope.core.files.presets import find_pipeline
+from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.lowering.translator import lower
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import TracerName
