@@ -100,18 +100,6 @@ def test_a_page_on_the_project_says_what_happens(
         _check(each, "".join(text for _, text in outputs))
 
 
-def test_what_was_added_to_the_project_is_written_as_the_rest(
-    tree: Path, said: dict[str, tuple[int, str]]
-) -> None:
-    assert said
-    page = (tree / "resources" / "help" / "primitives.md").read_text("utf-8")
-    section = page[page.index("### read_at") : page.index("### cache_write")]
-    assert "sch.read_at(i, " in section
-    assert "A_global[v0 + ax0, ax1] = A[v0 + ax0, ax1]" in section
-    operators = (tree / "resources" / "help" / "operators.md").read_text("utf-8")
-    assert "| heaviside | `torch.heaviside(x, y)`" in operators
-
-
 @pytest.mark.parametrize("name", ["add-pass"])
 def test_a_page_on_a_file_of_the_user_says_what_happens(
     name: str,

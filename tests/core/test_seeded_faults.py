@@ -15,11 +15,6 @@ from tests.seeding import FAULTS, FEW, LOWERINGS, SAMPLES_OF_TORCH
 SMALL = [each for each in SAMPLES_OF_TORCH if each != "resnet18"]
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 @pytest.mark.diagonal
 @pytest.mark.parametrize("lowering", LOWERINGS)
 @pytest.mark.parametrize("fault", FAULTS)

@@ -186,11 +186,6 @@ def test_names_in_programs_are_strings(marker: Path) -> None:
     assert not marker.exists()
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def test_a_session_runs_nothing_whatever_stands_in_it(
     tmp_path: Path, marker: Path, pipeline: Pipeline
 ) -> None:

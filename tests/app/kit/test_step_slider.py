@@ -8,7 +8,6 @@ from PySide6.QtGui import QAccessible
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.step_slider import Dot, StepSlider
-from lowerscope.app.kit.theme import current
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -68,14 +67,6 @@ def test_a_screen_reader_sees_a_slider_with_its_value(slider: StepSlider) -> Non
     assert seen.valueInterface().maximumValue() == 9
 
 
-def test_what_is_gone_leaves_the_ring_on_the_one_before(slider: StepSlider) -> None:
-    slider.set_current(7)
-    slider.set_dots([Dot(key, big=True) for key in (0, 5, 9)])
-    assert slider.current() == 5
-    slider.set_current(None)
-    assert slider.current() is None
-
-
 def test_thousands_of_dots_are_all_within_reach(qtbot: QtBot, slider: StepSlider) -> None:
     slider.set_dots([Dot(key, big=key % 50 == 0) for key in range(5000)])
     seen: list[int] = []
@@ -88,11 +79,3 @@ def test_thousands_of_dots_are_all_within_reach(qtbot: QtBot, slider: StepSlider
     # Inside of the ring, if the slider has the focus since it was shown.
     picture = slider.grab().toImage()
     assert picture.pixelColor(400, 2) == picture.pixelColor(10, 2)
-
-
-def test_a_break_has_a_disc_above_its_dot(slider: StepSlider) -> None:
-    slider.set_dots([Dot(key, big=True, is_break=key == 2) for key in range(4)])
-    picture = slider.grab().toImage()
-    above = QPoint(0, -13)
-    assert picture.pixelColor(place_of(slider, 2) + above).name() == current().stop
-    assert picture.pixelColor(place_of(slider, 1) + above).name() != current().stop

@@ -17,7 +17,7 @@ from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.code.view import CodeView
 from lowerscope.app.kit.typefaces import CODE_PIXELS
-from lowerscope.app.shell.about import AboutDialog, without_paths
+from lowerscope.app.shell.about import AboutDialog
 from lowerscope.app.shell.preferences import preferences_of
 from lowerscope.app.shell.settings_dialog import SettingsDialog
 from lowerscope.app.shell.window import MainWindow
@@ -137,10 +137,3 @@ def test_details_for_a_report_are_copied_without_paths(qtbot: QtBot, window: Mai
     assert "no such thing" in text
     assert "secret" not in text
     assert str(Path.home()) not in text
-
-
-def test_of_paths_the_last_name_stands() -> None:
-    assert without_paths("in /opt/models/a.py:3, see C:\\x y\\b.py") == "in …/a.py:3, see …/b.py"
-    assert without_paths("3/4 of 10 kB/s at https://pytorch.org/docs/x") == (
-        "3/4 of 10 kB/s at https://pytorch.org/docs/x"
-    )

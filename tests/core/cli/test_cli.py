@@ -114,38 +114,6 @@ def test_a_difference_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert record["max_abs_error"] >= 1
 
 
-def test_overrides(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["sample:fashion_mlp", "--lowering", "te", "--override", "linear0=library"]
-    arguments += ["--override", "relu = high-level", "--json"]
-    assert main(["show", *arguments, "--stage", "fx"]) == 0
-    nodes = {node["name"]: node for node in json.loads(capsys.readouterr().out)}
-    assert nodes["linear0"]["strategy"] == "library"
-    assert nodes["linear0"]["rule"] == "linear: torch.linear"
-    assert nodes["linear0"]["functions"] == ["ext:torch.linear"]
-    assert nodes["relu"]["strategy"] == "high-level"
-    assert nodes["linear1"]["strategy"] == "te"
-    assert main(["run", *arguments]) == 0
-    assert json.loads(capsys.readouterr().out)["verdict"] == "match"
-
-
-def test_what_only_torch_can_runs_and_says_why(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    spectrum = tmp_path / "spectrum.py"
-    spectrum.write_text(
-        NET.replace("return self.linear(x)", "return torch.fft.rfft(self.linear(x)).abs()")
-    )
-    arguments = [str(spectrum), "--input", "x=1,4", "--json"]
-    assert main(["run", *arguments]) == 0
-    assert json.loads(capsys.readouterr().out)["verdict"] == "match"
-    assert main(["show", *arguments, "--stage", "fx"]) == 0
-    nodes = {node["name"]: node for node in json.loads(capsys.readouterr().out)}
-    assert nodes["fft_rfft"]["strategy"] == "library"
-    assert nodes["fft_rfft"]["rule"] == "fft_rfft: torch.fft_rfft"
-    assert nodes["fft_rfft"]["reason"] == "no relax operator for fft_rfft; runs in torch"
-    assert nodes["linear"]["strategy"] == "high-level"
-
-
 def test_what_draws_random_numbers_is_no_difference(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -251,12 +219,6 @@ def test_what_the_file_prints_is_not_among_the_records(
     assert "a word from the file" in captured.err
 
 
-def test_arguments_of_the_entry(net: str, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["run", f"{net}:Net", "--args", '{"width": 6}', "--input", "x=1,4", "--json"]
-    assert main(arguments) == 0
-    assert json.loads(capsys.readouterr().out)["outputs"][0]["shape"] == [1, 6]
-
-
 def bad_pickle(path: Path, touched: Path) -> None:
     class Evil:
         def __reduce__(self) -> tuple[object, tuple[str]]:
@@ -341,16 +303,6 @@ def test_bad_input_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert not touched.exists()
 
 
-def test_what_fx_cannot_trace_export_can(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    flow = tmp_path / "flow.py"
-    flow.write_text(NET.replace("return self.linear(x)", "return self.linear(x) if len(x) else x"))
-    arguments = ["run", str(flow), "--input", "x=1,4", "--tracer", "export", "--json"]
-    assert main(arguments) == 0
-    assert json.loads(capsys.readouterr().out)["verdict"] == "match"
-
-
 def with_forward(path: Path, body: str, setup: str = "") -> str:
     path.write_text(
         "import sys, warnings\nfrom traceback import extract_stack\n"
@@ -390,36 +342,7 @@ def test_an_exit_in_the_comparison_is_not_a_match(
     assert "torch's own run" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("tracer", ["fx", "export"])
-def test_a_model_with_a_normed_weight_runs(
-    tmp_path: Path, tracer: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    setup = "warnings.simplefilter('ignore'); self.linear = nn.utils.weight_norm(self.linear)"
-    path = with_forward(tmp_path / "net.py", "pass", setup)
-    assert main(["run", path, "--input", "x=1,4", "--tracer", tracer, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["verdict"] == "match"
-
-
 @pytest.mark.parametrize("seed", ["99999999999999999999999", "-1"])
 def test_a_seed_out_of_range_is_one_line(seed: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "sample:matmul_relu", "--seed", seed]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
-
-
-def test_help_is_not_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["run", "--help"])
-    assert ended.value.code == 0
-    assert "--lowering" in capsys.readouterr().out
-
-
-def test_an_input_of_one_named_dimension_is_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "line.py"
-    path.write_text(NET.replace("self.linear(x)", "x * 2"))
-    arguments = ["run", str(path), "--dim", "n=1..8", "--sizes", "n=2,5", "--input", "x=n"]
-    assert main([*arguments, "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
-    assert record["verdict"] == "match"
-    assert len(record["sizes"]) == 2

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-import json
-
 import pytest
 
 from lowerscope.core.cli.main import main
 from lowerscope.core.engine.pipeline import Pipeline
-from lowerscope.core.model.line_difference import FunctionText, function_differences, unified_text
-from lowerscope.core.model.module_steps import DifferenceRecord
 from lowerscope.core.model.recipe import Recipe, Source
 
 STEP = ["passes", "sample:fashion_mlp", "--step", "1", "--diff"]
@@ -55,38 +50,8 @@ def test_the_text_turns_the_old_function_into_the_new_one(
     assert applied(old, lines[5:]) == new
 
 
-def test_functions_that_came_and_records(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(STEP) == 0
-    text = capsys.readouterr().out
-    assert "--- /dev/null\n+++ matmul\n@@ -0,0 +1,12 @@\n" in text
-    assert main([*STEP, "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
-    statuses = {each["name"]: each["status"] for each in record["functions"]}
-    assert statuses["main"] == "changed"
-    assert statuses["matmul"] == "added"
-
-
 def test_what_cannot_be_compared(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["passes", "sample:fashion_mlp", "--diff"]) != 0
     assert "It goes with --step N" in capsys.readouterr().err
     assert main([*STEP, "--function", "nothing"]) != 0
     assert "neither side has a function 'nothing'" in capsys.readouterr().err
-
-
-def test_hunks_far_apart_and_functions_that_are_the_same() -> None:
-    old = [str(number) for number in range(40)]
-    new = [*old[:5], "five", *old[6:30], *old[33:], "end"]
-    record = DifferenceRecord(
-        old_label="a",
-        new_label="b",
-        functions=function_differences(
-            {"f": FunctionText("", "\n".join(old)), "g": FunctionText("", "x")},
-            {"f": FunctionText("", "\n".join(new)), "g": FunctionText("", "x")},
-        ),
-    )
-    lines = unified_text(record).split("\n")
-    assert lines[-1] == "# 1 function is the same"
-    hunks = lines[5:-2]
-    assert hunks == list(difflib.unified_diff(old, new, lineterm=""))[2:]
-    assert applied(old, hunks) == new
-    assert unified_text(record).count("--- ") == 1

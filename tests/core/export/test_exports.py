@@ -28,11 +28,6 @@ from tests.core.export.using import use_all
 MLP = "sample:fashion_mlp"
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def texts_of(folder: Path) -> dict[str, str]:
     found = folder.glob("*")
     return {each.name: each.read_text(encoding="utf-8") for each in found if each.is_file()}

@@ -203,11 +203,6 @@ def reference(x):
 """
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def in_order(module: tvm.IRModule) -> tvm.IRModule:
     """Sort the statements of the functions that compute sizes when run.
 

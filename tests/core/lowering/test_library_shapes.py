@@ -56,12 +56,9 @@ def test_other_data_give_another_shape(bench: Any) -> None:
 
 
 NEW_SHAPES: list[Callable[..., Any]] = [
-    lambda x: torch.unique(x),
     lambda x: x.unique(dim=0, return_inverse=True),
     lambda x: torch.unique_consecutive(x),
     lambda x: x.nonzero(as_tuple=True),
-    lambda x: torch.argwhere(x),
-    lambda x: torch.masked_select(x, x > 0),
     lambda x: x.repeat_interleave(torch.tensor([1, 2, 0, 1]), 0),
     lambda x: x[torch.tensor([True, False, True, True])],
     lambda x: torch.bincount(x.long().abs().flatten()),

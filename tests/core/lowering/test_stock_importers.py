@@ -55,11 +55,6 @@ class Attending(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
-@pytest.fixture(scope="module")
 def net(tmp_path_factory: pytest.TempPathFactory) -> str:
     path: Path = tmp_path_factory.mktemp("importers") / "net.py"
     path.write_text(NORMED)

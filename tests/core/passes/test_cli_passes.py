@@ -11,9 +11,8 @@ from tvm import relax
 
 from lowerscope.core.cli.main import main
 from lowerscope.core.engine.pipeline import Pipeline
-from lowerscope.core.files.presets import PRESETS, find_pipeline, parse_step, save_preset
+from lowerscope.core.files.presets import PRESETS, find_pipeline, save_preset
 from lowerscope.core.model.pass_records import Preset
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Recipe, Source, Step
 
 MLP = "sample:fashion_mlp"
@@ -41,17 +40,6 @@ def test_the_steps_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert any(
         line.split()[:2] == ["5.2", "ExpandTupleArgumentsInner"] for line in nested.splitlines()
     )
-
-
-def test_the_steps_are_printed_as_records(capsys: pytest.CaptureFixture[str]) -> None:
-    records = json.loads(printed(capsys, "passes", MLP, "--pipeline", "fuse", "--json"))
-    assert [each["number"] for each in records] == list(range(1, len(records) + 1))
-    steps = [each for each in records if each["depth"] == 0]
-    assert [each["step"] for each in steps] == [1, 2, 3, 4, 5]
-    assert [each["label"] for each in steps] == ["1", "2", "3", "4", "5"]
-    assert all(0 < each["parent"] < each["number"] for each in records if each["depth"])
-    fold = next(each for each in steps if each["name"] == "FoldConstant")
-    assert fold["changed"] == ["main"]
 
 
 def test_a_step_is_the_module_that_tvm_makes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -109,19 +97,6 @@ def test_a_step_that_fails_is_listed_and_the_run_says_so(
         assert "step 2 (FuseOps): there is no option level" in said
 
 
-def test_the_catalogue_is_listed_without_a_source(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    text = printed(capsys, "passes", "--catalogue")
-    assert "FuseOps  " in text
-    assert "    fuse_opt_level: int, default -1" in text
-    file = tmp_path / "mine.py"
-    file.write_text("from tvm import relax\nboth = relax.transform.FuseOps()\n")
-    records = json.loads(printed(capsys, "passes", "--catalogue", "--passes", str(file), "--json"))
-    assert records[-1]["name"] == "mine.both"
-    assert records[-1]["line"]["line"] == 2
-
-
 def test_a_saved_pipeline_is_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     steps = (Step(name="LegalizeOps", options={"skip_ops": ("relax.add",)}), Step(name="FuseOps"))
     file = save_preset(Preset(name="mine", title="Mine", steps=steps), str(tmp_path / "mine.json"))
@@ -131,22 +106,6 @@ def test_a_saved_pipeline_is_one(capsys: pytest.CaptureFixture[str], tmp_path: P
     file.write_text('{"name": "mine"}')
     text = printed(capsys, "passes", MLP, "--pipeline", str(file), code=2)
     assert "it is no saved pipeline" in text
-
-
-def test_options_of_a_pass_are_read() -> None:
-    assert parse_step("FuseOps") == Step(name="FuseOps")
-    step = parse_step('A:a=1,b=true,c=[x,y=NHWC OHWI],d=name,e=null,f="1,2",g=1.5')
-    assert step.options == {
-        "a": 1,
-        "b": True,
-        "c": ("x", "y=NHWC OHWI"),
-        "d": "name",
-        "e": None,
-        "f": "1,2",
-        "g": 1.5,
-    }
-    with pytest.raises(LowerscopeError, match="it names no pass"):
-        parse_step(":a=1")
 
 
 def test_presets_are_the_pipelines_of_tvm() -> None:

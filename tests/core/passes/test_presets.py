@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lowerscope.core.engine.pipeline import Pipeline
-from lowerscope.core.files.presets import PRESETS, find_pipeline, with_pipeline
+from lowerscope.core.files.presets import PRESETS, with_pipeline
 from lowerscope.core.files.sources import samples
 from lowerscope.core.model.pass_records import Preset
 from lowerscope.core.model.queries import RunQuery
@@ -38,11 +38,6 @@ def check_preset(pipeline: Pipeline, name: str, preset: Preset) -> None:
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in LARGE])
 def test_every_preset_matches_torch(name: str, preset: Preset) -> None:
     check_preset(Pipeline(), name, preset)
-
-
-def test_the_longest_preset_matches_torch_on_a_large_sample() -> None:
-    # On another one: see `test_rules_of_depthwise.py`; each on each: ``tests/soak``.
-    check_preset(Pipeline(), "resnet18", find_pipeline("optimise-cpu"))
 
 
 @pytest.mark.diagonal

@@ -63,11 +63,6 @@ class Nests:
 
 
 @pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
-@pytest.fixture(scope="module")
 def nests(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
     path = tmp_path_factory.mktemp("nests") / "nests.py"
     path.write_text(NESTS)

@@ -101,11 +101,6 @@ def twice(module, context):
 """
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def fx_nodes(record: RunRecord) -> dict[str, NodeRun]:
     """Return the records of the FX nodes by name."""
     return {each.id.removeprefix("fx:"): each for each in record.nodes if each.id.startswith("fx:")}

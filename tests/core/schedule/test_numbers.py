@@ -31,11 +31,6 @@ def example_inputs():
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def test_rates_are_work_by_time_and_the_share_is_of_the_roofline(pipeline: Pipeline) -> None:
     work = pipeline.answer(WorkQuery(_derived(pipeline), "dense"))
     assert work.flops == 2 * 784 * 128

@@ -63,11 +63,6 @@ def scheduled(*primitives: Primitive, **more: Any) -> Recipe:
     return msgspec.structs.replace(MLP, schedules=(schedule,))
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def record_of(pipeline: Pipeline, recipe: Recipe, index: int | None = None) -> ScheduleRecord:
     record = pipeline.answer(ScheduleQuery(recipe, "matmul", index))
     assert msgspec.msgpack.decode(to_bytes(record), type=ScheduleRecord) == record

@@ -23,11 +23,6 @@ FUSED = Recipe(source=Source(spec="sample:fashion_mlp"), steps=find_pipeline("fu
 Primitives = tuple[Primitive, ...]
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def _with(function: str, primitives: Primitives) -> Recipe:
     schedule = Schedule(function=function, primitives=primitives)
     return msgspec.structs.replace(FUSED, schedules=(schedule,))

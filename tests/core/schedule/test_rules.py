@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 import tvm
 import tvm_ffi
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from tvm import te, tirx, topi
 
 from lowerscope.core.cli.main import main
@@ -26,13 +24,6 @@ from lowerscope.core.schedule.rules.contraction import tile_of
 from lowerscope.core.schedule.rules.parallel import Machine, machine_of
 from lowerscope.core.schedule.rules.recorder import ScheduleRecorder
 from tests.core.schedule.ruling import NARROW, WIDE, made
-from tests.core.schedule.running import Runner
-
-FUSED = (
-    *("FoldBatchnormToConv2D", "LegalizeOps", "AnnotateTIROpPattern"),
-    *("FoldConstant", "FuseOps", "FuseTIR", "DeadCodeElimination"),
-)
-ODD = st.sampled_from((1, 2, 3, 5, 7, 8, 13, 16, 24, 31, 32, 48, 96))
 
 
 def product(m: int, n: int, k: int, dtype: str, *, transposed: bool, relu: bool) -> Any:
@@ -64,55 +55,6 @@ def modules(sample: str, steps: tuple[str, ...]) -> dict[str, tirx.PrimFunc]:
         for variable, function in functions.items()
         if isinstance(function, tirx.PrimFunc)
     }
-
-
-@pytest.mark.parametrize("sample", ["fashion_mlp", "conv_net", "transformer_block"])
-def test_functions_of_the_samples_compute_the_same(sample: str) -> None:
-    found = modules(sample, FUSED) | modules(sample, ("LegalizeOps",))
-    runner = Runner(WIDE)
-    rules = {}
-    for name, function in found.items():
-        ruled, after = made(function, WIDE)
-        rules[name] = ruled.rule
-        assert ruled.rule or ruled.reason
-        if ruled.rule:
-            assert runner.difference(name, function, after) is None, name
-    of_sums = {name for name in rules if "matmul" in name or "conv2d" in name}
-    assert {rules[name] for name in of_sums} == {"contraction"}
-    assert "elementwise" in rules.values()
-
-
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    sizes=st.tuples(ODD, ODD, ODD),
-    dtype=st.sampled_from(("float32", "float64", "float16", "int32")),
-    transposed=st.booleans(),
-    relu=st.booleans(),
-    target=st.sampled_from((NARROW, WIDE)),
-)
-def test_products_of_any_shape_compute_the_same(
-    sizes: tuple[int, int, int], dtype: str, transposed: bool, relu: bool, target: tvm.target.Target
-) -> None:
-    function = product(*sizes, dtype, transposed=transposed, relu=relu)
-    _, after = made(function, target)
-    assert Runner(target).difference("product", function, after) is None
-
-
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    channels=st.sampled_from((1, 3, 8, 17)),
-    filters=st.sampled_from((1, 5, 8, 16, 24)),
-    size=st.sampled_from((5, 7, 8, 13, 14)),
-    kernel=st.sampled_from((1, 3, 5)),
-    stride=st.sampled_from((1, 2)),
-    bias=st.booleans(),
-)
-def test_convolutions_of_any_shape_compute_the_same(
-    channels: int, filters: int, size: int, kernel: int, stride: int, bias: bool
-) -> None:
-    function = convolution(channels, filters, size, kernel, stride, bias=bias)
-    _, after = made(function, WIDE)
-    assert Runner(WIDE).difference("convolution", function, after) is None
 
 
 def test_sums_are_kept_in_registers() -> None:

@@ -21,11 +21,6 @@ from tests.large_models import write_deep_mlp, write_heavy
 LAYERS, WIDTH = 3, 256
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def own_bytes(stages: Stages) -> int:
     """Return the bytes of the constants of ``main`` that are not the model's own memory."""
     model = stages.loaded.model

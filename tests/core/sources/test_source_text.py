@@ -81,29 +81,6 @@ def test_a_file_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
     assert "cannot be opened" in message(source_kind, Path("a\0b.py"))
 
 
-def test_what_to_open_instead_is_said(tmp_path: Path) -> None:
-    model = tmp_path / "model.py"
-    model.write_text("")
-    assert "Did you mean model.py?" in message(source_kind, tmp_path / "modle.py")
-    assert "Did you mean sample:fashion_mlp?" in message(source_kind, tmp_path / "fashion_mlp")
-    assert "Did you mean sample:NAME?" in message(source_kind, tmp_path / "smaple")
-    assert "Did you mean sample:fashion_mlp? The" in message(source_path, "sample:fashion_mpl")
-    assert "Open one of its files: model.py." in message(source_kind, tmp_path)
-    for name, todo in (
-        ("weights.pt", "with --params weights.pt"),
-        ("model.safetensors", "with --params model.safetensors"),
-        ("model.onnx", "Open the PyTorch model, as a Python file or as .pt2"),
-        ("notes.ipynb", "Call explore(model, inputs) in it"),
-    ):
-        (tmp_path / name).write_bytes(b"")
-        assert todo in message(source_kind, tmp_path / name)
-    hub = tmp_path / "bert"
-    hub.mkdir()
-    assert "Open a Python file with a model" in message(source_kind, hub)
-    (hub / "config.json").write_text("{}")
-    assert "AutoModel.from_pretrained of this folder" in message(source_kind, hub)
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

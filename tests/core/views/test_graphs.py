@@ -35,11 +35,6 @@ SEEN = (
 )
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def test_modules_of_resnet_collapse_and_expand(pipeline: Pipeline) -> None:
     closed = pipeline.answer(
         GraphQuery(RESNET, DEFAULT, "fx", None, Opening(()).expanded, Opening(()).fits)

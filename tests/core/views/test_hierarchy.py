@@ -6,7 +6,7 @@ from itertools import combinations, pairwise
 
 import networkx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowerscope.core.model.graph import TITLE_BAR, GraphRecord
@@ -99,7 +99,6 @@ def through(points: tuple[tuple[float, float], ...], thing: object) -> bool:
     return False
 
 
-@settings(max_examples=150, deadline=None)
 @given(models())
 def test_nothing_overlaps_and_frames_hold_their_own_boxes(model: Model) -> None:
     record = drawn(*model)
@@ -123,7 +122,6 @@ def test_nothing_overlaps_and_frames_hold_their_own_boxes(model: Model) -> None:
         assert thing.y + thing.height <= whole.height
 
 
-@settings(max_examples=150, deadline=None)
 @given(models())
 def test_edges_lead_from_box_to_box_and_beside_the_others(model: Model) -> None:
     record = drawn(*model)
@@ -146,7 +144,6 @@ def test_edges_lead_from_box_to_box_and_beside_the_others(model: Model) -> None:
                 assert not through(edge.points, region)
 
 
-@settings(max_examples=100, deadline=None)
 @given(models())
 def test_what_is_left_has_no_cycle_and_every_flow(model: Model) -> None:
     paths, edges, expanded = model
@@ -162,7 +159,6 @@ def test_what_is_left_has_no_cycle_and_every_flow(model: Model) -> None:
     assert set(record.expanded) <= expanded
 
 
-@settings(max_examples=50, deadline=None)
 @given(models())
 def test_equal_graphs_get_equal_pictures(model: Model) -> None:
     assert drawn(*model) == drawn(*model)

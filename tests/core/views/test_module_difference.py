@@ -20,12 +20,6 @@ START = Moment(section="passes", index=0)
 LEGAL = Moment(section="passes", index=1)
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    """Return a pipeline that all tests here share."""
-    return Pipeline()
-
-
 def compare(pipeline: Pipeline, old: ComparedModule, new: ComparedModule) -> DifferenceRecord:
     """Return the difference of two sides."""
     return pipeline.answer(DifferenceQuery(old, new))

@@ -75,11 +75,6 @@ FUSING = ("AnnotateTIROpPattern", "FuseOps", "FuseTIR")
 
 
 @pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
-@pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the samples made small, and the course's files."""
     path = tmp_path_factory.mktemp("small")

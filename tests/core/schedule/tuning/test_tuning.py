@@ -26,11 +26,6 @@ TRIALS = 8
 
 
 @pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
-@pytest.fixture(scope="module")
 def tuned(pipeline: Pipeline) -> Tuned:
     return pipeline.answer(TuneQuery(RECIPE, TuneOptions(trials=TRIALS)))
 
