@@ -58,11 +58,10 @@ def test_samples_are_listed_with_a_line_each(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.diagonal
 @pytest.mark.parametrize("lowering", LOWERINGS)
-@pytest.mark.parametrize("sample", [each for each in SAMPLES if each != "resnet18"])
+@pytest.mark.parametrize("sample", ["matmul_relu", "fashion_mlp", "mlp_tvmscript"])
 def test_samples_run_and_match(
     sample: str, lowering: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # ResNet-18 is run in the window: see `tests/end_to_end/test_sample_verdicts.py`.
     check_run(sample, lowering, capsys)
 
 
@@ -340,9 +339,3 @@ def test_an_exit_in_the_comparison_is_not_a_match(
     path = with_forward(tmp_path / "net.py", body)
     assert main(["run", path, "--input", "x=1,4"]) == 2
     assert "torch's own run" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("seed", ["99999999999999999999999", "-1"])
-def test_a_seed_out_of_range_is_one_line(seed: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "sample:matmul_relu", "--seed", seed]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -57,24 +57,6 @@ def test_show_translation_lists_the_node_map_and_tells_of_one_node(
     assert "there is no node nothing" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("sample", "names"),
-    [
-        ("matmul_relu", ("te_matmul", "te_relu")),
-        ("fashion_mlp", ("dense", "add", "te_relu")),
-        ("conv_net", ("conv2d", "dense", "te_relu")),
-    ],
-)
-def test_te_has_the_names_of_the_course(
-    sample: str, names: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["show", f"sample:{sample}", "--stage", "relax", "--lowering", "te"]) == 0
-    text = capsys.readouterr().out
-    for name in names:
-        assert f"R.call_tir(cls.{name}" in text
-        assert f"def {name}(" in text
-
-
 def test_a_function_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["show", "sample:matmul_relu", "--stage", "tensorir", "--function", "nope"]
     assert main(arguments) == 2

@@ -25,25 +25,6 @@ def example_inputs():
 """
 
 
-def test_each_dtype_is_judged_by_its_own_tolerance(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    net = tmp_path / "net.py"
-    net.write_text(HALF)
-
-    def verdicts(*options: str) -> tuple[int, list[str]]:
-        code = main(["run", str(net), "--json", *options])
-        return code, [each["verdict"] for each in json.loads(capsys.readouterr().out)["outputs"]]
-
-    assert verdicts("--tolerance", "float32=1e-2,1e-3") == (0, ["match", "match"])
-    # Both have the errors of half precision, whatever dtype they are returned in: these count as
-    # rounding, unless the user says what is allowed.
-    assert verdicts() == (0, ["match", "match"])
-    assert verdicts("--tolerance", "float32=1e-4,1e-6") == (1, ["match", "differ"])
-    narrow = ("--tolerance", "float16=1e-7,0", "--tolerance", "float32=1e-2,1e-3")
-    assert verdicts(*narrow) == (1, ["differ", "match"])
-
-
 WITHIN = """
 import torch
 from torch import nn

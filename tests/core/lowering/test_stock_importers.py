@@ -81,7 +81,7 @@ def stages_of(
     )
 
 
-SPECS = ("", "sample:conv_net", "sample:transformer_block")
+SPECS = ("", "sample:transformer_block")
 
 
 @pytest.mark.parametrize("spec", SPECS)

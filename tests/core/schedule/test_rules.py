@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import tvm
-import tvm_ffi
 from tvm import te, tirx, topi
 
 from lowerscope.core.cli.main import main
@@ -111,13 +110,6 @@ def test_what_no_rule_fits_says_so() -> None:
     x = te.placeholder((4,), name="x")
     ruled = by_rule(te.create_prim_func([x, te.compute((), lambda: x[0], name="y")]), NARROW)
     assert ruled == ByRule(reason="no rule is for functions of this kind")
-
-
-def test_the_same_function_gets_the_same_steps() -> None:
-    function = product(32, 48, 64, "float32", transposed=True, relu=True)
-    one, two = by_rule(function, WIDE), by_rule(function, WIDE)
-    assert one == two
-    assert tvm_ffi.structural_equal(made(function, WIDE)[1], made(function, WIDE)[1])
 
 
 def test_the_model_is_scheduled_by_rules_but_for_what_has_a_schedule(

@@ -67,11 +67,6 @@ def test_the_seed_decides_the_values(tmp_path: Path) -> None:
     assert torch.equal(first, torch.randn(5))
 
 
-def test_a_seed_out_of_range(tmp_path: Path) -> None:
-    with pytest.raises(LowerscopeError, match="the seed -1 is out of range"):
-        inputs(write(tmp_path, "x"), "x=5", seed=-1)
-
-
 @pytest.mark.parametrize("shape", ["1000000,1000000,1000000", "9999999999999999"])
 def test_a_value_that_does_not_fit_into_memory(tmp_path: Path, shape: str) -> None:
     for dtype in ("float32", "int64", "bool"):

@@ -200,11 +200,6 @@ class OnData(nn.Module):
         return x + 1 if x.sum() > 0 else x  # of data
 
 
-def test_auto_takes_fx_where_it_can_and_says_nothing() -> None:
-    traced = trace(Model(), (X,), "auto")
-    assert (traced.tracer, traced.notes) == ("fx", ())
-
-
 def test_auto_takes_export_where_fx_cannot_and_says_why() -> None:
     traced = trace(Flow(), (X,), "auto")
     assert traced.tracer == "export"
@@ -283,13 +278,6 @@ def test_auto_gives_both_reasons_where_neither_can() -> None:
     assert "symbolically traced variables cannot be used" in problem.details
 
 
-def test_export_alone_offers_fx() -> None:
-    with pytest.raises(LowerscopeError) as caught:
-        trace(OnData(), (X,), "export")
-    assert caught.value.problem.code == "try-fx"
-    assert "--tracer fx" in caught.value.problem.todo
-
-
 def test_auto_says_of_inputs_that_do_not_fit_what_fx_does() -> None:
     with pytest.raises(LowerscopeError, match="the model fails on these inputs at node") as caught:
         trace(Model(), (torch.randn(2, 5),), "auto")
@@ -311,12 +299,6 @@ def test_a_foreign_object_among_the_outputs_is_named(tracer: Any) -> None:
     problem = caught.value.problem
     assert "the model returns a Thing as its output rest[0]" in problem.what
     assert problem.where == f"{__file__}:{inspect.getsourcelines(Foreign.forward)[1]}"
-
-
-def test_what_depends_on_values_is_said_in_words() -> None:
-    with pytest.raises(LowerscopeError) as caught:
-        trace(OnData(), (X,), "export")
-    assert "a branch or a size depends on the values of tensors" in caught.value.problem.what
 
 
 class Casting(nn.Module):

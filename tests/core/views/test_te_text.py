@@ -10,7 +10,7 @@ import tvm_ffi
 from tvm import relax, s_tir, te, tirx
 from tvm.script import tirx as T
 
-from lowerscope.core.lowering.builder import te_matmul, te_relu
+from lowerscope.core.lowering.builder import te_matmul
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.views.programs.te_text import te_text
 from lowerscope.core.views.script import function_text
@@ -75,26 +75,6 @@ def test_functions_of_operators_are_remade(name: str) -> None:
     else:
         function = legalised(*OPERATORS[name])
     assert_remade(function)
-
-
-def test_the_program_reads_as_the_course_writes_it() -> None:
-    a, b = te.placeholder((4, 5), name="A"), te.placeholder((5, 6), name="B")
-    function = te.create_prim_func([a, b, te_relu(te_matmul(a, b))], "int64")
-    function = function.without_attr("global_symbol").with_attr("op_pattern", 4)
-    assert te_text(function, "fused").text == (
-        "from tvm import te\n\n\n"
-        "def te_fused(A: te.Tensor, B: te.Tensor) -> te.Tensor:\n"
-        '    k = te.reduce_axis((0, 5), name="k")\n'
-        "    matmul = te.compute((4, 6), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k),"
-        ' name="matmul")\n'
-        "    return te.compute((4, 6), lambda i0, i1: te.max(0.0, matmul[i0, i1]),"
-        ' name="relu")\n'
-        "\n\n"
-        'A = te.placeholder((4, 5), "float32", name="A")\n'
-        'B = te.placeholder((5, 6), "float32", name="B")\n'
-        'fused = te.create_prim_func([A, B, te_fused(A, B)], "int64")'
-        '.with_attr("op_pattern", 4).without_attr("global_symbol")\n'
-    )
 
 
 def test_spans_have_the_ids_of_the_script() -> None:
