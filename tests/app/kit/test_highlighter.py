@@ -17,7 +17,8 @@ def coloured(text: str, language: str, theme: Theme = LIGHT) -> list[list[tuple[
     highlighter.set_theme(theme)
     highlighter.set_text(text, language)
     blocks = [(row, document.findBlockByNumber(row)) for row in range(document.blockCount())]
-    highlighter.colour(blocks)
+    while not highlighter.colour(blocks):
+        pass  # its time for a turn of the event loop ran out
     result = []
     block = document.firstBlock()
     while block.isValid():

@@ -119,6 +119,7 @@ def own_error(prefix: nn.Module, x: torch.Tensor, lowering: Strategy, steps: str
     return float((actual.double() - expected.double()).abs().max())
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("sample", LAYERS)
 @pytest.mark.parametrize(
     ("lowering", "steps"),
