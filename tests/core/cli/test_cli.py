@@ -5,7 +5,11 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import pickle
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +18,7 @@ from torch import nn
 
 from lowerscope.core.cli.main import main
 from tests.core.large_samples import LARGE
+from tests.faulty_functions import CRASHES, files
 
 SAMPLES = (
     "matmul_relu",
@@ -339,3 +344,169 @@ def test_an_exit_in_the_comparison_is_not_a_match(
     path = with_forward(tmp_path / "net.py", body)
     assert main(["run", path, "--input", "x=1,4"]) == 2
     assert "torch's own run" in capsys.readouterr().err
+
+
+# Tolerances on the command line, on a model in half precision
+
+
+HALF = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(512, 64).half()
+    def forward(self, x):
+        return self.linear(x), self.linear(x).float()
+
+def example_inputs():
+    return (torch.randn(4, 512).half(),)
+"""
+
+
+WITHIN = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x.to(torch.float32).softmax(-1).to(torch.float64)
+
+class Half(nn.Module):
+    def forward(self, x):
+        h = x.half()
+        return (h.sin() * h + h.cos()).to(x.dtype)
+
+def example_inputs():
+    return (torch.randn(64, 500, dtype=torch.float64),)
+"""
+
+
+@pytest.mark.parametrize("entry", ["Net", "Half"])
+def test_a_coarser_dtype_on_the_way_is_rounding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], entry: str
+) -> None:
+    net = tmp_path / "net.py"
+    net.write_text(WITHIN)
+    code = main(["run", f"{net}:{entry}", "--json"])
+    record = json.loads(capsys.readouterr().out)
+    assert (code, record["verdict"]) == (0, "match")
+    assert "by rounding" in record["reason"]
+
+
+# The command ``run`` when what it runs crashes, spoils memory or never ends
+
+
+COMMAND = (sys.executable, "-m", "lowerscope.app", "run", "sample:fashion_mlp")
+
+
+def started(folder: Path, body: str, *options: str) -> subprocess.Popen[str]:
+    path = files(folder, body)
+    own = ("--rules", path, "--library", path)
+    return subprocess.Popen(
+        (*COMMAND, *own, *options),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def test_how_a_run_crashed_is_told(tmp_path: Path) -> None:
+    said = "with guarded memory it crashed with SIGSEGV in call 4 of 7, env.faulty (relu)"
+    process = started(tmp_path, CRASHES)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert "the run crashed with SIG" in err
+    assert said in out + err
+
+
+def test_a_run_that_never_ends_is_stopped_and_says_where(tmp_path: Path) -> None:
+    # As a loop of a kernel, it does not hear of signals.
+    wait = "try: time.sleep(1)\n        except BaseException: pass"
+    body = f"print('in it', file=sys.stderr, flush=True)\n    while True:\n        {wait}"
+    with started(tmp_path, body) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "in it" in line:
+                break
+        os.killpg(process.pid, signal.SIGINT)
+        said = process.stderr.read()
+    assert said == "lowerscope: stopped in call 4 of 7, env.faulty (relu)\n"
+    assert process.returncode == 2
+
+
+# ``run --per-node``: each node in the run, and alone on torch's inputs, with both times
+
+
+SHIFTED = """
+import torch
+from tvm import relax
+
+from lowerscope.core.rules import rule
+
+
+@rule(torch.nn.ReLU)
+def shifted(builder, node, x):
+    return relax.op.add(relax.op.nn.relu(x), relax.const(1.0, "float32"))
+"""
+
+KEYS = {
+    *("fx", "bindings", "functions", "strategy", "max_abs_error", "max_rel_error"),
+    *("own_abs_error", "status", "own_status", "reason", "own_reason", "own_with"),
+    *("tvm_ms", "torch_ms", "hand_overs"),
+}
+
+
+@pytest.fixture
+def shifted(tmp_path: Path) -> str:
+    path = tmp_path / "shifted.py"
+    path.write_text(SHIFTED)
+    return str(path)
+
+
+@pytest.mark.parametrize("lowering", ["high-level", "te"])
+def test_an_error_that_starts_at_a_node_is_told_from_one_from_above(
+    shifted: str, lowering: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--rules", shifted, "--lowering", lowering, "--per-node", "--json"]
+    assert main(["run", "sample:conv_net", *options]) == 1
+    record = json.loads(capsys.readouterr().out)
+    nodes = {each["fx"]: each for each in record["nodes"]}
+    assert all(set(each) == KEYS for each in record["nodes"])
+    assert record["first_difference"] == "fx:relu"
+
+    # Both add one to what torch has; the others pass on what is wrong, and are right alone.
+    for name in ("fx:relu", "fx:relu_1"):
+        assert nodes[name]["own_status"] == "differs"
+        assert nodes[name]["own_abs_error"] == pytest.approx(1.0, abs=1e-5)
+    for name in ("fx:pool", "fx:flatten", "fx:linear0", "fx:linear1"):
+        assert (nodes[name]["status"], nodes[name]["own_status"]) == ("differs", "matches")
+        assert nodes[name]["max_abs_error"] > 0.1
+        assert nodes[name]["own_abs_error"] < 1e-5
+    assert nodes["fx:conv"]["status"] == "matches"
+    for name in ("fx:conv", "fx:relu", "fx:linear0"):
+        assert nodes[name]["tvm_ms"] > 0
+        assert nodes[name]["torch_ms"] > 0
+        assert nodes[name]["functions"]
+        assert nodes[name]["bindings"]
+    assert nodes["fx:x"]["torch_ms"] is None
+    assert nodes["fx:x"]["own_reason"] == "an input: it is given"
+
+
+@pytest.mark.parametrize("pipeline", ["fuse", "cpu"])
+def test_fused_nodes_are_run_together(pipeline: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "sample:conv_net", "--pipeline", pipeline, "--per-node"]) == 0
+    lines = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert "alone" in lines["node"]
+    assert "fused into fused_conv2d_add_relu by FuseOps" in lines["conv"]
+    assert lines["relu"].endswith("matches; run with conv")
+    assert lines["linear1"].endswith("matches")
+    assert float(lines["linear1"].split()[3]) < 1e-5
+    assert "First" not in lines
+
+
+def test_a_source_without_torch_has_no_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "sample:mlp_tvmscript", "--per-node"]) == 0
+    assert "There are no FX nodes" in capsys.readouterr().out

@@ -13,6 +13,7 @@ from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import InputSpec, Recipe, Source, Strategy, with_bound_params
 from lowerscope.core.run.execution import Execution
 from tests.core.large_samples import LARGE
+from tests.core.schedule.preset_numerics import examine
 
 NAMES = tuple(each.name for each in samples())
 
@@ -70,3 +71,15 @@ def test_a_pipeline_keeps_the_step_that_binds_parameters() -> None:
         "BindParams",
         *(step.name for step in fuse.steps),
     ]
+
+
+# Every preset on modules of drawn TensorIR functions, run beside what TVM alone makes of them
+
+
+def test_presets_fail_on_no_function_and_change_no_value() -> None:
+    findings = examine(first=1, count=10, seconds=300)
+    assert findings.bad == []
+    assert findings.modules == 10
+    # TVM builds no function without a block, unless a preset has fused it into another.
+    assert findings.refused < 5
+    assert set(findings.compared) == {each.name for each in PRESETS}

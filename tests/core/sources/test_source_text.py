@@ -23,6 +23,8 @@ from lowerscope.core.files.sources import (
 )
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Extension, InputSpec, Recipe, Source
+from tests.bad_files import numbers
+from tests.opening_bad_files import open_bad_files
 
 
 def message(call: object, *arguments: object) -> str:
@@ -257,3 +259,17 @@ def test_a_recipe_means_the_same_files_from_any_folder(
     assert placed.extensions[0].path == str(tmp_path / "rules.py")
     sample = Recipe(source=Source(spec="sample:conv_net"))
     assert with_absolute_paths(sample) == sample
+
+
+# Bad files: a clear error each, nothing executed, nothing left behind; see `tests.bad_files`
+
+
+COUNT = 40
+
+
+def test_bad_files_are_refused_clearly(tmp_path: Path) -> None:
+    tally, wrong = open_bad_files(tmp_path, COUNT)
+    print(tally.text())
+    assert not wrong, "\n".join(wrong)
+    assert tally.total == len(list(numbers(COUNT)))
+    assert tally.refused > COUNT / 3

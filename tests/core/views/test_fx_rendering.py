@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import fx, nn
 
 from lowerscope.core.model.graph import GraphRecord
 from lowerscope.core.model.snapshot import FxNode, SourceLine
 from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.tracing.tracing import TracedModel, trace
 from lowerscope.core.views.graph.fx_graph import fx_graph
-from lowerscope.core.views.graphs import fx_nodes
+from lowerscope.core.views.graphs import fx_code, fx_nodes
 from lowerscope.core.views.tables import print_table
 
 Example = Callable[[str], tuple[nn.Module, tuple[torch.Tensor, ...]]]
@@ -159,3 +159,29 @@ def test_scalars_are_in_the_boxes_that_use_them_and_what_is_returned_has_one() -
         ("fx:scale", "fx:output"),
         ("fx:size_2", "fx:output"),
     }
+
+
+# The code of a traced graph, with the nodes of its lines
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3, 3))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = torch.relu(x @ self.weight)
+        return y, y.sum(dim=1, keepdim=True)
+
+
+def test_each_node_has_its_line() -> None:
+    traced = fx.symbolic_trace(Net())
+    record = fx_code(traced)
+    assert record.text.startswith("def forward(self, x")
+    lines = record.text.split("\n")
+    shown = {span.entity: lines[span.first - 1].strip() for span in record.spans}
+    assert set(shown) == {f"fx:{node.name}" for node in traced.graph.nodes if node.name != "x"}
+    assert shown["fx:weight"].startswith("weight = self.weight")
+    assert shown["fx:matmul"].startswith("matmul = x @ weight")
+    assert shown["fx:sum_1"].startswith("sum_1 = relu.sum(dim = 1")
+    assert shown["fx:output"] == "return (relu, sum_1)"
