@@ -16,7 +16,7 @@ from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.files.presets import PRESETS
 from lowerscope.core.files.sources import samples
 from lowerscope.core.model.recipe import Strategy
-from tests.step_changes import Compared, compare_steps, recipe_of, with_rules_as_schedules
+from tests.soak.step_changes import Compared, compare_steps, recipe_of, with_rules_as_schedules
 
 NAMES = [each.name for each in samples()]
 FULL = Compared()

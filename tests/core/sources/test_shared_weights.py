@@ -16,7 +16,7 @@ from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.recipe import Recipe, Source, Strategy
 from lowerscope.core.run.execution import copied
 from lowerscope.core.stages import SMALL, Stages, copied_bytes
-from tests.large_models import write_deep_mlp, write_heavy
+from tests.soak.large_models import write_deep_mlp, write_heavy
 
 LAYERS, WIDTH = 3, 256
 

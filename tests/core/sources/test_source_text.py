@@ -23,8 +23,8 @@ from lowerscope.core.files.sources import (
 )
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Extension, InputSpec, Recipe, Source
-from tests.bad_files import numbers
-from tests.opening_bad_files import open_bad_files
+from tests.soak.bad_files import numbers
+from tests.soak.opening_bad_files import open_bad_files
 
 
 def message(call: object, *arguments: object) -> str:
@@ -261,7 +261,7 @@ def test_a_recipe_means_the_same_files_from_any_folder(
     assert with_absolute_paths(sample) == sample
 
 
-# Bad files: a clear error each, nothing executed, nothing left behind; see `tests.bad_files`
+# Bad files: a clear error each, nothing executed, nothing left behind; see `tests.soak.bad_files`
 
 
 COUNT = 40

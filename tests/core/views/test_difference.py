@@ -32,7 +32,7 @@ from lowerscope.core.model.module_steps import (
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import DifferenceQuery
 from lowerscope.core.model.recipe import Recipe, Source, Strategy, with_params_as_inputs
-from tests.step_changes import compare_steps, recipe_of, with_rules_as_schedules
+from tests.soak.step_changes import compare_steps, recipe_of, with_rules_as_schedules
 
 LINES = st.lists(
     st.sampled_from(["for i in range(8):", "    x[i] = y[i]", "    x[i] = z[i] + 1", "", "}"])
