@@ -26,9 +26,6 @@ TEXT["../README.md"] = (ROOT / "README.md").read_text("utf-8")
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 
-FOLLOWED = ("course.md", "add-")
-"""Begin the names of pages that other tests follow."""
-
 ELSEWHERE = {
     *("--output", "--soak", "--models", "--tuned", "--port", "--tracker", "--key"),
     *("--json", "--version", "--store-durations"),
