@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 
 import pytest
 import torch
@@ -14,8 +15,10 @@ from tvm.script import relax as R
 
 from lowerscope.core.build.build import build, check_registered, external_functions
 from lowerscope.core.build.targets import make_target
+from lowerscope.core.build.threads import threads_of_tvm, use_threads
 from lowerscope.core.model.measuring import Measuring
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.processors import MACHINE
 from lowerscope.core.model.run_records import ClassScore, best_of
 from lowerscope.core.run.execution import Execution, Reference, to_torch, to_tvm
 from lowerscope.core.run.implementations import Implementation, measure
@@ -164,3 +167,21 @@ def test_a_model_that_cannot_be_copied_says_so() -> None:
     model.lock = threading.Lock()
     with pytest.raises(LowerscopeError, match="cannot be copied"):
         Reference(model, (torch.ones(1),), seed=0)
+
+
+def test_threads_are_those_of_the_machine_at_most() -> None:
+    try:
+        assert use_threads(1) == 1
+        assert (torch.get_num_threads(), threads_of_tvm()) == (1, 1)
+        assert use_threads(MACHINE + 5) == MACHINE
+    finally:
+        assert use_threads(0) == MACHINE
+
+
+def test_a_model_with_a_normed_weight_is_copied() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        model = nn.utils.weight_norm(nn.Linear(4, 3))
+    x = torch.randn(2, 4)
+    (output,) = Reference(model, (x,), seed=0).outputs()
+    torch.testing.assert_close(output, model(x).detach())

@@ -333,3 +333,15 @@ def test_equal_functions_of_two_names_are_refused(pipeline: Pipeline) -> None:
     functions: dict[Any, Any] = dict(module.functions_items())
     twin = {"twin": module["te_relu"]}
     assert "te_relu and twin are equal" in refusal(tvm.IRModule({**functions, **twin}))
+
+
+def test_branches_are_rebuilt(relax_modules: dict[str, tvm.IRModule], tmp_path: Path) -> None:
+    built = assert_rebuilt(relax_modules["branches"], tmp_path)
+    lines = lines_of(built, "relax:main/r")
+    assert lines[0] == "bb.begin_scope()"
+    assert lines[-1].startswith("r = bb.emit(relax.If(c, true_branch, false_branch)")
+    assert lines_of(built, "relax:main/w1")[0].startswith("w1 = bb.match_cast(w, ")
+    assert 'relax.call_dps_packed("env.relu", [q], out_ty=' in built.record.text
+    assert 'relax.call_pure_packed("env.f", h, ty_args=' in built.record.text
+    assert lines_of(built, "relax:main/q")[0].startswith("q = bb.emit(tup[0]")
+    assert "helper_gv(gv)" in built.record.text
