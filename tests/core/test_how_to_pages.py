@@ -26,7 +26,6 @@ def run(command):
     program, *arguments = shlex.split(command)
     if program == "lowerscope":
         from lowerscope.core.cli.main import main
-from lowerscope.resources import HELP
         return main(arguments)
     assert arguments[:1] == ["-m"], command
     sys.argv = arguments[1:]
