@@ -17,7 +17,7 @@ from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.snapshot import TextRecord, View
 from tests.core.large_samples import LARGE
 
-CODE = [name for name in SAMPLES if name not in LARGE]
+CODE = [name for name in SAMPLES if name not in (*LARGE, "conv_net", "transformer_block")]
 """Samples whose code is looked at: large ones have many more functions, of the same kinds."""
 
 NESTS = """
