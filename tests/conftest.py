@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication, QWidget
 
     from lowerscope.app.kit.background import CycleCollector
+    from lowerscope.core.engine.pipeline import Pipeline
 
 __all__ = ["pytest_testnodedown", "pytest_xdist_make_scheduler"]
 
@@ -39,11 +40,15 @@ if "SECOND_DISPLAY" in os.environ and os.environ.get("PYTEST_XDIST_WORKER", "gw0
     os.environ["DISPLAY"] = os.environ["SECOND_DISPLAY"]
 
 
-# A busy machine is no failure of a test.
-hypothesis.settings.register_profile(
-    "any speed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
-hypothesis.settings.load_profile("any speed")
+# A busy machine is no failure of a test. With --hypothesis-profile="at length", many more.
+for _profile, _examples in (("few", 30), ("at length", 1_000)):
+    hypothesis.settings.register_profile(
+        _profile,
+        max_examples=_examples,
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+hypothesis.settings.load_profile("few")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As a job in the background has it, and would hand it on to what the tests start and interrupt.
@@ -81,6 +86,14 @@ def _own_settings() -> Iterator[None]:
         patch.setenv("XDG_DATA_HOME", folder)
         yield
         patch.undo()
+
+
+@pytest.fixture(scope="module")
+def pipeline() -> Pipeline:
+    """Return what answers queries in process, with one cache for the tests of a file."""
+    from lowerscope.core.engine.pipeline import Pipeline
+
+    return Pipeline()
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,16 @@
-"""Scripts in the tests are parsed as in the application, whatever a test imports first."""
+"""Setup of all tests of the core: how scripts are parsed, and how long is measured."""
 
 from __future__ import annotations
 
+from lowerscope.core.remote import session
+from lowerscope.core.run import implementations, torch_interpreter
+from lowerscope.core.schedule import measuring
 from lowerscope.core.sources.loading import shorten_stacks
+
+SECONDS = 0.1
+"""Of the calls that are measured: the tests are about what is measured, not how exactly."""
+
+for _module in (implementations, measuring, session, torch_interpreter):
+    _module.BUDGET = SECONDS
 
 shorten_stacks()

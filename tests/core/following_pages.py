@@ -47,6 +47,15 @@ def follow(name: str, folder: Path) -> list[Commands]:
     return found
 
 
+def check_printed(step: Commands, text: str) -> None:
+    """Check that the lines that the page shows are in what was printed, in order."""
+    after = 0
+    for line in step.shown:
+        place = text.find(line, after)
+        assert place >= 0, f"{line!r} is not in what {step.commands} print:\n{text}"
+        after = place + len(line)
+
+
 def _shown(after: str) -> tuple[str, ...]:
     block = re.match(r"\n\n```text\n(.*?)^```$", after, re.MULTILINE | re.DOTALL)
     return () if block is None else tuple(block[1].splitlines())

@@ -1,4 +1,4 @@
-"""The pages that say how to add something: what they say is done to the letter, and works."""
+"""The course, and the pages that say how to add something: followed to the letter, they work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.cli.main import main
-from tests.core.following_pages import Commands, follow
+from lowerscope.resources import HELP
+from tests.core.following_pages import Commands, check_printed, follow
 
 ROOT = Path(__file__).parents[2]
 OF_THE_PROJECT = ("add-operator-rule", "add-primitive", "add-schedule-rule", "add-sample")
@@ -97,22 +98,10 @@ def test_a_page_on_the_project_says_what_happens(
         outputs = [said[command] for command in each.commands]
         for command, (code, text) in zip(each.commands, outputs, strict=True):
             assert code == 0, f"{command}\n{text}"
-        _check(each, "".join(text for _, text in outputs))
+        check_printed(each, "".join(text for _, text in outputs))
 
 
-def test_what_was_added_to_the_project_is_written_as_the_rest(
-    tree: Path, said: dict[str, tuple[int, str]]
-) -> None:
-    assert said
-    page = (tree / "resources" / "help" / "primitives.md").read_text("utf-8")
-    section = page[page.index("### read_at") : page.index("### cache_write")]
-    assert "sch.read_at(i, " in section
-    assert "A_global[v0 + ax0, ax1] = A[v0 + ax0, ax1]" in section
-    operators = (tree / "resources" / "help" / "operators.md").read_text("utf-8")
-    assert "| heaviside | `torch.heaviside(x, y)`" in operators
-
-
-@pytest.mark.parametrize("name", ["add-pass"])
+@pytest.mark.parametrize("name", ["add-pass", "course"])
 def test_a_page_on_a_file_of_the_user_says_what_happens(
     name: str,
     tmp_path: Path,
@@ -126,12 +115,20 @@ def test_a_page_on_a_file_of_the_user_says_what_happens(
             program, *arguments = shlex.split(command)
             assert program == "lowerscope"
             assert main(arguments) == 0, capsys.readouterr().err
-        _check(each, capsys.readouterr().out)
+        check_printed(each, capsys.readouterr().out)
 
 
-def _check(step: Commands, text: str) -> None:
-    after = 0
-    for line in step.shown:
-        place = text.find(line, after)
-        assert place >= 0, f"{line!r} is not in what {step.commands} print:\n{text}"
-        after = place + len(line)
+def test_the_course_names_every_file_of_its_folder_and_overwrites_none_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (HELP / "course.md").read_text("utf-8")
+    assert all(f"course/{path.name}" in text for path in (HELP / "course").glob("*.py"))
+    monkeypatch.chdir(tmp_path)
+    assert main(["course", "--output", "course"]) == 0
+    file = tmp_path / "course" / "mlp.py"
+    file.write_text("mine")
+    assert main(["course", "--output", "course"]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert file.read_text() == "mine"
+    assert main(["course", "--output", "course", "--force"]) == 0
+    assert file.read_text() != "mine"

@@ -40,11 +40,6 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def recipe(entry: str, tracer: TracerName = "fx", *options: str) -> Recipe:
     inputs = tuple(map(parse_input, options))
     return Recipe(source=Source(spec=str(FILE), entry=entry), tracer=tracer, inputs=inputs)

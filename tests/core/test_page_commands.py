@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lowerscope.app.shell.help_pages import anchor_of
 from lowerscope.core.cli.main import COMMANDS, _parser, main
 from lowerscope.core.cli.recipe_options import OneLineParser, add_recipe_options
 from lowerscope.resources import HELP
@@ -24,9 +25,6 @@ TEXT["../README.md"] = (ROOT / "README.md").read_text("utf-8")
 
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]+")
-
-FOLLOWED = ("course.md", "add-")
-"""Begin the names of pages that other tests follow."""
 
 ELSEWHERE = {
     *("--output", "--soak", "--models", "--tuned", "--port", "--tracker", "--key"),
@@ -128,3 +126,40 @@ def test_the_commands_run_as_they_stand(folder: Path, capsys: pytest.CaptureFixt
         # Nothing has been tuned here, which is said.
         assert code == (2 if "tuned" in arguments else 0), f"{command}\n{err}"
         assert out.strip(), command
+
+
+# The links of the README and of the help: each file, each section and each picture is there
+
+
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_every_link_leads_somewhere() -> None:
+    seen = 0
+    for page in (ROOT / "README.md", *HELP.glob("*.md")):
+        for link in LINK.findall(BLOCK.sub("", page.read_text("utf-8"))):
+            path, _, anchor = link.partition("#")
+            if link.startswith("http"):
+                continue
+            target = page.parent / path if path else page
+            assert target.is_file(), f"{page.name}: {link}"
+            if anchor:
+                headings = HEADING.findall(BLOCK.sub("", target.read_text("utf-8")))
+                assert anchor in map(anchor_of, headings), f"{page.name}: {link}"
+            seen += 1
+    assert seen > 200
+
+
+def test_every_page_is_linked_from_the_contents_and_from_another_page() -> None:
+    pages = [ROOT / "README.md", *HELP.glob("*.md")]
+    linked = {
+        page: {link.partition("#")[0].rpartition("/")[2] for link in LINK.findall(page.read_text())}
+        for page in pages
+    }
+    for page in pages:
+        if page.name != "README.md":
+            assert page.name in linked[HELP / "README.md"], page.name
+            others = (linked[each] for each in pages if each not in (page, HELP / "README.md"))
+            assert any(page.name in links for links in others), f"nothing leads to {page.name}"

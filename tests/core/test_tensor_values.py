@@ -12,18 +12,15 @@ import torch
 from lowerscope.core.cli.main import main
 from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.queries import SnapshotQuery, TextQuery, ValuesQuery
+from lowerscope.core.model.queries import SnapshotQuery, ValuesQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.run.compare.tensor_values import BINS, as_array, values_of
 from lowerscope.core.stages import Pipeline
 from lowerscope.core.views import source_text
+from lowerscope.core.model.text_metrics import DEFAULT
+from lowerscope.core.run.compare.tensor_values import BINS, values_of
 
 FILE = Path(__file__).with_name("weighted_models.py")
-
-
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
 
 
 def recipe(entry: str) -> Recipe:
@@ -61,19 +58,6 @@ def test_whole_numbers_have_a_bar_each() -> None:
     wide = values_of("wide", torch.arange(1000))
     assert len(wide.counts) == BINS
     assert sum(wide.counts) == 1000
-
-
-def test_tensors_with_little_to_tell() -> None:
-    empty = values_of("e", torch.zeros(0, 3))
-    assert (empty.low, empty.mean, empty.counts, empty.first) == (None, None, (), ())
-    nothing = values_of("nan", torch.full((4,), torch.nan))
-    assert (nothing.high, nothing.nans, nothing.counts) == (None, 4, ())
-    same = values_of("same", torch.full((4,), 2.0))
-    assert (same.counts, same.deviation) == ((4,), 0)
-    turned = values_of("complex", torch.tensor([3 + 4j, 0j]))
-    assert (turned.high, turned.zeros) == (5, 1)
-    half = torch.tensor([1.5, -2], dtype=torch.bfloat16)
-    assert as_array(half).tolist() == [1.5, -2]
 
 
 def test_parameters_buffers_and_constants_are_listed_and_found(pipeline: Pipeline) -> None:
@@ -144,24 +128,3 @@ def test_the_command_line_shows_and_saves_values(
     ):
         assert main(["show", source, *arguments]) == 2
         assert expected in capsys.readouterr().err
-
-
-def test_metadata_is_cut_for_the_view_and_whole_on_the_command_line(
-    pipeline: Pipeline, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sample = Recipe(source=Source(spec="sample:fashion_mlp"))
-    record = pipeline.answer(TextQuery(sample, "", "metadata"))
-    lines = record.text.split("\n")
-    assert lines[0].startswith("# 559 kB with metadata: long lines are cut here. lowerscope export")
-    assert max(map(len, lines)) < source_text.LONGEST_LINE + 40
-    assert any("more characters" in line for line in lines)
-    binding = next(span for span in record.spans if span.entity == "relax:main/lv1")
-    assert "R.matmul" in lines[binding.first - 1]
-    assert main(["show", "sample:fashion_mlp", "--stage", "relax", "--show-meta"]) == 0
-    whole = capsys.readouterr().out
-    assert len(whole) > 500_000
-    assert "more characters" not in whole
-    monkeypatch.setattr(source_text, "MOST_BYTES", 1000)
-    with pytest.raises(LowerscopeError, match="the metadata would be about 543 kB") as caught:
-        source_text.metadata_text(pipeline.stages(sample).module)
-    assert "lowerscope export" in caught.value.problem.todo.lower()

@@ -36,11 +36,6 @@ ARGUMENTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def recipe(entry: str, tracer: TracerName = "fx") -> Recipe:
     return Recipe(source=Source(spec=str(FILE), entry=entry), tracer=tracer)
 

@@ -30,7 +30,7 @@ from tests.faulty_functions import (
     WRITES_BEHIND,
     faulty_relu,
 )
-from tests.seeding import FAULTS
+from tests.soak.seeding import FAULTS
 
 
 @pytest.fixture

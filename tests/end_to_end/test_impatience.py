@@ -14,9 +14,9 @@ from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.schedule import Primitive
 from tests.end_to_end.driving import OpenWindow, wait_for_records, wait_until
 from tests.end_to_end.scheduling import Bench
-from tests.files_by_chance import answered_by_chance, fill
-from tests.fresh_window import check_session
-from tests.impatience import Impatience
+from tests.soak.files_by_chance import answered_by_chance, fill
+from tests.soak.fresh_window import check_session
+from tests.soak.impatience import Impatience
 
 
 def test_undo_and_redo_go_on_while_the_last_is_on_its_way(

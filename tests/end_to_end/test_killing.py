@@ -15,7 +15,7 @@ from lowerscope.core.model.schedule import Primitive
 from tests.end_to_end.driving import OpenWindow, notices_of, wait_until
 from tests.end_to_end.scheduling import Bench
 from tests.end_to_end.small_nets import write
-from tests.killing import OF_ENGINE, OF_WORKER, PATIENCE, Killing, temporary_folder
+from tests.soak.killing import OF_ENGINE, OF_WORKER, PATIENCE, Killing, temporary_folder
 
 __all__ = ["temporary_folder"]
 

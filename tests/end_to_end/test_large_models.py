@@ -10,8 +10,8 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.document.document import Change
 from lowerscope.core.model.recipe import Recipe, Source
 from tests.end_to_end.driving import OpenWindow, wait_until
-from tests.large_models import write_deep_mlp, write_heavy
-from tests.large_walk import Walk, walk_through
+from tests.soak.large_models import write_deep_mlp, write_heavy
+from tests.soak.large_walk import Walk, walk_through
 
 
 @pytest.mark.parametrize("name", ["deep", "heavy"])

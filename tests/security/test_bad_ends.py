@@ -63,6 +63,7 @@ def lowerscope(*arguments: str, **environment: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize(
     ("forward", "end", "said"),
     [
@@ -112,6 +113,7 @@ def test_what_is_printed_at_the_end_is_no_part_of_the_answer(tmp_path: Path) -> 
     assert "bye" not in done.stdout
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("raised", ["BaseException('mine')", "GeneratorExit", "KeyboardInterrupt"])
 @pytest.mark.parametrize("tracer", ["fx", "export", "auto"])
 def test_forward_may_raise_anything(
@@ -148,6 +150,7 @@ def test_a_file_may_change_the_working_directory(
     assert os.getcwd() == str(tmp_path)
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("returned", ["None", "(None, [None])", "{}"])
 @pytest.mark.parametrize("tracer", ["fx", "export", "auto"])
 def test_a_model_that_returns_nothing_is_refused(

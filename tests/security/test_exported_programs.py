@@ -34,7 +34,7 @@ from lowerscope.core.sources.program_text import (
     tree,
 )
 from tests.end_to_end.driving import OpenWindow, wait_for_problem, wait_for_records
-from tests.exported_programs import (
+from tests.soak.exported_programs import (
     CANARY,
     MODEL,
     Document,

@@ -410,30 +410,6 @@ def test_the_end_of_what_was_printed_is_held(monkeypatch: pytest.MonkeyPatch) ->
     assert first == f"[{10_000 - len(held):,} bytes are not in this file]".encode()
 
 
-def test_lines_are_cut_wherever_they_are_split(log: LogView) -> None:
-    for _ in range(300):
-        log.append_text("x" * 700)
-    log.append_text("\nnext\n" + "y" * 5000 + "\nlast")
-    first, second, third, last = log.toPlainText().split("\n")
-    assert len(first) == len(third) < log_view.LINE_CHARACTERS + 10
-    assert (second, last) == ("next", "last")
-
-
-def test_of_many_lines_at_once_the_last_are_shown(log: LogView) -> None:
-    log.append_text("first\n" + "\n" * (log_view.MOST_NEW_LINES + 6) + "last")
-    first, left_out, *_, last = log.toPlainText().split("\n")
-    assert (first, last) == ("first", "last")
-    assert left_out.startswith("… 6 lines left out here")
-
-
-def test_long_lines_are_fewer(log: LogView) -> None:
-    for number in range(30):
-        log.append_text(f"{number:>900}\n" * 100)
-    assert log.document().characterCount() <= log_view.MOST_CHARACTERS
-    assert log.document().characterCount() > log_view.MOST_CHARACTERS - 2000
-    assert log.toPlainText().endswith(f"{29:>900}\n")
-
-
 def test_the_whole_log_is_saved_by_a_command(
     open_window: OpenWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -469,14 +445,6 @@ def test_the_window_shows_a_long_error_and_saves_it(
         view.saving.save(file, whole)
     sent = flooding_child.problem("huge-error")
     assert file.read_text() == f"{sent.line()}\n{sent.details}\n"
-
-
-def test_a_file_that_cannot_be_written_is_a_problem(
-    qtbot: QtBot, log: LogView, tmp_path: Path
-) -> None:
-    with qtbot.waitSignal(log.saving.done, timeout=PATIENCE):
-        log.saving.save(tmp_path / "none" / "log", log._children.whole_log.text)
-    assert "cannot be written" in log._document.problems[0].what
 
 
 @pytest.mark.parametrize("flood", ["choices", "line", "empty-lines", "progress"])

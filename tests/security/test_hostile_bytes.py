@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lowerscope.core.sandbox.folder import SandboxFolder
-from tests.hostile_bytes import changed_frame, fill_at_random, left_over, read_frames
+from tests.soak.hostile_bytes import changed_frame, fill_at_random, left_over, read_frames
 
 FRAMES, FOLDERS = 2_000, 60
 

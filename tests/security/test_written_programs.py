@@ -65,11 +65,6 @@ def test_names_of_attributes_and_arguments(text: str) -> None:
     assert not it_ran()
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 @settings(
     max_examples=3,
     deadline=None,

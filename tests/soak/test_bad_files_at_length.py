@@ -1,4 +1,4 @@
-"""2,000 bad files through the engine, and some through the window; see `tests.bad_files`.
+"""2,000 bad files through the engine, and some through the window; see `tests.soak.bad_files`.
 
 ``LOWERSCOPE_SOAK_FILES=N`` opens another number of them.
 """
@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from tests.bad_files import numbers
 from tests.end_to_end.conftest import _look, children, lasting, open_window, writable
 from tests.end_to_end.driving import OpenWindow
 from tests.end_to_end.test_bad_files import open_in_window
-from tests.opening_bad_files import open_bad_files
+from tests.soak.bad_files import numbers
+from tests.soak.opening_bad_files import open_bad_files
 
 __all__ = ["_look", "children", "lasting", "open_window", "writable"]
 

@@ -1,6 +1,6 @@
 """5,000 exported programs with one field changed: none runs anything when it is opened.
 
-``LOWERSCOPE_SOAK_PROGRAMS=N`` opens another number of them; see `tests.exported_programs`.
+``LOWERSCOPE_SOAK_PROGRAMS=N`` opens another number of them; see `tests.soak.exported_programs`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.exported_programs import open_changed
+from tests.soak.exported_programs import open_changed
 
 COUNT = int(os.environ.get("LOWERSCOPE_SOAK_PROGRAMS", "5000"))
 

@@ -17,11 +17,6 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_all_exports_of_a_sample_are_used(

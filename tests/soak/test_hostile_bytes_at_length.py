@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile_bytes import changed_frame, read_frames
 from tests.security.test_hostile_bytes import check_folders
+from tests.soak.hostile_bytes import changed_frame, read_frames
 
 COUNT = int(os.environ.get("LOWERSCOPE_SOAK_FRAMES", "200000"))
 

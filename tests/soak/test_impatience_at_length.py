@@ -21,10 +21,10 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.conftest import _look, children_of, open_window
 from tests.end_to_end.driving import OpenWindow, wait_until
-from tests.files_by_chance import answered_by_chance, fill
-from tests.fresh_window import check_session, compare
-from tests.impatience import STALL_MS, Impatience
-from tests.killing import PATIENCE, temporary_folder
+from tests.soak.files_by_chance import answered_by_chance, fill
+from tests.soak.fresh_window import check_session, compare
+from tests.soak.impatience import STALL_MS, Impatience
+from tests.soak.killing import PATIENCE, temporary_folder
 
 __all__ = ["_look", "open_window", "temporary_folder"]
 

@@ -15,8 +15,8 @@ from pytestqt.qtbot import QtBot
 
 from tests.end_to_end.conftest import _look, open_window
 from tests.end_to_end.driving import OpenWindow, wait_until
-from tests.killing import OF_ENGINE, OF_WORKER, PATIENCE, Killing, temporary_folder
-from tests.random_session import Activity
+from tests.soak.killing import OF_ENGINE, OF_WORKER, PATIENCE, Killing, temporary_folder
+from tests.soak.random_session import Activity
 
 __all__ = ["_look", "open_window", "temporary_folder"]
 

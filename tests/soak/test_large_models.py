@@ -21,8 +21,8 @@ from PySide6.QtWidgets import QApplication
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.recipe import Recipe, Source
 from tests.end_to_end.driving import wait_until
-from tests.large_models import write_deep_mlp, write_heavy, write_transformer
-from tests.large_walk import Walk, walk_through
+from tests.soak.large_models import write_deep_mlp, write_heavy, write_transformer
+from tests.soak.large_walk import Walk, walk_through
 
 pytestmark = pytest.mark.skipif("LOWERSCOPE_SOAK" not in os.environ, reason="takes half an hour")
 

@@ -17,6 +17,7 @@ from lowerscope.core.files.sources import samples
 from lowerscope.core.model.recipe import Strategy
 from lowerscope.core.stages import Pipeline
 from tests.step_changes import Compared, compare_steps, recipe_of, with_rules_as_schedules
+from tests.soak.step_changes import Compared, compare_steps, recipe_of, with_rules_as_schedules
 
 NAMES = [each.name for each in samples()]
 FULL = Compared()

@@ -27,11 +27,6 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 @pytest.mark.parametrize("lowering", ["high-level", "te", "library"])
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("sample", SAMPLES)

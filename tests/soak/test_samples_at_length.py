@@ -20,11 +20,6 @@ from tests.core.views.test_sample_programs import KINDS, check_built, folder
 __all__ = ["folder"]
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 @pytest.mark.parametrize("preset", PRESETS, ids=[each.name for each in PRESETS])
 @pytest.mark.parametrize("name", LARGE)
 def test_every_preset_matches_torch(pipeline: Pipeline, name: str, preset: Preset) -> None:

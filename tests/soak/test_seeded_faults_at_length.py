@@ -15,7 +15,7 @@ from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.stages import Pipeline
 from tests.end_to_end.conftest import _look, children, lasting, open_window
 from tests.end_to_end.driving import OpenWindow, wait_for_records, wait_until
-from tests.seeding import FAULTS, FEW, LOWERINGS, SAMPLES_OF_TORCH
+from tests.soak.seeding import FAULTS, FEW, LOWERINGS, SAMPLES_OF_TORCH
 
 __all__ = ["_look", "children", "lasting", "open_window"]
 

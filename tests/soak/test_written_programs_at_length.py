@@ -15,11 +15,6 @@ from tests.security.written_programs import check
 COUNT = int(os.environ.get("LOWERSCOPE_SOAK_NAMES", "0"))
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 @pytest.mark.skipif(not COUNT, reason="LOWERSCOPE_SOAK_NAMES is not set")
 @settings(
     max_examples=COUNT or 1,

@@ -39,18 +39,6 @@ def test_a_crash_says_what_happened_and_the_child_comes_back(window: Window) -> 
     assert window.result(window.ask("echo", practice.Text("back"))) == "back"
 
 
-def test_a_segmentation_fault_leaves_its_trace_in_the_log(window: Window) -> None:
-    problem = window.problem(window.ask("segfault"))
-    assert problem.what == "The engine crashed with SIGSEGV while reading a string"
-    assert "in segfault" in window.log
-
-
-def test_an_exit_of_the_whole_process(window: Window) -> None:
-    problem = window.problem(window.ask("leave", practice.Count(3)))
-    assert problem.what == "The engine ended by itself with exit code 3 while leaving"
-    assert window.result(window.ask("echo", practice.Text("back"))) == "back"
-
-
 def test_killed_from_outside_while_idle(window: Window) -> None:
     window.until_state("ready")
     assert window.client.pid is not None
@@ -151,20 +139,6 @@ def test_stop_ends_the_child_and_what_it_started(window: Window, busy: str) -> N
     assert window.client.pid is None
     window.until_gone(family)
     assert window.problems == {}
-
-
-def test_stop_at_once(open_window: Callable[..., Window]) -> None:
-    window = open_window()
-    window.client.start()
-    family = window.family()
-    window.client.stop()
-    window.until_gone(family)
-
-
-def test_stop_without_start(open_window: Callable[..., Window]) -> None:
-    window = open_window()
-    window.client.stop()
-    assert window.states == []
 
 
 def test_start_after_stop(window: Window) -> None:

@@ -44,32 +44,6 @@ def test_an_answer_of_another_type_is_a_problem(window: Window) -> None:
     assert problem.what.startswith("The engine's answer to wrong_type cannot be read")
 
 
-def test_small_requests_are_answered_while_a_long_job_runs(window: Window) -> None:
-    long = window.ask("wait", practice.Text("Waiting"))
-    later = window.ask("heavy_echo", practice.Text("later"))
-    assert window.result(window.ask("echo", practice.Text("now"))) == "now"
-    assert window.client.state == "busy"
-    assert later not in window.results
-    window.client.cancel(long)
-    assert window.result(later) == "later"
-
-
-def test_progress(window: Window) -> None:
-    request = window.ask("report", practice.Count(500))
-    assert window.result(request) == 500
-    assert window.told[request][0] == "Number 0"
-    assert window.told[request][-1] == "Number 499"
-
-
-def test_a_users_error_arrives_whole(window: Window) -> None:
-    problem = window.problem(window.ask("err", practice.Text("The shape is wrong")))
-    assert problem.line() == "model.py:3: The shape is wrong. Write it anew."
-
-
-def test_50_megabytes(window: Window) -> None:
-    assert window.result(window.ask("big", practice.Count(30_000_000))) == bytes(30_000_000)
-
-
 def test_a_dropped_request_is_never_heard_of_again(window: Window) -> None:
     dropped = window.ask("wait", practice.Text("Waiting"))
     window.until_told(dropped)
@@ -85,15 +59,6 @@ def test_a_request_that_is_dropped_before_it_is_sent_is_not_run(window: Window) 
     window.client.drop(window.ask("abort"))
     assert window.result(window.ask("heavy_echo", practice.Text("next"))) == "next"
     assert window.endings == []
-
-
-def test_a_stale_result_is_dropped(window: Window) -> None:
-    window.until_state("ready")
-    stale = window.ask("big", practice.Count(1000))
-    window.client.drop(stale)
-    assert window.result(window.ask("heavy_echo", practice.Text("next"))) == "next"
-    assert stale not in window.results
-    assert stale not in window.problems
 
 
 def test_a_callback_that_runs_an_event_loop_does_not_hold_up_the_next(window: Window) -> None:
@@ -162,12 +127,6 @@ def test_an_answered_cancel_does_not_kill_later(window: Window) -> None:
 
 
 # --- the stream and the log ---------------------------------------------------------------------
-
-
-def test_whatever_prints_prints_to_the_log(window: Window) -> None:
-    window.result(window.ask("say", practice.Text("grüße")))
-    ways = ("print", "stderr", "write", "printf", "child")
-    window.until(lambda: all(f"{way} grüße\n" in window.log for way in ways))
 
 
 @pytest.mark.parametrize("garbage", ["Loading...\n", "\n\n\n\n", "\0\0\0\5hello"])

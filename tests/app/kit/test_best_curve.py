@@ -33,15 +33,6 @@ def test_it_falls_by_powers_of_ten_over_the_trials(curve: BestCurve) -> None:
     assert 0 < places[0].y() < places[2].y() < curve.height()
 
 
-def test_it_says_what_there_is_to_see(curve: BestCurve) -> None:
-    assert curve.accessibleDescription() == (
-        "best 0.01 s after 20 of 40 trials; torch 0.1 s; unscheduled 10 s"
-    )
-    curve.set_curve((), (), 0, 40)
-    curve.set_empty("No candidate yet")
-    assert curve.accessibleDescription() == "No candidate yet"
-
-
 def test_keys_and_mouse_walk_the_points(qtbot: QtBot, curve: BestCurve) -> None:
     seen: list[int] = []
     curve.pointed.connect(seen.append)
@@ -60,9 +51,3 @@ def test_keys_and_mouse_walk_the_points(qtbot: QtBot, curve: BestCurve) -> None:
     assert curve.here() == 1
     curve.set_curve((CurvePoint(2, 3.0),), LEVELS, 2, 40)
     assert curve.here() == -1
-
-
-def test_values_that_are_nearly_equal_are_told_apart(curve: BestCurve) -> None:
-    curve.set_curve((CurvePoint(1, 1.0),), (Level("torch", 1.0), Level("rules", 1.001)), 1, 2)
-    curve.grab()
-    assert curve.words() == "best 1 s after 1 of 2 trials; torch 1 s; rules 1.001 s"

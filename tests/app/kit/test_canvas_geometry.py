@@ -1,6 +1,5 @@
 """Where things are in a graph, and what of it is seen: without a widget."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPointF, QRectF, QSizeF
@@ -8,6 +7,9 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.canvas.graph_geometry import EdgePaths, GraphIndex, line_path
 from lowerscope.app.kit.canvas.viewport import LARGEST, SMALLEST, CanvasView
+from lowerscope.app.kit.canvas.edges import EdgePaths, line_path
+from lowerscope.app.kit.canvas.index import GraphIndex
+from lowerscope.app.kit.canvas.panning_area import CanvasView
 from lowerscope.core.model.graph import Box, Edge, GraphRecord
 
 
@@ -90,51 +92,6 @@ def view_of(width: float, height: float, graph: QRectF) -> CanvasView:
     return view
 
 
-def test_home_is_100_percent_at_the_top_in_the_middle() -> None:
-    view = view_of(400, 300, QRectF(0, 0, 200, 5000))
-    assert view.zoom == 1
-    assert view.origin == QPointF(100, 0)
-
-
-def test_home_stays_readable() -> None:
-    assert view_of(450, 300, QRectF(0, 0, 500, 100)).zoom == pytest.approx(0.9)
-    assert view_of(100, 300, QRectF(0, 0, 500, 100)).zoom == 1
-
-
-def test_home_follows_the_size_until_it_is_left() -> None:
-    view = view_of(400, 300, QRectF(0, 0, 200, 500))
-    view.resize(QSizeF(600, 300))
-    assert view.origin.x() == 200
-    view.move_by(QPointF(-7, 0))
-    view.resize(QSizeF(800, 300))
-    assert view.origin.x() == 193
-
-
-def test_fit_shows_everything_and_enlarges_nothing() -> None:
-    view = view_of(400, 300, QRectF(0, 0, 200, 3000))
-    view.fit()
-    shown = view.to_viewport(QRectF(0, 0, 200, 3000))
-    assert QRectF(0, 0, 400, 300).adjusted(-1, -1, 1, 1).contains(shown)
-    small = view_of(400, 300, QRectF(0, 0, 20, 30))
-    small.fit()
-    assert small.zoom == 1
-
-
-@given(
-    zoom=st.floats(0.3, 3.0),
-    x=st.floats(100, 300),
-    y=st.floats(100, 200),
-)
-def test_zooming_keeps_what_is_under_the_mouse(zoom: float, x: float, y: float) -> None:
-    view = view_of(400, 300, QRectF(0, 0, 2000, 2000))
-    view.move_to(QPointF(-700, -800))
-    fixed = view.to_graph(QPointF(x, y))
-    view.zoom_to(zoom, QPointF(x, y))
-    at = fixed * view.zoom + view.origin
-    assert at.x() == pytest.approx(x, abs=0.51)
-    assert at.y() == pytest.approx(y, abs=0.51)
-
-
 @given(st.lists(st.tuples(st.floats(-9000, 9000), st.floats(-9000, 9000)), max_size=5))
 def test_some_of_the_graph_stays_in_view(moves: list[tuple[float, float]]) -> None:
     graph = QRectF(0, 0, 300, 900)
@@ -142,11 +99,3 @@ def test_some_of_the_graph_stays_in_view(moves: list[tuple[float, float]]) -> No
     for x, y in moves:
         view.move_by(QPointF(x, y))
         assert view.to_viewport(graph).intersects(QRectF(0, 0, 400, 300))
-
-
-def test_scale_has_limits() -> None:
-    view = view_of(400, 300, QRectF(0, 0, 300, 900))
-    view.zoom_to(1e9, QPointF(0, 0))
-    assert view.zoom == LARGEST
-    view.zoom_to(0, QPointF(0, 0))
-    assert view.zoom == SMALLEST

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAccessible, QGuiApplication, QTextCursor
-from PySide6.QtWidgets import QMenu
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
@@ -15,6 +14,9 @@ from lowerscope.app.kit.code.code_lines import SLICE, Rows, difference, regions_
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.code.marks import Span
 from lowerscope.app.kit.theme import LIGHT
+from lowerscope.app.kit.code.document import SLICE, Rows, difference, union, within
+from lowerscope.app.kit.code.folding import regions_of
+from lowerscope.app.kit.code.view import CodeView, Span
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 
@@ -186,19 +188,6 @@ def test_folding_by_mouse(qtbot: QtBot, view: CodeView) -> None:
         qtbot.mouseClick(gutter, Qt.MouseButton.LeftButton, pos=QPoint(30, at.y()))
 
 
-def test_all_functions_from_the_menu(qtbot: QtBot, view: CodeView) -> None:
-    def choose(name: str) -> None:
-        view.editor.customContextMenuRequested.emit(QPoint(30, 30))
-        menu = next(menu for menu in view.findChildren(QMenu) if menu.isVisible())
-        next(action for action in menu.actions() if action.text() == name).trigger()
-        menu.close()
-
-    choose("Fold all")
-    assert numbers(view) == [1, 2, 10, 11, 12, 16]
-    choose("Unfold all")
-    assert numbers(view) == list(range(1, 17))
-
-
 def test_what_is_folded_is_found_copied_and_gone_to(qtbot: QtBot, view: CodeView) -> None:
     view.editor.fold_all()
     view.editor.selectAll()
@@ -210,30 +199,6 @@ def test_what_is_folded_is_found_copied_and_gone_to(qtbot: QtBot, view: CodeView
     assert numbers(view) == [*range(1, 13), 16]
     view.go_to_line(15)
     assert numbers(view) == list(range(1, 17))
-
-
-def test_selecting_a_folded_function_does_not_unfold_it(qtbot: QtBot, view: CodeView) -> None:
-    view.set_spans([Span("tir:f", 1, 9), Span("tir:f/b", 5, 7)])
-    view.editor.fold_all()
-    view.set_selection({"tir:f"})
-    assert view.reveal("tir:f")
-    assert numbers(view) == [1, 2, 10, 11, 12, 16]
-    assert view.reveal("tir:f/b")
-    assert 5 in numbers(view)
-
-
-def test_marks_stay_with_their_lines(qtbot: QtBot, view: CodeView) -> None:
-    view.set_changed_lines([9])
-    view.go_to_line(4)
-    view.editor.fold()
-    view.go_to_line(1)
-    picture = view.editor.grab().toImage()
-    assert picture.pixelColor(400, TOP + 5 * LINE + 2).name() == theme.current().changed
-    # The words have their colours after coming back.
-    view.editor.unfold_all()
-    block = view.editor.document().findBlockByNumber(3)
-    assert block.text() == "    for i in range(4):"
-    assert block.layout().formats()[0].format.foreground().color().name() == LIGHT.keyword
 
 
 def test_a_screen_reader_reads_what_is_shown(qtbot: QtBot, view: CodeView) -> None:

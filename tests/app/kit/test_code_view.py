@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, Qt
-from PySide6.QtGui import QColor, QGuiApplication, QHelpEvent
-from PySide6.QtWidgets import QApplication, QMenu, QToolTip
+from PySide6.QtGui import QGuiApplication, QHelpEvent
+from PySide6.QtWidgets import QApplication, QToolTip
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
@@ -13,6 +13,8 @@ from lowerscope.app.kit.code.code_lines import SLICE
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.code.marks import Span
 from lowerscope.app.kit.theme import DARK
+from lowerscope.app.kit.code.document import SLICE
+from lowerscope.app.kit.code.view import CodeView, Span
 
 # Offscreen there is no window manager to put a menu or a floating pane in front.
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
@@ -47,12 +49,6 @@ def click(qtbot: QtBot, view: CodeView, line: int, modifiers: Qt.KeyboardModifie
     """Click on a line of a view that is scrolled to its top."""
     at = QPoint(30, TOP + (line - 1) * LINE + LINE // 2)
     qtbot.mouseClick(view.editor.viewport(), Qt.MouseButton.LeftButton, modifiers, at)
-
-
-def colour_at(view: CodeView, x: int, line: int) -> str:
-    """The colour at the right part of a line's row, of gutter and text together."""
-    picture = view.editor.grab().toImage()
-    return picture.pixelColor(x, TOP + (line - 1) * LINE + 2).name()
 
 
 def shown_lines(view: CodeView) -> tuple[int, int]:
@@ -109,54 +105,6 @@ def test_hover_says_what_is_under_the_mouse(qtbot: QtBot, make: MakeView) -> Non
     assert heard.args == [""]
 
 
-def test_selection_paints_ground_and_bar_and_stays_where_it_is(
-    qtbot: QtBot, make: MakeView
-) -> None:
-    view = make(lines(200), "text")
-    view.set_spans([Span("lv", 3, 4), Span("far", 150, 150)])
-    view.set_selection({"lv"})
-    look = theme.current()
-    assert colour_at(view, 1, 3) == look.accent
-    assert colour_at(view, 400, 4) == look.accent_ground
-    assert colour_at(view, 400, 5) == look.code_ground
-    view.set_selection({"far"})
-    assert shown_lines(view)[0] == 1
-    assert colour_at(view, 400, 4) == look.code_ground
-
-
-def test_changed_lines_have_their_ground(qtbot: QtBot, make: MakeView) -> None:
-    view = make(lines(5), "text")
-    view.set_changed_lines([2])
-    assert colour_at(view, 400, 2) == theme.current().changed
-
-
-def test_a_line_that_is_pointed_at_is_marked_alone_and_shown(qtbot: QtBot, make: MakeView) -> None:
-    view = make(lines(200), "text")
-    view.set_spans([Span("lv", 3, 4), Span("lv", 150, 150)])
-    view.set_selection({"lv"})
-    view.point_at(150)
-    first, last = shown_lines(view)
-    assert first < 150 < last
-    look, port = theme.current(), view.editor.viewport()
-    places = dict(view.editor.visible_lines(port.rect()))
-    middle = port.y() + round(places[149].center().y())
-    picture = view.editor.grab().toImage()
-    assert picture.pixelColor(400, middle).name() == look.accent_ground
-    # The arrow beside it.
-    assert picture.pixelColor(11, middle).name() == look.accent
-    view.point_at(0)
-    view.reveal("lv")
-    assert colour_at(view, 400, 3) == look.accent_ground
-
-
-def test_theme_change_repaints(qtbot: QtBot, make: MakeView) -> None:
-    view = make("def f(): pass\n" * 3, "python")
-    theme.set_scheme("dark")
-    assert colour_at(view, 400, 3) == DARK.code_ground
-    formats = view.editor.document().firstBlock().layout().formats()
-    assert formats[0].format.foreground().color() == QColor(DARK.keyword)
-
-
 def test_reveal_centres_what_is_far_and_leaves_what_is_seen(qtbot: QtBot, make: MakeView) -> None:
     view = make(lines(300), "text")
     view.set_spans([Span("near", 3, 4), Span("far", 200, 201)])
@@ -203,28 +151,6 @@ def test_find_walks_and_counts(qtbot: QtBot, make: MakeView) -> None:
     assert view.focusWidget() is view.editor
 
 
-def test_find_says_when_there_is_none_or_no_pattern(qtbot: QtBot, make: MakeView) -> None:
-    view = make("a (b)", "text")
-    view.open_find("zzz")
-    assert view.find_bar.figure.text() == "none"
-    assert view.find_bar.field.property("wrong") is True
-    view.find_bar.field.setText("(")
-    assert view.find_bar.figure.text() == "1 of 1"
-    view.find_bar.regex.click()
-    assert view.find_bar.figure.text() == "not a pattern"
-    view.find_bar.field.setText(r"\(b")
-    assert view.find_bar.figure.text() == "1 of 1"
-    assert view.find_bar.field.property("wrong") is False
-
-
-def test_find_takes_what_is_selected(qtbot: QtBot, make: MakeView) -> None:
-    view = make("alpha beta\nbeta", "text")
-    view.editor.go_to(0, 6, 10)
-    view.open_find()
-    assert view.find_bar.field.text() == "beta"
-    assert view.find_bar.figure.text() == "1 of 2"
-
-
 def test_go_to_line(qtbot: QtBot, make: MakeView) -> None:
     view = make(lines(300), "text")
     qtbot.keyClick(view.editor, Qt.Key.Key_G, Qt.KeyboardModifier.ControlModifier)
@@ -251,34 +177,6 @@ def test_long_text_is_filled_in_while_one_looks(qtbot: QtBot, make: MakeView) ->
     view.set_text(lines(count + 1), "text")
     qtbot.waitUntil(lambda: view.editor.blockCount() == count + 1)
     assert view.editor.toPlainText() == lines(count + 1)
-
-
-def test_empty_state_instead_of_no_text(qtbot: QtBot, make: MakeView) -> None:
-    view = make("", "text")
-    view.set_empty("No function", "Select a node.")
-    assert view.empty.isVisible()
-    assert view.empty.accessibleName() == "No function"
-    view.set_text("x", "text")
-    assert not view.empty.isVisible()
-    assert view.editor.isVisible()
-
-
-@pytest.mark.x
-def test_menu_can_be_added_to(qtbot: QtBot, make: MakeView) -> None:
-    view = make(lines(10), "text")
-    view.set_spans([Span("lv", 3, 3)])
-    seen: list[tuple[str, list[str]]] = []
-
-    def look(entity: str, menu: QMenu) -> None:
-        seen.append((entity, [action.text() for action in menu.actions() if action.text()]))
-
-    view.menu_opening.connect(look)
-    view.editor.customContextMenuRequested.emit(QPoint(20, TOP + 2 * LINE + 5))
-    assert seen == [
-        ("lv", ["Copy", "Select all", "Find…", "Go to line…", "Fold all", "Unfold all"])
-    ]
-    for menu in view.findChildren(QMenu):
-        menu.close()
 
 
 HIDING = "with R.dataflow():\n    lv: R.Tensor((1, 2)) = R.add(x, x)\n    return lv"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QColor, QGuiApplication, QImage
+from PySide6.QtGui import QColor, QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
@@ -18,6 +18,9 @@ from lowerscope.app.kit.code.diff_editor import (
     Row,
 )
 from lowerscope.app.kit.code.diff_view import DiffView
+from lowerscope.app.kit.diff.editor import DiffEditor
+from lowerscope.app.kit.diff.rows import DiffPart, DiffRows, DiffRun, Row
+from lowerscope.app.kit.diff.view import DiffView
 from lowerscope.app.kit.typefaces import CODE_LINE
 
 OLD = [f"line {number}" for number in range(1, 21)]
@@ -123,20 +126,6 @@ def test_both_sides_have_all_lines_on_as_many_rows(unified: bool) -> None:
         assert texts == lines
 
 
-def test_folds_of_two_columns_are_those_of_one() -> None:
-    parts = [CHANGED, SAME]
-    two = DiffRows(parts)
-    folding = DiffFolding(two)
-    fold = two.like(Row("fold", 0, 1, 1, 6))
-    assert folding.unfold(fold)
-    assert folding.unfold(two.title("add"))
-    one = DiffRows(parts, unified=True)
-    again = DiffFolding(one, folding)
-    assert not again.folded(one.like(Row("fold", 0, 1, 1, 6)))
-    assert again.folded(one.like(Row("fold", 0, 19, 20, 2))) == 2
-    assert not again.folded(one.title("add"))
-
-
 def test_keys_go_through_the_changes(qtbot: QtBot, view: DiffView) -> None:
     assert view.change() == (0, 3)
     seen = []
@@ -175,15 +164,6 @@ def test_enter_unfolds_where_the_keyboard_is(qtbot: QtBot, view: DiffView) -> No
     assert view.rows().row(view.row()) == Row("same", 0, 1, 1)
 
 
-def test_a_part_without_a_change_is_its_title(qtbot: QtBot, view: DiffView) -> None:
-    assert [row.kind for row in shown(view) if row.part == 2] == ["title"]
-    view.new.unfold_all()
-    assert [row.kind for row in shown(view) if row.part == 2].count("same") == 4
-    assert not any(row.kind == "fold" for row in shown(view))
-    view.old.fold_all()
-    qtbot.waitUntil(lambda: Row("fold", 0, 1, 1, 6) in shown(view))
-
-
 @pytest.mark.x
 def test_dragging_selects_lines_of_one_side(qtbot: QtBot, view: DiffView) -> None:
     new = view.new
@@ -215,13 +195,6 @@ def test_keys_select_lines_of_either_side(qtbot: QtBot, view: DiffView) -> None:
     assert view.old.selected_text() == ""
 
 
-def test_rows_without_a_line_are_not_copied(qtbot: QtBot, view: DiffView) -> None:
-    view.old.selectAll()
-    assert view.old.selected_text() == "\n".join([*OLD, "a", "b", *SAME.old])
-    view.new.selectAll()
-    assert view.new.selected_text() == "\n".join([*NEW, *SAME.new])
-
-
 def test_without_a_selection_the_current_line_is_copied(qtbot: QtBot, view: DiffView) -> None:
     view.next_change()
     view.next_change()
@@ -242,21 +215,6 @@ def test_find_opens_the_fold_that_it_stands_in(qtbot: QtBot, view: DiffView) -> 
     assert not view.find_bar.isVisible()
 
 
-@pytest.mark.x
-def test_find_moves_the_keyboard_to_the_side_that_has_the_place(
-    qtbot: QtBot, view: DiffView
-) -> None:
-    view.open_find()
-    view.find_bar.field.setText("line 10")
-    view.new.setFocus()
-    qtbot.keyClick(view.new, Qt.Key.Key_F3)
-    qtbot.waitUntil(view.old.hasFocus)
-    assert view.old.selected_text() == "line 10"
-    view.find_bar.field.setText("line ten")
-    qtbot.waitUntil(view.new.hasFocus)
-    assert view.old.selected_text() == ""
-
-
 @pytest.mark.parametrize("unified", [False, True])
 def test_find_goes_through_both_sides(qtbot: QtBot, view: DiffView, unified: bool) -> None:
     view.set_unified(unified)
@@ -270,53 +228,12 @@ def test_find_goes_through_both_sides(qtbot: QtBot, view: DiffView, unified: boo
     assert view.new.selected_text() == "line t"
 
 
-def test_sides_have_signs_and_grounds(qtbot: QtBot, view: DiffView) -> None:
-    colours = theme.current()
-    gone = Row("removed", 1, 1)
-    assert colour(view, view.old, gone) == colours.wrong_ground
-    assert colour(view, view.new, gone) == colours.ground
-    assert colour(view, view.new, Row("added", 0, 0, 16)) == colours.right_ground
-    changed = Row("changed", 0, 10, 10)
-    assert colour(view, view.old, changed) == colours.changed
-    assert colour(view, view.new, changed) == colours.changed
-    title = Row("title", 1)
-    assert colour(view, view.old, title) == colour(view, view.new, title) == colours.panel
-
-
 def colour(view: DiffView, editor: DiffEditor, row: Row) -> str:
     """Return the colour of a row beside the text."""
     image = editor.viewport().grab().toImage()
     ratio = image.devicePixelRatio()
     pixel = round(300 * ratio), round((top(view, editor, row) + 2) * ratio)
     return QColor(image.pixelColor(*pixel)).name()
-
-
-def test_words_that_changed_have_a_ground_of_their_own(qtbot: QtBot, view: DiffView) -> None:
-    row = Row("changed", 0, 10, 10)
-    for editor in (view.old, view.new):
-        image: QImage = editor.viewport().grab().toImage()
-        ratio = image.devicePixelRatio()
-        digit = editor.fontMetrics().horizontalAdvance("0")
-        y = round((top(view, editor, row) + 2) * ratio)
-        inside, outside = (
-            QColor(image.pixelColor(round(digit * column * ratio), y)).name() for column in (6, 2)
-        )
-        assert outside == theme.current().changed
-        assert inside != outside
-
-
-def test_titles_and_fillers_are_not_searched(qtbot: QtBot, view: DiffView) -> None:
-    view.open_find()
-    view.find_bar.regex.setChecked(True)
-    view.find_bar.field.setText("^.$")
-    # The two lines of what is gone, and the four that are the same.
-    assert view.find_bar.figure.text() == "1 of 6"
-
-
-def test_titles_are_higher_than_lines(qtbot: QtBot, view: DiffView) -> None:
-    rows = dict(view.old.visible_lines(view.old.viewport().rect()))
-    assert rows[0].height() == pytest.approx(TITLE_HEIGHT, abs=2)
-    assert rows[place(view, Row("changed", 0, 10, 10))].height() == CODE_LINE
 
 
 def test_both_sides_scroll_as_one(qtbot: QtBot, view: DiffView) -> None:
@@ -340,22 +257,3 @@ def test_switching_columns_keeps_the_place(qtbot: QtBot, view: DiffView) -> None
     assert view.rows().row(view.new.top_line()) == Row("removed", 0, 10, partner=10)
     view.set_unified(False)
     assert view.rows().row(view.old.top_line()) == Row("changed", 0, 10, 10)
-
-
-def test_a_change_far_to_the_right_comes_into_view(qtbot: QtBot, view: DiffView) -> None:
-    line = " " * 200 + "x = 2"
-    view.set_parts([DiffPart("f", "added", [], [line], (DiffRun("added", 1, 1, 1),))], "python")
-    bar = view.new.horizontalScrollBar()
-    assert bar.value() == 0
-    qtbot.keyClick(view.new, Qt.Key.Key_N)
-    assert bar.value() > 0
-
-
-def test_nothing_to_show_says_so(qtbot: QtBot, view: DiffView) -> None:
-    view.set_empty("Nothing differs", "")
-    view.set_parts(())
-    assert view.empty.isVisible()
-    assert not view.next_change()
-    for editor in view.editors():
-        editor.repaint_lines()
-        assert editor.accessibleDescription() == ""

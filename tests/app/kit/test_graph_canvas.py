@@ -8,10 +8,10 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit import theme
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.kit.theme import DARK, LIGHT
 from lowerscope.core.model.graph import Box, Edge, GraphRecord, Region
+from lowerscope.core.model.graph import Box, Edge, GraphRecord
 
 NONE = Qt.KeyboardModifier.NoModifier
 CONTROL = Qt.KeyboardModifier.ControlModifier
@@ -64,34 +64,12 @@ def wheel(canvas: GraphCanvas, at: QPointF, by: QPoint, modifiers: Qt.KeyboardMo
     QApplication.sendEvent(canvas.viewport(), event)
 
 
-def test_opens_at_100_percent_with_its_top_in_view(canvas: GraphCanvas) -> None:
-    assert canvas.zoom() == 1
-    assert canvas.node_rect("n0").top() == 24
-    assert canvas.zoom_control.scale.text() == "100 %"
-
-
 def test_click_on_a_node_and_on_the_ground(qtbot: QtBot, canvas: GraphCanvas) -> None:
     with qtbot.waitSignal(canvas.node_clicked) as heard:
         qtbot.mouseClick(canvas.viewport(), LEFT, CONTROL, middle(canvas, "n1"))
     assert heard.args == ["n1", CONTROL]
     with qtbot.waitSignal(canvas.background_clicked):
         qtbot.mouseClick(canvas.viewport(), LEFT, NONE, QPoint(4, 4))
-
-
-def test_selected_node_has_the_accents_ground(canvas: GraphCanvas) -> None:
-    canvas.set_selection({"n1", "elsewhere"})
-    assert canvas.selection() == {"n1"}
-    at = canvas.node_rect("n1").topRight().toPoint() + QPoint(-8, 6)
-    picture = canvas.viewport().grab().toImage()
-    assert picture.pixelColor(at).name() == theme.current().accent_ground
-    assert "selected: node1" in canvas.accessibleDescription()
-
-
-def test_strategy_is_a_bar_of_its_colour(canvas: GraphCanvas) -> None:
-    at = canvas.node_rect("n1").topLeft().toPoint() + QPoint(1, 18)
-    assert canvas.viewport().grab().toImage().pixelColor(at).name() == theme.current().te
-    theme.set_scheme("dark")
-    assert canvas.viewport().grab().toImage().pixelColor(at).name() == DARK.te
 
 
 def test_keyboard_walks_along_edges(qtbot: QtBot, canvas: GraphCanvas) -> None:
@@ -142,15 +120,6 @@ def test_ctrl_wheel_zooms_where_the_mouse_is(canvas: GraphCanvas) -> None:
     assert inside.y() == pytest.approx(12, abs=0.6)
 
 
-def test_wheel_scrolls(canvas: GraphCanvas) -> None:
-    before = canvas.node_rect("n0").top()
-    wheel(canvas, QPointF(50, 50), QPoint(0, -120), NONE)
-    assert canvas.node_rect("n0").top() == before - 60
-    assert canvas.verticalScrollBar().value() == 60
-    canvas.verticalScrollBar().setValue(10)
-    assert canvas.node_rect("n0").top() == before - 10
-
-
 @pytest.mark.x
 @pytest.mark.parametrize("button", [LEFT, Qt.MouseButton.MiddleButton])
 def test_dragging_the_ground_moves_and_clicks_nothing(
@@ -179,16 +148,6 @@ def test_keys_zoom_and_fit(qtbot: QtBot, canvas: GraphCanvas) -> None:
     assert canvas.node_rect("n19").bottom() <= canvas.viewport().height()
 
 
-def test_buttons_zoom_and_double_click_fits(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    canvas.zoom_control.zoomed.emit(2.0)
-    assert canvas.zoom_control.scale.text() == "200 %"
-    canvas.zoom_control.scale.click()
-    assert canvas.zoom() == 1
-    QTest.mouseDClick(canvas.viewport(), LEFT, NONE, QPoint(4, 4))
-    QTest.mouseRelease(canvas.viewport(), LEFT, NONE, QPoint(4, 4))
-    assert canvas.zoom() < 0.3
-
-
 def test_reveal_moves_only_for_what_is_out_of_view(qtbot: QtBot, canvas: GraphCanvas) -> None:
     before = canvas.node_rect("n1")
     assert canvas.reveal("n1")
@@ -197,17 +156,6 @@ def test_reveal_moves_only_for_what_is_out_of_view(qtbot: QtBot, canvas: GraphCa
     seen = canvas.viewport().rect()
     qtbot.waitUntil(lambda: seen.contains(canvas.node_rect("n15").toAlignedRect()))
     assert not canvas.reveal("nothing")
-
-
-def test_reveal_while_the_size_changes(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    assert canvas.reveal("n15")
-    canvas.resize(600, 420)
-    seen = canvas.viewport().rect()
-    assert seen.contains(canvas.node_rect("n15").toAlignedRect())
-    top = canvas.node_rect("n0").center().x()
-    assert top == canvas.node_rect("n15").center().x()
-    graph = canvas.graph().width
-    assert canvas.node_rect("n0").left() == pytest.approx(24 + (seen.width() - graph) / 2, abs=6)
 
 
 def test_keep_view_keeps_it(canvas: GraphCanvas) -> None:
@@ -234,12 +182,6 @@ def test_hover_and_menu(qtbot: QtBot, canvas: GraphCanvas) -> None:
     assert heard.args == [""]
 
 
-def test_legend_names_what_is_there(canvas: GraphCanvas) -> None:
-    assert canvas.legend.words() == ["TE"]
-    canvas.set_legend({"te": "Tensor expressions", "library": "Library"})
-    assert canvas.legend.words() == ["Tensor expressions"]
-
-
 def test_empty_graph_says_so(canvas: GraphCanvas) -> None:
     canvas.set_empty("No graph", "Open a model.")
     assert not canvas.empty.isVisible()
@@ -250,31 +192,8 @@ def test_empty_graph_says_so(canvas: GraphCanvas) -> None:
     assert canvas.selection() == frozenset()
 
 
-def test_long_words_stay_in_their_node(canvas: GraphCanvas) -> None:
-    long = Box("n", "a" * 80, "b" * 90, "call", "library", 0, 0, 120, 36)
-    canvas.set_graph(GraphRecord((long,), (), 300, 60))
-    picture = canvas.viewport().grab().toImage()
-    rect = canvas.node_rect("n").toAlignedRect()
-    panel = theme.current().panel
-    for y in range(rect.top(), rect.bottom()):
-        assert picture.pixelColor(rect.right() + 4, y).name() == panel
-
-
 @pytest.mark.parametrize("zoom", [0.05, 0.2, 0.5, 1.0, 3.0])
 def test_every_scale_can_be_painted(canvas: GraphCanvas, zoom: float) -> None:
     canvas.set_selection({"n2"})
     canvas.set_zoom(zoom)
     assert not canvas.grab().isNull()
-
-
-def test_a_region_is_a_frame_around_its_nodes(canvas: GraphCanvas) -> None:
-    region = Region("dataflow 1", 12, 90, 204, 80)
-    canvas.set_graph(replace(chain(20), regions=(region,)))
-    corner = canvas.node_rect("n1").topLeft().toPoint() - QPoint(12, 14)
-    for scheme, colours in (("light", LIGHT), ("dark", DARK)):
-        theme.set_scheme(scheme)
-        picture = canvas.viewport().grab().toImage()
-        top = {picture.pixelColor(corner + QPoint(x, 0)).name() for x in range(20, 60)}
-        assert top == {colours.faint, colours.panel}
-        inner = picture.pixelColor(corner + QPoint(6, 20)).name()
-        assert inner == colours.panel

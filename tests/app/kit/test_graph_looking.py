@@ -2,8 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-from PySide6.QtCore import QPoint, QRectF, Qt
-from PySide6.QtGui import QColor
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
@@ -68,17 +67,6 @@ def is_seen(canvas: GraphCanvas, name: str) -> bool:
     return canvas.viewport().rect().contains(canvas.node_rect(name).toAlignedRect())
 
 
-def inks(canvas: GraphCanvas, place: QRectF) -> set[str]:
-    """The colours in a place of the viewport."""
-    picture = canvas.viewport().grab().toImage()
-    area = place.toAlignedRect()
-    return {
-        picture.pixelColor(x, y).name()
-        for x in range(area.left(), area.right() + 1)
-        for y in range(area.top(), area.bottom() + 1)
-    }
-
-
 @pytest.mark.x
 def test_search_counts_and_goes_round(qtbot: QtBot, canvas: GraphCanvas) -> None:
     heard: list[str] = []
@@ -104,30 +92,6 @@ def test_search_counts_and_goes_round(qtbot: QtBot, canvas: GraphCanvas) -> None
     assert canvas.search.found == []
     qtbot.keyClick(canvas, Qt.Key.Key_Up)
     assert heard[-1] == "n28"
-
-
-def test_what_is_found_has_a_ring(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    ring = QRectF(canvas.node_rect("n2")).adjusted(20, -4, -20, 0)
-    ring.setHeight(3)
-    text = theme.current().text
-    assert text not in inks(canvas, ring)
-    canvas.open_find()
-    canvas.search.bar.field.setText("relu2")
-    place = QRectF(canvas.node_rect("n2")).adjusted(20, -4, -20, 0)
-    place.setHeight(3)
-    assert text in inks(canvas, place)
-
-
-def test_nothing_found_and_no_pattern_say_so(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    canvas.open_find()
-    bar = canvas.search.bar
-    qtbot.keyClicks(bar.field, "lstm")
-    assert bar.figure.text() == "none"
-    bar.regex.click()
-    bar.field.setText("(")
-    assert bar.figure.text() == "not a pattern"
-    bar.field.setText("conv[01]$")
-    assert bar.figure.text() == "1 of 2"
 
 
 def test_members_of_a_group_are_found(canvas: GraphCanvas) -> None:
@@ -195,15 +159,6 @@ def test_zoom_to_the_selection(qtbot: QtBot, canvas: GraphCanvas) -> None:
     assert is_seen(canvas, "n0")
 
 
-def test_fit_leaves_room_for_the_buttons(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    qtbot.keyClick(canvas, Qt.Key.Key_F)
-    assert canvas.node_rect("n29").bottom() < canvas.zoom_control.y()
-    assert canvas.node_rect("n0").top() >= 16
-    qtbot.keyClick(canvas, Qt.Key.Key_0)
-    canvas.verticalScrollBar().setValue(canvas.verticalScrollBar().maximum())
-    assert canvas.node_rect("n29").bottom() < canvas.zoom_control.y()
-
-
 def card_of(name: str) -> CardText | None:
     if name == "n3":
         return None
@@ -230,19 +185,6 @@ def test_a_card_comes_after_a_while_and_can_be_read(
     qtbot.waitUntil(lambda: not canvas.card.isVisible())
 
 
-def test_the_card_stays_under_the_mouse(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    canvas.card_text = card_of
-    canvas.show_card("n1")
-    assert canvas.card.isVisible()
-    qtbot.mouseMove(canvas.viewport(), middle(canvas, "n1"))
-    qtbot.mouseMove(canvas.viewport(), QPoint(3, 3))
-    qtbot.mouseMove(canvas.card, QPoint(20, 20))
-    qtbot.waitUntil(lambda: not canvas.card.is_leaving())
-    assert canvas.card.isVisible()
-    qtbot.mouseClick(canvas.viewport(), LEFT, NONE, QPoint(3, 3))
-    assert not canvas.card.isVisible()
-
-
 def test_the_card_by_keyboard(qtbot: QtBot, canvas: GraphCanvas) -> None:
     canvas.card_text = card_of
     qtbot.keyClick(canvas, Qt.Key.Key_Home)
@@ -254,38 +196,6 @@ def test_the_card_by_keyboard(qtbot: QtBot, canvas: GraphCanvas) -> None:
     qtbot.keyClick(canvas, Qt.Key.Key_I)
     qtbot.keyClick(canvas, Qt.Key.Key_I)
     assert not canvas.card.isVisible()
-
-
-def test_values_beside_edges_on_demand(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    quiet = theme.current().quiet
-
-    def label(number: int) -> QRectF:
-        return canvas.view.to_viewport(QRectF(121, 74 + 80 * number, 20, 16))
-
-    assert quiet in inks(canvas, label(0))
-    qtbot.keyClick(canvas, Qt.Key.Key_L)
-    assert quiet not in inks(canvas, label(0))
-    canvas.set_selection({"n0"})
-    assert quiet in inks(canvas, label(0))
-    assert quiet not in inks(canvas, label(2))
-    qtbot.mouseMove(canvas.viewport(), middle(canvas, "n2"))
-    assert quiet in inks(canvas, label(2))
-    qtbot.keyClick(canvas, Qt.Key.Key_L)
-    assert quiet in inks(canvas, label(3))
-
-
-def test_colours_by_kind_have_a_legend_of_their_own(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    def bar(name: str) -> str:
-        at = canvas.node_rect(name).topLeft().toPoint() + QPoint(1, 18)
-        return canvas.viewport().grab().toImage().pixelColor(at).name()
-
-    assert bar("n0") == bar("n1") == theme.current().te
-    qtbot.keyClick(canvas, Qt.Key.Key_C)
-    assert bar("n0") == theme.current().input
-    assert bar("n1") == theme.current().neutral
-    assert canvas.legend.words() == ["Input", "Call"]
-    qtbot.keyClick(canvas, Qt.Key.Key_C)
-    assert canvas.legend.words() == ["TE"]
 
 
 @pytest.mark.x
@@ -321,32 +231,6 @@ def test_a_large_graph_is_drawn_as_a_small_one_is(qtbot: QtBot, canvas: GraphCan
     qtbot.waitUntil(lambda: is_complete(canvas, ["n1500", "n1501", "n1503"]))
     theme.set_scheme("dark")
     qtbot.waitUntil(lambda: is_complete(canvas, ["n1500", "n1501"]))
-
-
-def test_marks_on_a_large_graph(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    canvas.set_graph(ladder(3000))
-    canvas.set_selection({f"n{i}" for i in range(500)})
-    at = canvas.node_rect("n1").topRight().toPoint() + QPoint(-8, 6)
-    picture = canvas.viewport().grab().toImage()
-    assert picture.pixelColor(at).name() == theme.current().accent_ground
-    canvas.fit()
-    assert canvas.zoom() < 0.05
-    assert not canvas.viewport().grab().isNull()
-
-
-def test_titles_can_be_read_where_all_of_a_graph_is_seen(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    canvas.zoom_by(0.36)
-    qtbot.waitUntil(lambda: canvas.view.zoom < 0.4)
-
-    def darkest() -> int:
-        # Right of the bar.
-        words = canvas.node_rect("n1").adjusted(6, 2, -6, -2)
-        return min(QColor(each).lightness() for each in inks(canvas, words))
-
-    assert darkest() < 100
-    canvas.zoom_by(0.5)
-    qtbot.waitUntil(lambda: canvas.view.zoom < 0.2)
-    assert darkest() > 100
 
 
 def test_what_is_seen_stays_in_its_place_from_step_to_step(canvas: GraphCanvas) -> None:

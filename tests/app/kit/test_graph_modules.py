@@ -3,11 +3,9 @@
 import pytest
 from msgspec.structs import replace
 from PySide6.QtCore import QPoint, QRectF, Qt
-from PySide6.QtGui import QColor, QImage
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit import theme
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.kit.canvas.graph_geometry import chevron, title_bar
 from lowerscope.core.model.graph import Box, Edge, GraphRecord, Port, Region
@@ -104,108 +102,11 @@ def test_keys_expand_where_the_keyboard_is(qtbot: QtBot, canvas: GraphCanvas, ke
     assert canvas.zoom() > before
 
 
-def test_minus_collapses_the_frame_around(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    canvas.set_graph(EXPANDED)
-    for _ in range(2):
-        qtbot.keyClick(canvas, Qt.Key.Key_Down)
-    with qtbot.waitSignal(canvas.collapse_wanted) as heard:
-        qtbot.keyClick(canvas, Qt.Key.Key_Minus)
-    assert heard.args == [GROUP]
-    qtbot.keyClick(canvas, Qt.Key.Key_Home)
-    with qtbot.assertNotEmitted(canvas.collapse_wanted):
-        qtbot.keyClick(canvas, Qt.Key.Key_Minus)
-    assert canvas.zoom() == 0.8
-
-
-def test_the_space_bar_held_drags_and_expands_nothing(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    qtbot.keyClick(canvas, Qt.Key.Key_Home)
-    qtbot.keyClick(canvas, Qt.Key.Key_Down)
-    before = canvas.node_rect("x").topLeft()
-    port = canvas.viewport()
-    with qtbot.assertNotEmitted(canvas.expand_wanted):
-        qtbot.keyPress(canvas, Qt.Key.Key_Space)
-        QTest.mousePress(port, LEFT, NONE, middle(canvas, "x"))
-        QTest.mouseMove(port, middle(canvas, "x") + QPoint(10, 0))
-        QTest.mouseMove(port, middle(canvas, "x") + QPoint(30, 12))
-        QTest.mouseRelease(port, LEFT, NONE, QPoint(100, 100))
-        qtbot.keyRelease(canvas, Qt.Key.Key_Space)
-    assert canvas.node_rect("x").topLeft() != before
-
-
-def test_what_was_clicked_stays_under_the_mouse(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    place = chevron_of(canvas, GROUP)
-    corner = canvas.node_rect(GROUP).topLeft()
-    qtbot.mouseClick(canvas.viewport(), LEFT, NONE, place)
-    canvas.set_graph(EXPANDED, keep_view=True, anchor=GROUP)
-    assert canvas.is_moving()
-    assert canvas.node_rect(GROUP).topLeft() == corner
-    place = chevron_of(canvas, GROUP)
-    qtbot.mouseClick(canvas.viewport(), LEFT, NONE, place)
-    canvas.set_graph(COLLAPSED, keep_view=True, anchor=GROUP)
-    assert canvas.node_rect(GROUP).topLeft() == corner
-    qtbot.waitUntil(lambda: not canvas.is_moving())
-
-
-def test_boxes_come_out_of_the_group_and_end_in_their_places(
-    qtbot: QtBot, canvas: GraphCanvas
-) -> None:
-    pictures: list[QImage] = []
-    canvas.set_graph(EXPANDED, keep_view=True, anchor=GROUP)
-
-    def has_ended() -> bool:
-        pictures.append(canvas.viewport().grab().toImage())
-        return not canvas.is_moving()
-
-    qtbot.waitUntil(has_ended)
-    bar = canvas.node_rect("relu").topLeft().toPoint() + QPoint(1, 18)
-    assert pictures[0].pixelColor(bar).name() == theme.current().panel
-    assert pictures[-1].pixelColor(bar).name() == theme.current().te
-
-
 def test_a_large_graph_is_there_at_once(qtbot: QtBot, canvas: GraphCanvas) -> None:
     many = tuple(node(f"n{i}", 24 + 60 * i) for i in range(2100))
     canvas.set_graph(GraphRecord(many, (), 300, 130_000))
     canvas.set_graph(GraphRecord(many[:2050], (), 300, 126_000), keep_view=True)
     assert not canvas.is_moving()
-
-
-def test_a_frame_has_its_title_at_the_top_and_is_clicked_there(
-    qtbot: QtBot, canvas: GraphCanvas
-) -> None:
-    canvas.set_graph(EXPANDED)
-    bar = title_bar(canvas.node_rect(GROUP))
-    picture = canvas.viewport().grab().toImage()
-    inks = {
-        picture.pixelColor(x, y).name()
-        for x in range(round(bar.left()) + 26, round(bar.left()) + 70)
-        for y in range(round(bar.top()) + 4, round(bar.bottom()) - 4)
-    }
-    assert theme.current().ground in inks
-    assert len(inks) > 4
-    with qtbot.waitSignal(canvas.node_clicked) as heard:
-        qtbot.mouseClick(canvas.viewport(), LEFT, NONE, bar.center().toPoint())
-    assert heard.args[0] == GROUP
-
-
-def test_the_title_of_a_wide_frame_stays_in_view(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    wide = GraphRecord(
-        boxes=(node("x", 24, x=20), node("conv", 144, x=900)),
-        edges=(),
-        width=1200,
-        height=300,
-        regions=(Region("layer1", 8, 112, 1100, 90, GROUP),),
-    )
-    canvas.set_graph(wide)
-    canvas.horizontalScrollBar().setValue(500)
-    bar = title_bar(canvas.node_rect(GROUP))
-    assert bar.left() < -100
-    picture = canvas.viewport().grab().toImage()
-    words = {
-        picture.pixelColor(x, y).name()
-        for x in range(8, 60)
-        for y in range(round(bar.top()) + 6, round(bar.bottom()) - 6)
-    }
-    assert len(words) > 4
 
 
 def with_ports() -> GraphRecord:
@@ -223,17 +124,6 @@ def with_ports() -> GraphRecord:
     )
 
 
-def inks(canvas: GraphCanvas, place: QRectF) -> set[str]:
-    """The colours in a place of the graph."""
-    picture = canvas.viewport().grab().toImage()
-    area = canvas.view.to_viewport(place).toAlignedRect()
-    return {
-        picture.pixelColor(x, y).name()
-        for x in range(area.left(), area.right())
-        for y in range(area.top(), area.bottom())
-    }
-
-
 def test_a_port_leads_to_its_other_ends(qtbot: QtBot, canvas: GraphCanvas) -> None:
     canvas.set_graph(with_ports())
     for place, ends in (
@@ -244,17 +134,6 @@ def test_a_port_leads_to_its_other_ends(qtbot: QtBot, canvas: GraphCanvas) -> No
         with qtbot.waitSignal(canvas.ends_wanted) as heard:
             qtbot.mouseClick(canvas.viewport(), LEFT, NONE, at)
         assert heard.args == [ends]
-
-
-def test_all_ends_of_a_port_light_up_under_the_mouse(qtbot: QtBot, canvas: GraphCanvas) -> None:
-    canvas.set_graph(with_ports())
-    far = QRectF(120, 244, 60, 16)
-    accent = QColor(theme.current().accent_ground).name()
-    assert accent not in inks(canvas, far)
-    at = canvas.view.to_viewport(QRectF(120, 64, 60, 16)).center().toPoint()
-    qtbot.mouseMove(canvas.viewport(), at)
-    assert accent in inks(canvas, far)
-    assert theme.current().accent in inks(canvas, QRectF(60, 264, 180, 3))
 
 
 def test_the_keyboard_walks_through_ports(qtbot: QtBot, canvas: GraphCanvas) -> None:

@@ -97,16 +97,6 @@ def _leaving() -> object:
     return QEvent(QEvent.Type.Leave)
 
 
-def test_a_matrix_without_elements_shows_nothing(qtbot: QtBot, heat_map: HeatMap) -> None:
-    heat_map.set_extent(3, 0)
-    heat_map.grab()
-    heat_map.setFocus()
-    qtbot.keyClick(heat_map, Qt.Key.Key_Right)
-    qtbot.mouseMove(heat_map, QPoint(40, 40))
-    assert heat_map.element_at(QPointF(40, 40)) is None
-    assert heat_map.at() == (0, 0)
-
-
 def test_the_wheel_zooms_round_the_mouse_and_a_drag_moves(qtbot: QtBot, heat_map: HeatMap) -> None:
     heat_map.set_extent(400, 400)
     heat_map.set_piece(
@@ -149,15 +139,6 @@ def _wheel(place: QPointF) -> QWheelEvent:
         Qt.ScrollPhase.NoScrollPhase,
         False,
     )
-
-
-def test_elements_out_of_tolerance_are_crossed_out(heat_map: HeatMap) -> None:
-    before = heat_map.grab().toImage()
-    heat_map.set_piece(piece_of(VALUES, {2 * COLUMNS + 3}), SCALE)
-    after = heat_map.grab().toImage()
-    marked, other = heat_map.element_rect(2, 3).center(), heat_map.element_rect(4, 5).center()
-    assert after.pixel(marked.toPoint()) != before.pixel(marked.toPoint())
-    assert after.pixel(other.toPoint()) == before.pixel(other.toPoint())
 
 
 def test_the_grid_shows_the_values_around_an_element(qtbot: QtBot) -> None:

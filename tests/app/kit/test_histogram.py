@@ -1,7 +1,5 @@
 """The histogram: bars that say what they count."""
 
-import math
-
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
@@ -32,30 +30,3 @@ def test_bars_are_read_by_keys_and_by_the_mouse(qtbot: QtBot, histogram: Histogr
     # In the margin there is no bar.
     qtbot.mouseClick(histogram, Qt.MouseButton.LeftButton, pos=QPoint(1, 40))
     assert histogram.here() == 1
-
-
-def test_bars_are_as_high_as_their_counts(histogram: Histogram) -> None:
-    histogram.set_counts((-1, 0, 1, 2), (10, 20, 0))
-    half, whole, none = (histogram.place_of(number).y() for number in range(3))
-    assert none - half == pytest.approx((none - whole) / 2)
-
-
-def test_no_counts_show_nothing(qtbot: QtBot, histogram: Histogram) -> None:
-    histogram.set_counts((1.5, 2.5), (4,))
-    qtbot.keyClick(histogram, Qt.Key.Key_Right)
-    histogram.set_counts((), ())
-    assert (histogram.here(), histogram.accessibleDescription()) == (-1, "")
-    qtbot.keyClick(histogram, Qt.Key.Key_Right)
-    assert histogram.here() == -1
-    histogram.set_counts((1.5, 2.5), (4,))
-    assert histogram.counts() == (4,)
-
-
-def test_few_values_can_be_seen_beside_many_on_a_logarithmic_one(qtbot: QtBot) -> None:
-    histogram = Histogram("Values", logarithmic=True)
-    qtbot.addWidget(histogram)
-    histogram.resize(240, 188)
-    histogram.show()
-    histogram.set_counts((0, 1, 2, 3), (1, 1_000_000, 0))
-    few, many, none = (histogram.place_of(number).y() for number in range(3))
-    assert (none - many) / (none - few) == pytest.approx(math.log(1_000_001) / math.log(2))

@@ -42,38 +42,6 @@ def test_marks_are_read_by_keys(qtbot: QtBot) -> None:
     assert plot.accessibleDescription().startswith("here: 30 GFLOP/s at 2 FLOP per byte. ")
 
 
-def test_it_says_what_it_draws(qtbot: QtBot) -> None:
-    plot = roofline(qtbot)
-    marks = (Mark("unscheduled", 2.0, 1.5, "before"), Mark("here", 2.0, 30.0, "here"))
-    plot.set_plot(ROOFS, marks)
-    assert plot.accessibleDescription() == (
-        "peak 200 GFLOP/s; memory 20 GB/s; caches 100 GB/s;"
-        " unscheduled: 1.5 GFLOP/s at 2 FLOP per byte; here: 30 GFLOP/s at 2 FLOP per byte"
-    )
-    plot.set_plot(Roofs(), (), "It does no arithmetic")
-    assert plot.is_empty()
-    assert plot.accessibleDescription() == "It does no arithmetic"
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_marks_have_a_form_and_a_colour_each(qtbot: QtBot, scheme: str) -> None:
-    theme.set_scheme(scheme)
-    plot = roofline(qtbot)
-    roles = {"before": "neutral", "here": "accent", "best": "accent", "other": "neutral"}
-    for role, colour in roles.items():
-        mark = Mark("m", 2.0, 30.0, role)
-        plot.set_plot(ROOFS, (mark,))
-        at = plot.place_of(3)
-        picture = plot.grab().toImage()
-        around = {
-            picture.pixelColor(round(at.x() + dx), round(at.y() + dy)).name()
-            for dx in range(-5, 6)
-            for dy in range(-5, 6)
-        }
-        assert getattr(theme.current(), colour) in around, role
-    theme.set_scheme("light")
-
-
 def test_bars_are_as_long_as_their_times(qtbot: QtBot) -> None:
     bars = Bars("Times")
     qtbot.addWidget(bars)

@@ -2,7 +2,7 @@
 
 import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
-from PySide6.QtGui import QAction, QEnterEvent
+from PySide6.QtGui import QEnterEvent
 from PySide6.QtWidgets import QApplication, QLabel, QMainWindow
 from pytestqt.qtbot import QtBot
 
@@ -58,34 +58,6 @@ def test_tabs_without_room_are_in_a_menu_and_the_chosen_one_is_not(
     assert pane.header.tabs.hidden_tabs() == []
 
 
-def test_one_page_needs_no_tab(qtbot: QtBot) -> None:
-    pane = Pane("Model")
-    qtbot.addWidget(pane)
-    pane.add_page("tree", "Tree", QLabel("x"))
-    pane.show()
-    assert not pane.header.tabs.tab("tree").isVisible()
-
-
-def test_context_is_shortened_and_whole_in_its_tool_tip(qtbot: QtBot, pane: Pane) -> None:
-    label = pane.header.context
-    whole = " · ".join(["dense", *(f"linear{number}" for number in range(40))])
-    pane.set_context(whole)
-    assert pane.context() == whole
-    # Whole parts are left out, and none is cut.
-    assert whole.startswith(f"{label.text()} · ")
-    assert label.toolTip() == whole
-    pane.set_context("dense" * 100)
-    assert label.text().endswith("…")
-    assert label.toolTip() == "dense" * 100
-
-
-def test_buttons_stand_in_the_header(qtbot: QtBot, pane: Pane) -> None:
-    action = QAction("Undo", pane)
-    button = pane.add_button(action)
-    with qtbot.waitSignal(action.triggered):
-        button.click()
-
-
 def test_as_a_dock_it_has_one_header_of_34_pixels(qtbot: QtBot) -> None:
     window = QMainWindow()
     qtbot.addWidget(window)
@@ -112,10 +84,3 @@ def test_as_a_dock_it_has_one_header_of_34_pixels(qtbot: QtBot) -> None:
     QApplication.sendEvent(pane.header, QEvent(QEvent.Type.Leave))
     buttons._close.click()
     assert not dock.isVisible()
-
-
-def test_busy_line_comes_and_goes(pane: Pane) -> None:
-    pane.set_busy(True)
-    assert pane.progress.state() == "busy"
-    pane.set_busy(False)
-    assert pane.progress.state() == "none"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAccessible
+from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.step_slider import Dot, StepSlider
-from lowerscope.app.kit.theme import current
+from lowerscope.app.kit.tables.step_list import StepList
+from lowerscope.app.kit.tables.step_row import StepRow
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -68,14 +70,6 @@ def test_a_screen_reader_sees_a_slider_with_its_value(slider: StepSlider) -> Non
     assert seen.valueInterface().maximumValue() == 9
 
 
-def test_what_is_gone_leaves_the_ring_on_the_one_before(slider: StepSlider) -> None:
-    slider.set_current(7)
-    slider.set_dots([Dot(key, big=True) for key in (0, 5, 9)])
-    assert slider.current() == 5
-    slider.set_current(None)
-    assert slider.current() is None
-
-
 def test_thousands_of_dots_are_all_within_reach(qtbot: QtBot, slider: StepSlider) -> None:
     slider.set_dots([Dot(key, big=key % 50 == 0) for key in range(5000)])
     seen: list[int] = []
@@ -90,9 +84,36 @@ def test_thousands_of_dots_are_all_within_reach(qtbot: QtBot, slider: StepSlider
     assert picture.pixelColor(400, 2) == picture.pixelColor(10, 2)
 
 
-def test_a_break_has_a_disc_above_its_dot(slider: StepSlider) -> None:
-    slider.set_dots([Dot(key, big=True, is_break=key == 2) for key in range(4)])
-    picture = slider.grab().toImage()
-    above = QPoint(0, -13)
-    assert picture.pixelColor(place_of(slider, 2) + above).name() == current().stop
-    assert picture.pixelColor(place_of(slider, 1) + above).name() != current().stop
+# The list of steps, when it changes under the mouse
+
+
+def rows(count: int) -> list[StepRow]:
+    return [
+        StepRow(key=f"s{each}", number=str(each), title="fuse", place=each) for each in range(count)
+    ]
+
+
+@pytest.mark.x
+def test_rows_that_go_while_one_is_dragged(qtbot: QtBot) -> None:
+    steps, moved = StepList("Steps", ("", "step", "changed", "time")), []
+    qtbot.addWidget(steps)
+    steps.resize(400, 300)
+    steps.moved.connect(lambda *places: moved.append(places))
+    steps.set_rows(rows(4))
+    steps.show()
+    view = steps.viewport()
+    places = [QPoint(200, round(steps.row_rect(f"s{each}").center().y())) for each in range(4)]
+
+    def drag() -> None:
+        QTest.mousePress(view, LEFT, Qt.KeyboardModifier.NoModifier, places[3])
+        for place in reversed(places[:3]):
+            QTest.mouseMove(view, place)
+
+    for count in (4, 2, 0):
+        steps.set_rows(rows(4))
+        drag()
+        steps.set_rows(rows(count))
+        steps.repaint()
+        QTest.mouseMove(view, places[0])
+        QTest.mouseRelease(view, LEFT, Qt.KeyboardModifier.NoModifier, places[0])
+    assert moved == [(3, 0)]

@@ -8,6 +8,8 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
+from lowerscope.app.kit.tables.table import Cell, Row, Table
+from lowerscope.app.kit.tables.table_model import Column
 
 LEFT = Qt.MouseButton.LeftButton
 NONE = Qt.KeyboardModifier.NoModifier
@@ -102,21 +104,6 @@ def test_selection_from_outside_is_silent_and_survives_other_rows(
     assert table.selected_keys() == ["c"]
 
 
-def test_selected_row_keeps_its_colours(table: Table) -> None:
-    table.set_selection(["a"])
-    picture = table.viewport().grab().toImage()
-    look = theme.current()
-    at = table.visualRect(table.model().index(0, 2)).topLeft() + QPoint(3, 3)
-    assert picture.pixelColor(at).name() == look.accent_ground
-    words = table.visualRect(table.model().index(0, 1))
-    shades = {
-        picture.pixelColor(x, y).name()
-        for x in range(words.left(), words.left() + 60)
-        for y in range(words.top(), words.bottom())
-    }
-    assert look.te in shades
-
-
 def test_copies_titles_and_rows_parted_by_tabs(qtbot: QtBot, table: Table) -> None:
     table.set_selection(["c"])
     qtbot.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
@@ -157,24 +144,6 @@ def test_a_falling_column_begins_with_the_largest_and_what_has_no_value_is_last(
     assert orders == [["c", "a", "b"], ["a", "c", "b"], ["a", "b", "c"]]
 
 
-def test_a_wide_column_has_the_room_that_is_left_and_what_it_needs(qtbot: QtBot) -> None:
-    table = Table("Notes", (Column("node", width=100), Column("note", stretch=True, width=160)))
-    qtbot.addWidget(table)
-    table.set_rows([Row("a", ("a", "a long note"))])
-    table.resize(400, 100)
-    table.show()
-    assert table.columnWidth(1) == table.viewport().width() - 100
-    table.resize(200, 100)
-    assert table.columnWidth(1) == 160
-    assert table.horizontalScrollBar().maximum() > 0
-
-
-def test_figures_are_at_the_right(table: Table) -> None:
-    index = table.model().index(0, 2)
-    alignment = Qt.AlignmentFlag(index.data(Qt.ItemDataRole.TextAlignmentRole))
-    assert alignment & Qt.AlignmentFlag.AlignRight
-
-
 def test_reveal_and_empty(table: Table) -> None:
     assert table.reveal("c")
     assert not table.reveal("nothing")
@@ -183,40 +152,3 @@ def test_reveal_and_empty(table: Table) -> None:
     table.set_rows([])
     assert table.empty.isVisible()
     assert table.empty.accessibleName() == "Nothing to compare"
-
-
-def test_rows_have_room_for_their_lines_beside_a_scroll_bar(qtbot: QtBot) -> None:
-    columns = (Column("", width=60), Column("", stretch=True, wrap=True))
-    rows = [Row(str(n), ("", Cell("i" * n, code=True))) for n in range(20, 80)]
-
-    def make(height: int) -> Table:
-        table = Table("Call", columns)
-        qtbot.addWidget(table)
-        table.horizontalHeader().hide()
-        table.resize(300, height)
-        table.show()
-        qtbot.waitExposed(table)
-        return table
-
-    table = make(120)
-    table.set_rows(rows[:2])
-    table.set_rows(rows)
-    qtbot.waitUntil(table.verticalScrollBar().isVisible)
-    whole = make(120 * len(rows))
-    whole.resize(300 - table.verticalScrollBar().width(), whole.height())
-    whole.set_rows(rows)
-    assert not whole.verticalScrollBar().isVisible()
-
-    def fits() -> None:
-        assert table.columnWidth(1) == whole.columnWidth(1)
-        for number in range(len(rows)):
-            assert table.rowHeight(number) == whole.rowHeight(number)
-
-    qtbot.waitUntil(fits)
-
-
-def test_a_column_out_of_hiding_is_as_wide_as_its_words(table: Table) -> None:
-    table.setColumnHidden(2, True)
-    table.setColumnHidden(2, False)
-    table.set_rows([Row("a", ("linear0", "TE", "1,234,567.891 milliseconds"))])
-    assert table.columnWidth(2) >= table.sizeHintForColumn(2)

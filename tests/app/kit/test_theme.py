@@ -1,16 +1,15 @@
 """The theme: its colours, where they are put on, and who hears of it."""
 
-import re
-
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QFontInfo, QFontMetricsF, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication, QPlainTextEdit
+from PySide6.QtGui import QColor, QGuiApplication, QPalette
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.theme import DARK, LIGHT, Theme, strategy_colour
 from lowerscope.app.kit.typefaces import code_font, ui_font
+from lowerscope.app.kit.theme_colours import DARK, LIGHT, Theme
 
 
 @pytest.fixture(autouse=True)
@@ -28,15 +27,6 @@ def contrast(one: str, other: str) -> float:
 
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
-
-
-@pytest.mark.parametrize("look", [LIGHT, DARK], ids=lambda look: look.name)
-def test_every_colour_is_one(look: Theme) -> None:
-    for name, value in look._asdict().items():
-        if name != "name":
-            assert re.fullmatch("#[0-9a-f]{6}", value), name
-    assert all(re.fullmatch("#[0-9a-f]{6}", tint) for tint in look.tints)
-    assert len({*look.tints, look.accent_ground, look.changed}) == len(look.tints) + 2
 
 
 @pytest.mark.parametrize("look", [LIGHT, DARK], ids=lambda look: look.name)
@@ -88,27 +78,3 @@ def test_system_is_followed_only_when_asked(qtbot: QtBot, monkeypatch: pytest.Mo
     theme.set_scheme("light")
     hints.colorSchemeChanged.emit(Qt.ColorScheme.Dark)
     assert theme.current() is LIGHT
-
-
-def test_strategies_have_their_colours() -> None:
-    look = LIGHT
-    assert strategy_colour(look, "high-level") == look.accent
-    assert strategy_colour(look, "te") == look.te
-    assert strategy_colour(look, "library") == look.library
-    assert strategy_colour(look, "") == look.neutral
-
-
-def test_typefaces_are_ours_and_lines_of_code_have_18_pixels(qtbot: QtBot) -> None:
-    assert QFontInfo(ui_font()).family() == "Inter"
-    assert QFontInfo(code_font()).family() == "JetBrains Mono"
-    edit = QPlainTextEdit()
-    qtbot.addWidget(edit)
-    edit.setFont(code_font())
-    edit.setPlainText("one\ntwo")
-    second = edit.document().lastBlock()
-    assert edit.blockBoundingRect(second).height() - edit.document().documentMargin() == 18
-
-
-def test_tabular_figures_have_one_width() -> None:
-    metrics = QFontMetricsF(ui_font(tabular=True))
-    assert metrics.horizontalAdvance("1111") == metrics.horizontalAdvance("0000")

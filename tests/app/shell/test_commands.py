@@ -11,7 +11,7 @@ import pytest
 from PySide6.QtCore import QKeyCombination, QObject, Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit, QToolTip
+from PySide6.QtWidgets import QApplication, QLineEdit, QPlainTextEdit
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.document.settings import Settings
@@ -166,54 +166,6 @@ def test_a_text_field_keeps_its_keys(qtbot: QtBot) -> None:
     assert ran == ["undo"]
 
 
-@pytest.mark.x
-@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
-def test_the_menu_of_graphs_shows_what_is_on_and_tips_are_told(qtbot: QtBot) -> None:
-    window = window_of(qtbot)
-    window.show_panes()
-    window.activateWindow()
-    qtbot.waitUntil(window.isActiveWindow)
-    panes = window.panes
-    panes.relax.set_current("graph")
-    menu = next(
-        each.menu() for each in window.menuBar().actions() if each.menu().title() == "&Graph"
-    )
-
-    def shown() -> list[bool]:
-        """Open the menu with its letter, as the graph that has the keyboard is, and close it."""
-        QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_G, Qt.KeyboardModifier.AltModifier)
-        qtbot.waitUntil(menu.isVisible)
-        switches = [each for each in menu.actions() if each.isCheckable()]
-        assert [each.objectName() for each in switches] == ["edge-labels", "graph-overview"]
-        for _ in range(2):
-            QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Escape)
-        qtbot.waitUntil(lambda: not menu.isVisible())
-        return [each.isChecked() for each in switches]
-
-    fx, relax = panes.fx.graph.canvas, panes.relax.graph.canvas
-    relax.setFocus()
-    assert shown() == [True, True]
-    QTest.keyClick(relax, Qt.Key.Key_L)
-    assert shown() == [False, True]
-    window.commands.action("graph-overview").trigger()
-    assert not relax.wants_minimap()
-    assert shown() == [False, False]
-    fx.setFocus()
-    assert shown() == [True, True]
-
-    # A tip is told by keys as well, and goes with the next one, which does nothing else.
-    sections = panes.timeline.sections
-    window.activateWindow()
-    sections.setFocus()
-    qtbot.waitUntil(sections.hasFocus)
-    QTest.keySequence(sections, window.commands.action("tip").shortcut())
-    qtbot.waitUntil(QToolTip.isVisible)
-    assert QToolTip.text() == "One step for each pass"
-    QTest.keyClick(sections, Qt.Key.Key_Escape)
-    qtbot.waitUntil(lambda: not QToolTip.isVisible())
-    assert sections.hasFocus()
-
-
 def test_the_letters_of_a_menu_are_different_and_its_keys_are_shown(qtbot: QtBot) -> None:
     window = window_of(qtbot)
     bar = window.menuBar().actions()
@@ -312,16 +264,3 @@ def test_the_page_has_all_keys(qtbot: QtBot) -> None:
     qtbot.keyClicks(page.line, " nowhere")
     assert page.shown() == []
     assert page.empty.isVisible()
-
-
-def test_recent_sources_are_each_listed_once_the_newest_first(qtbot: QtBot) -> None:
-    settings = Settings()
-    for source in ("a.py", "b.py", "a.py"):
-        settings.add_recent(source, f"recipe of {source}")
-    assert settings.recent()[:2] == ["a.py", "b.py"]
-    assert settings.recipe_of("b.py") == "recipe of b.py"
-    assert settings.recipe_of("never.py") == ""
-    for number in range(30):
-        settings.add_recent(f"{number}.py", "")
-    assert len(settings.recent()) == 10
-    assert settings.recent()[0] == "29.py"

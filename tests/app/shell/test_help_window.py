@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QColor, QTextDocument
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QTreeWidgetItem
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit import help_key, theme
-from lowerscope.app.kit.typefaces import CODE_FAMILY
+from lowerscope.app.kit import help_key
 from lowerscope.app.shell import help_pages
 from lowerscope.app.shell.help_window import HelpWindow
 from lowerscope.core.model.problems import Problem
@@ -133,30 +131,6 @@ def test_back_and_forward_come_to_the_place_that_was_left(opened: Opened) -> Non
     assert opened.heading() == "The timeline"
 
 
-def test_fonts_and_colours_are_those_of_the_theme(opened: Opened) -> None:
-    opened.window.show_page("add-operator-rule")
-    before = theme.scheme()
-    for scheme in ("light", "dark"):
-        theme.set_scheme(scheme)
-        document = opened.window.page.document()
-        code = document.find("@rule(torch.nn.ReLU").charFormat()
-        assert code.font().family() == CODE_FAMILY
-        frame = document.find("@rule(torch.nn.ReLU").currentFrame().frameFormat()
-        assert frame.background().color() == QColor(theme.current().ground)
-        found = document.find("Problems", 0, QTextDocument.FindFlag.FindCaseSensitively)
-        assert found.charFormat().font().family() != CODE_FAMILY
-    theme.set_scheme(before)
-
-
-def test_a_picture_is_as_wide_as_the_page_and_drawn_once(opened: Opened, qtbot: QtBot) -> None:
-    window = opened.window
-    window.show_page("compare")
-    window.resize(800, 600)
-    qtbot.waitUntil(lambda: window.page.document().idealWidth() <= window.page.width())
-    text = window.page.toPlainText()
-    assert text.count("holds the values of the last run against torch's") == 1
-
-
 def test_a_command_opens_with_its_options(
     qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,13 +167,6 @@ def test_a_sample_opens_without_files(qtbot: QtBot) -> None:
     assert opened.recipes[1].lowering == "te"
 
 
-def test_without_a_folder_nothing_opens(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = Opened(qtbot, "course")
-    monkeypatch.setattr(QFileDialog, "getExistingDirectory", staticmethod(lambda *_: ""))
-    opened.click("lowerscope run course/two_blocks.py")
-    assert not opened.recipes
-
-
 def test_a_folder_that_cannot_be_written_is_told(qtbot: QtBot, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     opened = Opened(qtbot)
@@ -225,25 +192,3 @@ def test_each_dialog_offers_a_page_that_there_is() -> None:
         assert help_pages.is_page(name), page
         headings = re.findall(r"^#+ (.+)$", help_pages.text_of(name), re.MULTILINE)
         assert not anchor or anchor in map(help_pages.anchor_of, headings), page
-
-
-@pytest.mark.parametrize("words", ["slow", "accuracy", "batch size", "undo", "shortcut", "onnx"])
-def test_a_common_word_finds_the_page_of_questions_first(opened: Opened, words: str) -> None:
-    opened.window.search.setText(words)
-    _, first, *_ = (item.text(0) for item in opened.rows())
-    assert first.startswith("Questions")
-
-
-@pytest.mark.parametrize(
-    ("question", "page"),
-    [
-        ("why is my model so slow?", "Questions"),
-        ("how do I add a pass", "Add a pass"),
-        ("how can I use my own quokka weights from a file", "Questions"),
-        ("switch off the sandbox for files", "Sessions"),
-    ],
-)
-def test_a_question_finds_the_pages_about_it(opened: Opened, question: str, page: str) -> None:
-    opened.window.search.setText(question)
-    _, *found = (item.text(0) for item in opened.rows())
-    assert any(each.startswith(page) for each in found[:4]), found[:6]

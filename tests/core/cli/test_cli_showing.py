@@ -33,16 +33,6 @@ def test_the_fx_table_is_torchs(capsys: pytest.CaptureFixture[str]) -> None:
     assert row.endswith("high-level, linear: R.permute_dims, R.matmul, R.add")
 
 
-def test_fx_records(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["show", "sample:fashion_mlp", "--stage", "fx", "--lowering", "te", "--json"]
-    assert main(arguments) == 0
-    nodes = {node["name"]: node for node in json.loads(capsys.readouterr().out)}
-    assert nodes["linear0"]["shape"] == [1, 128]
-    assert nodes["linear0"]["bindings"] == ["relax:main/lv", "relax:main/lv1"]
-    assert nodes["linear0"]["functions"] == ["tir:dense", "tir:add"]
-    assert nodes["relu"]["functions"] == ["tir:te_relu"]
-
-
 def test_show_translation_lists_the_node_map_and_tells_of_one_node(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -65,35 +55,6 @@ def test_show_translation_lists_the_node_map_and_tells_of_one_node(
     assert [each["value"] for each in json.loads(capsys.readouterr().out)][1] == "lv1"
     assert main([*arguments, "--node", "nothing"]) == 2
     assert "there is no node nothing" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("sample", "names"),
-    [
-        ("matmul_relu", ("te_matmul", "te_relu")),
-        ("fashion_mlp", ("dense", "add", "te_relu")),
-        ("conv_net", ("conv2d", "dense", "te_relu")),
-    ],
-)
-def test_te_has_the_names_of_the_course(
-    sample: str, names: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["show", f"sample:{sample}", "--stage", "relax", "--lowering", "te"]) == 0
-    text = capsys.readouterr().out
-    for name in names:
-        assert f"R.call_tir(cls.{name}" in text
-        assert f"def {name}(" in text
-
-
-def test_high_level_has_relax_operators_and_tensorir_after_the_passes(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["show", "sample:fashion_mlp", "--stage", "relax"]) == 0
-    assert "R.matmul" in capsys.readouterr().out
-    assert main(["show", "sample:fashion_mlp", "--stage", "tensorir", "--function", "matmul"]) == 0
-    text = capsys.readouterr().out
-    assert "def matmul(" in text
-    assert "def main(" not in text
 
 
 def test_a_function_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:

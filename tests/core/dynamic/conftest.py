@@ -18,11 +18,6 @@ from lowerscope.core.stages import Pipeline
 MODELS = Path(__file__).with_name("dynamic_models.py")
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 @pytest.fixture
 def recipe_of() -> Callable[..., Recipe]:
     """Return the recipe of a model of `dynamic_models` with the options of the command line."""

@@ -86,11 +86,6 @@ def test_one_build_matches_torch_after_the_pipelines(
     check(run(recipe, "high-level"))
 
 
-@pytest.mark.parametrize("entry", CASES)
-def test_torch_itself_runs_at_every_size(recipe_of: RecipeOf, run: Run, entry: str) -> None:
-    check(run(recipe_of(entry, *CASES[entry]), "library"))
-
-
 @pytest.mark.parametrize("entry", ["Mlp", "Cnn", "Two", "Slices"])
 def test_the_export_tracer_names_dimensions_as_well(
     pipeline: Pipeline, recipe_of: RecipeOf, run: Run, entry: str
@@ -193,14 +188,6 @@ def test_the_command_line_says_a_verdict_for_each_size(
     assert [each["sizes"]["batch"] for each in record["sizes"]] == [1, 7, 64]
     assert main(["show", f"{spec}:Mlp", "--stage", "fx", *options[:4]]) == 0
     assert "batch×8" in capsys.readouterr().out
-
-
-def test_a_size_out_of_range_is_said_before_anything_is_opened(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    options = ["--input", "x=batch,12:float32", "--dim", "batch=1..64", "--sizes", "batch=65"]
-    assert main(["run", "no_such_file.py", *options]) == 2
-    assert "batch = 65 is outside 1..64" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("entry", ["Mlp", "Encoder", "AnySize"])

@@ -79,11 +79,6 @@ def test_messages_arrive_however_the_stream_is_split(
     assert [plain(each) for each in arrived] == [plain(each) for each in messages]
 
 
-@given(MESSAGES, st.lists(st.integers(0, 2**16), max_size=8))
-def test_no_message_before_its_last_byte(message: ToWindow, cuts: list[int]) -> None:
-    assert read_in_pieces(encode_frame(message)[:-1], cuts) == []
-
-
 @given(st.lists(MESSAGES, max_size=3), st.text(min_size=1))
 def test_text_in_the_stream_is_found_at_once(messages: list[ToWindow], text: str) -> None:
     reader = FrameReader(TO_WINDOW)
@@ -155,13 +150,6 @@ def test_a_message_that_is_too_long_is_not_encoded(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("lowerscope.core.engine.protocol.FRAME_LIMIT", 1000)
     with pytest.raises(ProtocolError, match="longer than"):
         encode_frame(Reply(1, to_raw("x" * 1001)))
-
-
-def test_messages_that_are_not_fetched_stay() -> None:
-    reader = FrameReader(TO_WINDOW)
-    messages = reader.feed(b"".join(encode_frame(Ready(float(n))) for n in range(3)))
-    assert next(messages) == Ready(0.0)
-    assert list(reader.feed(b"")) == [Ready(1.0), Ready(2.0)]
 
 
 def test_requests_to_the_child() -> None:

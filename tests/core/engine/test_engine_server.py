@@ -57,14 +57,6 @@ def test_greets_before_it_is_warm_and_takes_requests_meanwhile() -> None:
         child.close()
 
 
-def test_answers(child: Child) -> None:
-    child.ask(4, "echo", practice.Text("grüße"))
-    answer = child.answer()
-    assert answer.id == 4
-    assert isinstance(answer, Reply)
-    assert msgspec.msgpack.decode(answer.result, type=str) == "grüße"
-
-
 def test_small_requests_are_answered_while_a_long_job_runs(child: Child) -> None:
     child.ask(1, "wait", practice.Text("Waiting"))
     child.ask(2, "heavy_echo", practice.Text("later"))
@@ -133,14 +125,6 @@ def test_the_first_texts_are_told_at_once_and_in_order(child: Child) -> None:
     child.ask(1, "report", practice.Count(10))
     told = [child.next() for _ in range(10)]
     assert told == [Progress(1, f"Number {n}", n / 10) for n in range(10)]
-
-
-def test_a_users_error_arrives_whole(child: Child) -> None:
-    child.ask(1, "err", practice.Text("The shape is wrong"))
-    answer = child.answer()
-    assert isinstance(answer, Failure)
-    assert answer.problem.line() == "model.py:3: The shape is wrong. Write it anew."
-    assert answer.problem.code == ""
 
 
 def test_a_users_error_whose_texts_are_of_another_librarys_class_arrives_whole(
@@ -215,11 +199,6 @@ def test_a_model_file_finds_main_thread_empty_stdin_and_no_arguments(child: Chil
     assert len(found.arguments) == 1
 
 
-def test_large_results(child: Child) -> None:
-    child.ask(1, "big", practice.Count(50_000_000))
-    assert child.result() == bytes(50_000_000)
-
-
 def test_a_result_that_is_too_large_is_a_failure(child: Child) -> None:
     child.ask(1, "big", practice.Count(300_000_000))
     answer = child.answer()
@@ -262,27 +241,6 @@ def test_nothing_is_left_even_if_foreign_code_holds_the_interpreter(child: Child
     family = child.family()
     assert child.process.stdin is not None
     child.process.stdin.close()
-    assert_gone(family)
-
-
-def test_nothing_is_left_when_the_window_is_killed() -> None:
-    # The window of this test starts a child, has it start a sleeper, and says who they are.
-    window = f"""
-import sys; sys.path.insert(0, {str(PRACTICE_FILE.parents[3])!r})
-from tests.core.engine.practice_driving import Child
-child = Child()
-child.next(), child.next()
-child.ask(1, "start_sleeper")
-child.result()
-print(*(each.pid for each in child.family()), flush=True)
-child._watchdog.join()
-"""
-    process = subprocess.Popen([sys.executable, "-c", window], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    with process, process.stdout:
-        family = [psutil.Process(int(pid)) for pid in process.stdout.readline().split()]
-        assert len(family) == 3
-        process.kill()
     assert_gone(family)
 
 

@@ -12,25 +12,18 @@ import numpy as np
 import pytest
 import tvm
 import tvm_ffi
-from tvm import s_tir
 
 from lowerscope.app.kit.canvas.graph_painting import GraphPictures
 from lowerscope.core.cli import main
 from lowerscope.core.export import module_files
 from lowerscope.core.export.folder import Pictures, export
-from lowerscope.core.files.pipelines_and_schedules import load_schedules
-from lowerscope.core.model.artifacts import EXPORTS, PICTURES, parse_wanted
+from lowerscope.core.model.artifacts import EXPORTS, parse_wanted
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.stages import Pipeline
 from tests.core.export.exporting import imports_of, loaded, recipe_of
 from tests.core.export.using import use_all
 
 MLP = "sample:fashion_mlp"
-
-
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
 
 
 def texts_of(folder: Path) -> dict[str, str]:
@@ -127,36 +120,6 @@ def test_large_constants_lie_beside_the_module(
     assert "class Module:" in (tmp_path / "script.py").read_text()
 
 
-def test_large_constants_of_a_step_lie_beside_it(
-    pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module_files, "MOST_INSIDE", 1000)
-    recipe = recipe_of(MLP, "--pipeline", "legalise")
-    export(pipeline, recipe, tmp_path, force=False, wanted=parse_wanted(["step"]))
-    assert len(list((tmp_path / "steps").glob("*.npz"))) == 2
-    made = loaded(tmp_path / "steps" / "1-LegalizeOps.py", "step")
-    assert tvm_ffi.structural_equal(made.Module, pipeline.stages(recipe).completed)
-
-
-def test_schedules_as_python_and_json(pipeline: Pipeline, tmp_path: Path) -> None:
-    recipe = recipe_of(MLP, "--pipeline", "fuse", "--schedule", "rules")
-    export(pipeline, recipe, tmp_path, force=False, wanted=parse_wanted(["schedule"]))
-    stages = pipeline.stages(recipe)
-    schedules = load_schedules(str(tmp_path / "schedules.json"))
-    assert len(schedules) == len(texts_of(tmp_path / "schedules")) >= 2
-    for schedule in schedules:
-        name = schedule.function
-        program = loaded(tmp_path / "schedules" / f"{name}.py", f"schedule_{name}")
-        sch = s_tir.Schedule(tvm.IRModule({name: stages.functions.by_name[name]}))
-        sch.work_on(name)
-        program.apply_trace(sch)
-        assert tvm_ffi.structural_equal(sch.mod[name], stages.completed[name])
-    # The same schedules again, by hand.
-    again = tmp_path / "schedules.json"
-    by_hand = recipe_of(MLP, "--pipeline", "fuse", "--schedule", str(again))
-    assert tvm_ffi.structural_equal(pipeline.stages(by_hand).completed, stages.completed)
-
-
 @pytest.mark.parametrize(
     "options",
     [[MLP, "--lowering", "library"], ["sample:mlp_tvmscript"]],
@@ -245,47 +208,6 @@ def test_a_part_of_a_graph_and_its_levels(qapp: object, pipeline: Pipeline, tmp_
         pictures=Pictures(kinds=("dot",), part="atention"),
     )
     assert "Did you mean attention?" in done.left_out[0]
-
-
-def test_graphs_as_pictures(qapp: object, pipeline: Pipeline, tmp_path: Path) -> None:
-    from PySide6.QtGui import QImage
-
-    pictures = Pictures(kinds=PICTURES, level="all", painter=GraphPictures())
-    recipe = recipe_of("sample:conv_net")
-    wanted = parse_wanted(["fx-graph,relax-graph"])
-    export(pipeline, recipe, tmp_path, force=False, wanted=wanted, pictures=pictures)
-    for name in ("fx", "relax"):
-        root = ET.fromstring((tmp_path / f"{name}.svg").read_bytes())
-        words = "".join(root.itertext())
-        assert "linear0" in words
-        _, _, width, height = map(float, root.attrib["viewBox"].split())
-        image = QImage(str(tmp_path / f"{name}.png"))
-        assert abs(image.width() - 2 * width) <= 2
-        assert abs(image.height() - 2 * height) <= 2
-        assert len({image.pixel(x, image.height() // 2) for x in range(image.width())}) > 2
-        pdf = (tmp_path / f"{name}.pdf").read_bytes()
-        assert pdf.startswith(b"%PDF-")
-        assert pdf.count(b"/Type /Page\n") == 1
-        box = re.search(rb"/MediaBox \[0 0 ([\d.]+) ([\d.]+)\]", pdf)
-        assert box is not None
-        assert abs(float(box[2]) - height * 72 / 96) <= 2
-        check_dot((tmp_path / f"{name}.dot").read_text(), pipeline, recipe, name)
-
-
-def check_dot(text: str, pipeline: Pipeline, recipe: object, name: str) -> None:
-    """See that a graph in DOT has the nodes and edges that it was made of."""
-    nodes = set(re.findall(r'^  ("(?:[^"\\]|\\.)*") \[label=', text, re.MULTILINE))
-    edges = re.findall(r'^  ("(?:[^"\\]|\\.)*") -> ("(?:[^"\\]|\\.)*")', text, re.MULTILINE)
-    assert text.startswith(f"digraph {name} {{")
-    assert text.count("{") == text.count("}")
-    assert edges
-    assert {end for edge in edges for end in edge} == nodes
-    graph = pipeline.stages(recipe).traced  # type: ignore[arg-type]
-    assert graph is not None
-    if name == "fx":
-        named = {f'"fx:{node.name}"' for node in graph.graph_module.graph.nodes}
-        # Weights stand in the boxes that use them.
-        assert nodes <= named
 
 
 def test_all_of_it_from_the_command_line(

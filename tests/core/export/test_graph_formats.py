@@ -27,11 +27,6 @@ from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.stages import Pipeline
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def read_both(graph: GraphRecord, name: str) -> tuple[Any, Any]:
     """Return the graph as both formats give it back."""
     xml = graphml_text(graph, name).encode("utf-8")

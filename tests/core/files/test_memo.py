@@ -12,13 +12,6 @@ from lowerscope.core.files.memo import FileHashes, Memo, key_of
 from lowerscope.core.model.recipe import Recipe, Source
 
 
-def test_a_value_is_made_once() -> None:
-    memo, made = Memo(1000), []
-    for _ in range(3):
-        assert memo.get("key", lambda: made.append(1) or "value", len) == "value"
-    assert made == [1]
-
-
 def test_the_least_recently_used_goes_first() -> None:
     memo = Memo(100)
     for key in ("a", "b"):

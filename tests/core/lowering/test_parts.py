@@ -35,6 +35,7 @@ class Calls(nn.Module):
 SEQUENCES = Sequences().eval()
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("strategy", ["high-level", "te"])
 @pytest.mark.parametrize("tracer", ["fx", "export"])
 def test_the_bindings_of_the_parts_are_those_of_the_node(

@@ -106,37 +106,6 @@ def test_inputs_keep_their_names() -> None:
     assert [parameter.name for parameter in main.params] == ["picture"]
 
 
-@pytest.mark.parametrize(
-    "dtype",
-    [torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int8, torch.bool],
-)
-def test_parameters_keep_their_dtype(bench: Any, dtype: torch.dtype) -> None:
-    class Holder(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.register_buffer("held", torch.tensor([[0, 1, 2], [3, 0, 1]]).to(dtype))
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.stack([self.held, x])
-
-    for strategy in ("high-level", "te"):
-        model = bench.lower(Holder(), (torch.ones(2, 3).to(dtype),), "fx", strategy)[1].module
-        assert f'dtype="{str(dtype).removeprefix("torch.")}"' in model.script()
-        assert "float32" not in model.script()
-
-
-@pytest.mark.diagonal
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
-@pytest.mark.parametrize("strategy", ["high-level", "te", "library"])
-def test_models_of_other_dtypes_give_what_torch_does(
-    bench: Any, dtype: torch.dtype, strategy: str
-) -> None:
-    model = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3)).eval().to(dtype)
-    outcome = bench.outcome(model, (torch.randn(2, 6).to(dtype),), "fx", strategy)
-    rtol = 1e-2 if dtype is torch.float16 else 1e-12
-    torch.testing.assert_close(outcome.actual[0], outcome.expected[0], rtol=rtol, atol=rtol)
-
-
 def test_constants_share_the_memory_of_the_parameters() -> None:
     from lowerscope.core.lowering.builder import Constants
 

@@ -65,11 +65,6 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def with_rules(recipe: Recipe, path: Path) -> Recipe:
     return msgspec.structs.replace(recipe, extensions=(Extension(path=str(path), kind="rules"),))
 
@@ -113,21 +108,6 @@ def test_rules_for_many_operators_run_as_they_are_written(
     text = path.read_text()
     assert text.count("from lowerscope.core.rules import") <= 2
     assert ("te.compute" in text) == (lowering == "te")
-
-
-@pytest.mark.diagonal
-@pytest.mark.parametrize("sample", ["fashion_mlp", "conv_net", "transformer_block"])
-@pytest.mark.parametrize("lowering", ["high-level", "te"])
-def test_rules_for_the_samples(
-    pipeline: Pipeline, tmp_path: Path, sample: str, lowering: Strategy
-) -> None:
-    recipe = Recipe(source=Source(spec=f"sample:{sample}"), lowering=lowering)
-    path = tmp_path / "my_rules.py"
-    written = write_all(pipeline, recipe, path)
-    ruled = with_rules(recipe, path)
-    nodes = pipeline.answer(SnapshotQuery(ruled, DEFAULT)).fx
-    assert {node.name for node in nodes if node.rule_line is not None} == set(written)
-    assert pipeline.answer(RunQuery(ruled)).verdict == "match"
 
 
 def test_the_command_writes_a_file_and_adds_to_it(

@@ -134,11 +134,6 @@ def test_by_module(bench: Any, pattern: str) -> None:
     assert "layer10" not in found
 
 
-def test_by_a_deeper_module(bench: Any) -> None:
-    found = chosen(strategies(bench, "te", ("layer1.?.conv1", "high-level")), "high-level")
-    assert found == {"layer1_0_conv1", "layer1_1_conv1"}
-
-
 def test_by_node(bench: Any) -> None:
     found = strategies(bench, "high-level", ("conv1", "library"))
     # The module conv1, and no other module of this name.
@@ -157,11 +152,6 @@ def test_a_later_one_wins_and_the_name_of_a_node_wins_over_all(bench: Any) -> No
     assert chosen(found, "te") == {"layer1_0_conv1"}
     found = strategies(bench, "te", ("fx:conv1", "library"), ("fx:conv1", "high-level"))
     assert found["conv1"] == "high-level"
-
-
-def test_the_default_can_be_chosen_for_a_node(bench: Any) -> None:
-    found = strategies(bench, "library", ("head", "library"), ("*", "te"))
-    assert chosen(found, "library") == {"head"}
 
 
 def test_in_export_patterns_match_modules_and_operators_too(bench: Any) -> None:

@@ -50,11 +50,6 @@ def my_relu(builder, node, x):
 """
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def recipe_with(
     folder: Path, *rules: str, lowering: Strategy = "high-level", model: str = MODEL
 ) -> Recipe:

@@ -17,6 +17,9 @@ from lowerscope.core.files.pipelines_and_schedules import (
     save_preset,
 )
 from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.engine.pipeline import Pipeline
+from lowerscope.core.files.presets import PRESETS, find_pipeline, save_preset
+from lowerscope.core.model.pass_records import Preset
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.snapshot import Preset
 from lowerscope.core.stages import Pipeline
@@ -46,17 +49,6 @@ def test_the_steps_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert any(
         line.split()[:2] == ["5.2", "ExpandTupleArgumentsInner"] for line in nested.splitlines()
     )
-
-
-def test_the_steps_are_printed_as_records(capsys: pytest.CaptureFixture[str]) -> None:
-    records = json.loads(printed(capsys, "passes", MLP, "--pipeline", "fuse", "--json"))
-    assert [each["number"] for each in records] == list(range(1, len(records) + 1))
-    steps = [each for each in records if each["depth"] == 0]
-    assert [each["step"] for each in steps] == [1, 2, 3, 4, 5]
-    assert [each["label"] for each in steps] == ["1", "2", "3", "4", "5"]
-    assert all(0 < each["parent"] < each["number"] for each in records if each["depth"])
-    fold = next(each for each in steps if each["name"] == "FoldConstant")
-    assert fold["changed"] == ["main"]
 
 
 def test_a_step_is_the_module_that_tvm_makes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -114,19 +106,6 @@ def test_a_step_that_fails_is_listed_and_the_run_says_so(
         assert "step 2 (FuseOps): there is no option level" in said
 
 
-def test_the_catalogue_is_listed_without_a_source(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    text = printed(capsys, "passes", "--catalogue")
-    assert "FuseOps  " in text
-    assert "    fuse_opt_level: int, default -1" in text
-    file = tmp_path / "mine.py"
-    file.write_text("from tvm import relax\nboth = relax.transform.FuseOps()\n")
-    records = json.loads(printed(capsys, "passes", "--catalogue", "--passes", str(file), "--json"))
-    assert records[-1]["name"] == "mine.both"
-    assert records[-1]["line"]["line"] == 2
-
-
 def test_a_saved_pipeline_is_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     steps = (Step(name="LegalizeOps", options={"skip_ops": ("relax.add",)}), Step(name="FuseOps"))
     file = save_preset(Preset(name="mine", title="Mine", steps=steps), str(tmp_path / "mine.json"))
@@ -136,22 +115,6 @@ def test_a_saved_pipeline_is_one(capsys: pytest.CaptureFixture[str], tmp_path: P
     file.write_text('{"name": "mine"}')
     text = printed(capsys, "passes", MLP, "--pipeline", str(file), code=2)
     assert "it is no saved pipeline" in text
-
-
-def test_options_of_a_pass_are_read() -> None:
-    assert parse_step("FuseOps") == Step(name="FuseOps")
-    step = parse_step('A:a=1,b=true,c=[x,y=NHWC OHWI],d=name,e=null,f="1,2",g=1.5')
-    assert step.options == {
-        "a": 1,
-        "b": True,
-        "c": ("x", "y=NHWC OHWI"),
-        "d": "name",
-        "e": None,
-        "f": "1,2",
-        "g": 1.5,
-    }
-    with pytest.raises(LowerscopeError, match="it names no pass"):
-        parse_step(":a=1")
 
 
 def test_presets_are_the_pipelines_of_tvm() -> None:
@@ -203,3 +166,55 @@ def test_a_pass_that_there_is_not_is_told_before_anything_is_opened(
         text = printed(capsys, command, MLP, "--pass", "FuseOp", code=2)
         assert text.startswith("lowerscope: --pass FuseOp: there is no pass FuseOp")
         assert "Did you mean FuseOps" in text
+
+
+# ``lowerscope passes --step N --diff``: what it prints is what a step changed
+
+
+STEP = ["passes", "sample:fashion_mlp", "--step", "1", "--diff"]
+
+
+def applied(old: list[str], hunks: list[str]) -> list[str]:
+    """Apply a unified difference to a text, and check that all of its context is there."""
+    result: list[str] = []
+    place = 0
+    for line in hunks:
+        if line.startswith("@@"):
+            first, count = line.split()[1][1:].split(",")
+            start = int(first) - (1 if int(count) else 0)
+            result += old[place:start]
+            place = start
+        elif line[0] == "+":
+            result.append(line[1:])
+        else:
+            assert old[place] == line[1:]
+            if line[0] == " ":
+                result.append(old[place])
+            place += 1
+    return result + old[place:]
+
+
+def test_the_text_turns_the_old_function_into_the_new_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([*STEP, "--function", "main"]) == 0
+    lines = capsys.readouterr().out.rstrip("\n").split("\n")
+    assert lines[0] == "# old: fashion_mlp · High-level · before 1 LegalizeOps"
+    assert lines[1] == "# new: fashion_mlp · High-level · after 1 LegalizeOps"
+    stages = Pipeline().stages(Recipe(source=Source(spec="sample:fashion_mlp")))
+    old, new = (
+        [line for line in script.split("\n") if line.strip() and not line.startswith("#")]
+        for script in (
+            stages.module["main"].script(name="main"),
+            stages.transformed.module["main"].script(name="main"),
+        )
+    )
+    assert lines[3:5] == ["--- main", "+++ main"]
+    assert applied(old, lines[5:]) == new
+
+
+def test_what_cannot_be_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["passes", "sample:fashion_mlp", "--diff"]) != 0
+    assert "It goes with --step N" in capsys.readouterr().err
+    assert main([*STEP, "--function", "nothing"]) != 0
+    assert "neither side has a function 'nothing'" in capsys.readouterr().err

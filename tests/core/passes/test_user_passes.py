@@ -155,10 +155,3 @@ def test_a_changed_file_is_read_anew(file: Path) -> None:
     file.write_text(FILE.replace('"marked", 1', '"marked", 2'))
     after = pipeline.stages(recipe(file, *steps)).transformed.module
     assert (before["matmul"].attrs["marked"], after["matmul"].attrs["marked"]) == (1, 2)
-
-
-def test_a_file_without_a_pass_is_told_of(tmp_path: Path) -> None:
-    path = tmp_path / "empty.py"
-    path.write_text("x = 1\n")
-    record = Pipeline().answer(SnapshotQuery(recipe(path), DEFAULT))
-    assert any("it has no pass" in note.text for note in record.notes)

@@ -50,11 +50,6 @@ class Stopping(Silent):
             raise Cancelled
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def remote(farm: Farm, timeout: float = 60.0) -> Remote:
     return Remote(tracker=farm.tracker, key=KEY, timeout=timeout)
 

@@ -22,11 +22,6 @@ MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
 
 
 @pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
-@pytest.fixture(scope="module")
 def pictures() -> np.ndarray:
     """One picture of each class, that the sample was not trained on, and noise."""
     with np.load(SAMPLES / "fashion_mlp.npz") as trained:

@@ -19,11 +19,6 @@ from lowerscope.core.stages import Pipeline
 MLP = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def functions_of(module: tvm.IRModule) -> dict[str, object]:
     return {str(each.name_hint): function for each, function in module.functions_items()}
 

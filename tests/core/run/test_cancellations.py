@@ -62,6 +62,7 @@ def main(A: T.Buffer((4,), "DTYPE"), C: T.Buffer((4,), "DTYPE")):
 """
 
 
+@pytest.mark.diagonal
 @pytest.mark.parametrize("preset", ["fuse", "cpu", "optimise-cpu"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_floats_do_not_cancel(tmp_path: Path, preset: str, dtype: str) -> None:

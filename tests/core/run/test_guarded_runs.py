@@ -54,11 +54,6 @@ def example_inputs():
 """
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def mlp(extensions: tuple[Extension, ...] = ()) -> Recipe:
     return Recipe(source=Source(spec="sample:fashion_mlp"), extensions=extensions)
 

@@ -45,11 +45,6 @@ def example_inputs():
 """
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def ran(pipeline: Pipeline, recipe: Recipe) -> tuple[RunRecord, list[str]]:
     """Run, and return the record and the lines of the bytecode of ``main``."""
     record = pipeline.answer(RunQuery(recipe))

@@ -39,28 +39,6 @@ def test_a_name_says_what_differs_from_the_others() -> None:
     assert variant_names([PLAIN, skylake])[1] == "skylake-avx512 avx2"
 
 
-def test_schedules_rules_and_overrides_are_said_and_equal_names_are_numbered() -> None:
-    applied = (*PLAIN.steps, Step(name="ApplySchedules"))
-    schedules = (Schedule(function="matmul"), Schedule(function="add", variant="tiled"))
-    scheduled = changed(steps=applied, schedules=schedules)
-    # A schedule that is not applied makes no difference to a run.
-    assert variant_names([PLAIN, scheduled])[1] == "matmul scheduled, add tiled"
-    assert variant_names([PLAIN, changed(schedules=schedules)]) == (
-        "high-level (1)",
-        "high-level (2)",
-    )
-    more = [changed(steps=(Step(name="LegalizeOps"), Step(name=name))) for name in ("A", "B")]
-    assert variant_names([PLAIN, *more]) == ("legalised", "legalised + A", "legalised + B")
-    own = [changed(steps=(*(Step(name=each) for each in "CDE"), Step(name=last))) for last in "FG"]
-    assert variant_names([PLAIN, *own])[1:] == (
-        "4 steps of your own (1)",
-        "4 steps of your own (2)",
-    )
-    rules = changed(extensions=(Extension(path="/home/me/my_rules.py", kind="rules"),))
-    mixed = changed(overrides=(Override(pattern="fx:relu", strategy="library"),))
-    assert variant_names([PLAIN, rules, mixed]) == ("high-level", "my_rules.py", "relu library")
-
-
 def record(
     tvm_ms: float, *calls: CallRun, verdict: str = "match", spread: float = 0.1
 ) -> RunRecord:

@@ -8,14 +8,43 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, Queue
 from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
 
 
 def say(event: str, **values: Any) -> None:
     """Tell whoever watches."""
     print(json.dumps({"event": event, **values}), flush=True)
+
+
+def draw_until(
+    is_done: Callable[[], bool], one: Callable[[st.DataObject], None], first: int, examples: int
+) -> None:
+    """Call `one` with what it draws from until all is done, and say so.
+
+    Parameters
+    ----------
+    first
+        Batch of seeds.
+    examples
+        Draws by one seed.
+    """
+    draws = settings(
+        max_examples=examples,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    turn = first * 100_000
+    while not is_done():
+        seed(turn)(draws(given(st.data())(one)))()
+        turn += 1
+    say("end")
 
 
 def watched(module: str, arguments: Sequence[object], seconds: float) -> Iterator[dict[str, Any]]:

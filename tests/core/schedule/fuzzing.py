@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from lowerscope.core.model.schedule import Argument, At, Made, Primitive
-from tests.core.schedule.children import say, watched
+from tests.core.schedule.children import draw_until, say, watched
 
 STEPS = 6
 """Primitives of one schedule."""
@@ -369,18 +368,7 @@ def main(first: int, count: int, share: float, samples: list[str]) -> None:
         if not tvm_ffi.structural_equal(function_of(again), function_of(sch)):
             say("bad", kind="replay", how="another function", function=name, steps=_encoded(kept))
 
-    draws = settings(
-        max_examples=10,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    turn = first * 100_000
-    while tried < count:
-        seed(turn)(draws(given(st.data())(one)))()
-        turn += 1
-    say("end")
+    draw_until(lambda: tried >= count, one, first, 10)
 
 
 def _encoded(steps: list[Primitive]) -> str:

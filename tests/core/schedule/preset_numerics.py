@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.core.schedule.children import say, watched
+from tests.core.schedule.children import draw_until, say, watched
 
 ROWS = 7
 """Rows of matrices that may have any number."""
@@ -66,7 +66,6 @@ def examine(first: int, count: int, seconds: float) -> Findings:
 
 def main(first: int, count: int) -> None:
     """Draw modules until there are `count`."""
-    from hypothesis import HealthCheck, Phase, given, seed, settings
     from hypothesis import strategies as st
 
     from lowerscope.core.build.targets import use_threads
@@ -86,18 +85,7 @@ def main(first: int, count: int) -> None:
         say("module", **about)
         _examine([text, *others], shape, dtype, about)
 
-    draws = settings(
-        max_examples=max(1, min(count, 200)),
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    turn = first * 100_000
-    while drawn < count:
-        seed(turn)(draws(given(st.data())(one)))()
-        turn += 1
-    say("end")
+    draw_until(lambda: drawn >= count, one, first, max(1, min(count, 200)))
 
 
 def _examine(scripts: list[str], shape: tuple[Any, int], dtype: str, about: Any) -> None:

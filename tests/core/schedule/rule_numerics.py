@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 from lowerscope.core.run.checking import Limit
 from tests.core.schedule.children import say, watched
+from lowerscope.core.schedule.checking import Limit
+from tests.core.schedule.children import draw_until, say, watched
 
 T = TypeVar("T")
 
@@ -96,7 +98,6 @@ def _count(line: dict[str, Any], findings: Findings) -> None:
 
 def main(first: int, count: int, share: float, kinds: list[str]) -> None:
     """Draw models until there are `count`."""
-    from hypothesis import HealthCheck, Phase, given, seed, settings
     from hypothesis import strategies as st
 
     from lowerscope.core.build.targets import use_threads
@@ -121,18 +122,7 @@ def main(first: int, count: int, share: float, kinds: list[str]) -> None:
         drawn += 1
         _examine(case, targets[name], fused, arithmetic, beside_torch, about)
 
-    draws = settings(
-        max_examples=max(1, min(count, 200)),
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    turn = first * 100_000
-    while drawn < count:
-        seed(turn)(draws(given(st.data())(one)))()
-        turn += 1
-    say("end")
+    draw_until(lambda: drawn >= count, one, first, max(1, min(count, 200)))
 
 
 def _targets() -> dict[str, Any]:

@@ -142,13 +142,6 @@ def test_a_step_is_a_line_of_python(primitive: Primitive, outputs: tuple, text: 
     assert call_text(primitive, lambda reference: "l", outputs) == text
 
 
-@pytest.mark.parametrize("loops", [(0, 0), (0, 1)])
-def test_merge_of_a_loop_with_itself_or_one_in_it_is_refused(loops: tuple[int, int]) -> None:
-    steps = Steps(add_relu)
-    with pytest.raises(StepFailed, match="merge"):
-        steps.step("merge", loops=tuple(loop("add", place) for place in loops))
-
-
 def test_blocks_of_one_name_are_told_apart() -> None:
     steps = Steps(twice)
     second = At(block="add", occurrence=1)

@@ -17,15 +17,12 @@ from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.schedule import Primitive, Schedule
 from lowerscope.core.schedule.replay import Replays
 from lowerscope.core.stages import Pipeline
+from tests.core.schedule.fuzzing import fuzz
+from tests.core.schedule.rule_numerics import examine
 
 FUSED = Recipe(source=Source(spec="sample:fashion_mlp"), steps=find_pipeline("fuse").steps)
 
 Primitives = tuple[Primitive, ...]
-
-
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
 
 
 def _with(function: str, primitives: Primitives) -> Recipe:
@@ -82,3 +79,28 @@ def test_a_schedule_can_be_replayed_whatever_is_done_to_its_steps(
         # From nothing that was kept, the same comes out.
         again = Replays().replay(function, state.base, stages.target, each)[-1]
         assert tvm_ffi.structural_equal(again.function, state.function)
+
+
+# Functions of all kinds, dtypes and extents, scheduled by rule for three targets
+
+
+def test_functions_scheduled_by_rule_compute_the_same() -> None:
+    # The child imports torch and TVM, and compiles what it draws: most of its time.
+    findings = examine(first=1, count=60, share=0.3, seconds=240)
+    assert findings.bad == []
+    assert findings.models == 60
+    assert findings.checked == findings.by_rule.total() >= 12
+    assert findings.with_torch >= 4
+    assert {"contraction", "elementwise"} <= set(findings.by_rule)
+
+
+# A few random schedules in a child: none kills it, none is wrong, all can be replayed
+
+
+def test_random_primitives_neither_kill_nor_deceive() -> None:
+    # One child that imports torch and TVM, and builds some of what it draws: most of its time.
+    findings = fuzz(first=7, count=100, share=0.2, samples=["sample:matmul_relu"], seconds=240)
+    assert findings.bad == []
+    assert findings.applications >= 100
+    assert findings.done >= 15
+    assert findings.checked >= 3

@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 import tvm
-import tvm_ffi
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from tvm import te, tirx, topi
 
 from lowerscope.core.cli.main import main
@@ -29,13 +26,6 @@ from lowerscope.core.schedule.rules.recorder import (
 )
 from lowerscope.core.stages import Pipeline
 from tests.core.schedule.ruling import NARROW, WIDE, made
-from tests.core.schedule.running import Runner
-
-FUSED = (
-    *("FoldBatchnormToConv2D", "LegalizeOps", "AnnotateTIROpPattern"),
-    *("FoldConstant", "FuseOps", "FuseTIR", "DeadCodeElimination"),
-)
-ODD = st.sampled_from((1, 2, 3, 5, 7, 8, 13, 16, 24, 31, 32, 48, 96))
 
 
 def product(m: int, n: int, k: int, dtype: str, *, transposed: bool, relu: bool) -> Any:
@@ -67,55 +57,6 @@ def modules(sample: str, steps: tuple[str, ...]) -> dict[str, tirx.PrimFunc]:
         for variable, function in functions.items()
         if isinstance(function, tirx.PrimFunc)
     }
-
-
-@pytest.mark.parametrize("sample", ["fashion_mlp", "conv_net", "transformer_block"])
-def test_functions_of_the_samples_compute_the_same(sample: str) -> None:
-    found = modules(sample, FUSED) | modules(sample, ("LegalizeOps",))
-    runner = Runner(WIDE)
-    rules = {}
-    for name, function in found.items():
-        ruled, after = made(function, WIDE)
-        rules[name] = ruled.rule
-        assert ruled.rule or ruled.reason
-        if ruled.rule:
-            assert runner.difference(name, function, after) is None, name
-    of_sums = {name for name in rules if "matmul" in name or "conv2d" in name}
-    assert {rules[name] for name in of_sums} == {"contraction"}
-    assert "elementwise" in rules.values()
-
-
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    sizes=st.tuples(ODD, ODD, ODD),
-    dtype=st.sampled_from(("float32", "float64", "float16", "int32")),
-    transposed=st.booleans(),
-    relu=st.booleans(),
-    target=st.sampled_from((NARROW, WIDE)),
-)
-def test_products_of_any_shape_compute_the_same(
-    sizes: tuple[int, int, int], dtype: str, transposed: bool, relu: bool, target: tvm.target.Target
-) -> None:
-    function = product(*sizes, dtype, transposed=transposed, relu=relu)
-    _, after = made(function, target)
-    assert Runner(target).difference("product", function, after) is None
-
-
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    channels=st.sampled_from((1, 3, 8, 17)),
-    filters=st.sampled_from((1, 5, 8, 16, 24)),
-    size=st.sampled_from((5, 7, 8, 13, 14)),
-    kernel=st.sampled_from((1, 3, 5)),
-    stride=st.sampled_from((1, 2)),
-    bias=st.booleans(),
-)
-def test_convolutions_of_any_shape_compute_the_same(
-    channels: int, filters: int, size: int, kernel: int, stride: int, bias: bool
-) -> None:
-    function = convolution(channels, filters, size, kernel, stride, bias=bias)
-    _, after = made(function, WIDE)
-    assert Runner(WIDE).difference("convolution", function, after) is None
 
 
 def test_sums_are_kept_in_registers() -> None:
@@ -172,13 +113,6 @@ def test_what_no_rule_fits_says_so() -> None:
     x = te.placeholder((4,), name="x")
     ruled = by_rule(te.create_prim_func([x, te.compute((), lambda: x[0], name="y")]), NARROW)
     assert ruled == ByRule(reason="no rule is for functions of this kind")
-
-
-def test_the_same_function_gets_the_same_steps() -> None:
-    function = product(32, 48, 64, "float32", transposed=True, relu=True)
-    one, two = by_rule(function, WIDE), by_rule(function, WIDE)
-    assert one == two
-    assert tvm_ffi.structural_equal(made(function, WIDE)[1], made(function, WIDE)[1])
 
 
 def test_the_model_is_scheduled_by_rules_but_for_what_has_a_schedule(

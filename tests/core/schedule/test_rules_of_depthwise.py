@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 import tvm
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from tvm import te, tirx, topi
 
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
@@ -180,30 +178,6 @@ def test_what_is_pooled_moved_and_computed_by_elements_is_the_same() -> None:
         assert ruled.rule == rule, (name, ruled.reason)
         assert all(each.comment for each in ruled.primitives)
         assert runner.difference(name, function, after) is None, name
-
-
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    channels=st.sampled_from((1, 3, 8, 18)),
-    size=st.tuples(st.integers(3, 30), st.integers(3, 66)),
-    stride=st.sampled_from((1, 2, 3)),
-    target=st.sampled_from((NARROW, WIDE)),
-)
-def test_depthwise_convolutions_of_any_shape_compute_the_same(
-    channels: int, size: tuple[int, int], stride: int, target: tvm.target.Target
-) -> None:
-    function = grouped(channels, size, stride)
-    _, after = made(function, target)
-    assert Runner(target).difference("depthwise", function, after) is None
-
-
-def test_functions_drawn_at_random_compute_the_same() -> None:
-    # Symbolic extents and all dtypes, for three targets, in a child with guarded buffers.
-    kinds = ("convolution", "pooling", "movement", "elementwise")
-    findings = examine(first=7, count=20, share=0.3, seconds=240, kinds=kinds)
-    assert findings.bad == []
-    assert {"pooling", "elementwise"} <= set(findings.by_rule)
-    assert findings.checked == findings.by_rule.total() >= 12
 
 
 def test_rows_stay_in_registers_and_nothing_is_asked() -> None:

@@ -60,7 +60,7 @@ OPERATORS: dict[str, tuple[Callable[..., Any], Callable[[int, int], list[tuple[i
 
 
 @settings(
-    max_examples=2,
+    max_examples=1,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     # Each example is built twice: a smaller one is not worth minutes.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.graph import DEFAULT
@@ -44,11 +43,6 @@ MLP = Recipe(source=Source(spec="sample:fashion_mlp"))
 
 def with_schedules(recipe: Recipe, *schedules: Schedule, steps: tuple[Step, ...]) -> Recipe:
     return msgspec.structs.replace(recipe, schedules=schedules, steps=steps)
-
-
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
 
 
 def test_a_scheduled_model_matches_torch(pipeline: Pipeline) -> None:

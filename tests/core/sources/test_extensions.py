@@ -131,23 +131,6 @@ def test_the_functions_compute(module: Path) -> None:
     assert snapshot_of(pipeline, recipe).key == pipeline.answer(RunQuery(recipe)).key
 
 
-def test_what_is_missing_is_told_before_the_run(
-    module: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    relu = str(module.parent / "functions" / "relu.py")
-    assert main(["run", str(module), "--library", relu]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err == (
-        "lowerscope: env.linear is not registered; called by lv0 in main. Load the file that "
-        "registers it with --library.\n"
-    )
-    assert main(["show", str(module), "--library", relu, "--stage", "relax"]) == 0
-    assert "note: env.linear is not registered; called by lv0 in main; load the file" in (
-        capsys.readouterr().err
-    )
-
-
 def test_what_is_missing_is_a_problem_to_act_on(module: Path) -> None:
     pipeline = Pipeline()
     recipe = recipe_of(module, "linear")
@@ -196,38 +179,6 @@ def test_a_function_of_a_file_beside_the_model_is_not_the_models(module: Path) -
         for each in (both, recipe, both)
     ]
     assert origins == ["file", "missing", "file"]
-
-
-def test_the_sample_and_the_library_strategy_are_listed() -> None:
-    pipeline = Pipeline()
-    sample = Recipe(source=Source(spec="sample:mlp_tvmscript"))
-    (record,) = snapshot_of(pipeline, sample).library
-    assert (record.name, record.origin, record.calls) == ("env.relu", "file", ("relax:main/lv1",))
-    assert record.line is not None
-    assert "register_global_func" in record.line.text
-    torch = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="library")
-    records = {each.name: each for each in snapshot_of(pipeline, torch).library}
-    assert {each.origin for each in records.values()} == {"torch"}
-    assert records["torch.linear"].nodes == ("fx:linear0", "fx:linear1")
-    assert records["torch.linear"].calls == ("relax:main/lv", "relax:main/lv2")
-
-
-def test_files_that_hold_something_else_are_noted(module: Path) -> None:
-    folder = module.parent / "functions"
-    (folder / "rules.py").write_text(
-        "import torch\nfrom lowerscope.core.rules import rule\n"
-        "@rule(torch.nn.ReLU)\ndef mine(builder, node, x): ...\n"
-    )
-    recipe = recipe_of(module, "linear", "relu", "scales", "rules")
-    extensions = (*recipe.extensions, Extension(path=str(folder / "relu.py"), kind="rules"))
-    recipe = msgspec.structs.replace(recipe, extensions=extensions)
-    texts = [note.text for note in snapshot_of(Pipeline(), recipe).notes]
-    assert texts == [
-        "it registers no function; one is by @tvm.register_global_func",
-        "it registers no function; one is by @tvm.register_global_func",
-        "its rules (mine) count only with --rules",
-        "it has no rule; one is made by @rule of lowerscope.core.rules",
-    ]
 
 
 def test_a_library_file_that_fails_is_one_line_of_its_own(

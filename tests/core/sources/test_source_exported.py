@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
-import pickle
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +14,6 @@ from torch import nn
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.recipe import InputSpec, Source
 from lowerscope.core.sources.opened_model import LoadedModel
-from lowerscope.core.sources.program_text import harmless_expression, harmless_target
 from tests.opening import load
 
 
@@ -68,10 +64,6 @@ def changed(program: Path, file: Path, change: Change, **more: bytes) -> Path:
         for name, content in more.items():
             new.writestr(f"{root}/{name}", content)
     return file
-
-
-def same(name: str, content: bytes) -> bytes:
-    return content
 
 
 def test_a_program_opens_with_its_own_inputs(program: Path) -> None:
@@ -172,164 +164,3 @@ def test_options_that_have_no_meaning(program: Path) -> None:
     assert "the entry Net has no meaning" in problem(program, entry="Net").what
     assert "--params" in problem(program, params=str(program)).what
     assert "takes no arguments" in problem(program, args='{"a": 1}').what
-
-
-class Touch:
-    """Creates a file when it is unpickled."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-
-    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return Path.touch, (self.file,)
-
-
-def refused(file: Path, marker: Path, name: str) -> None:
-    found = problem(file)
-    assert found.code == "trust"
-    assert "opening it would run code" in found.what
-    assert name in found.what
-    assert "--trust" in found.todo
-    assert not marker.exists()
-
-
-@pytest.mark.parametrize("legacy", [False, True])
-def test_a_pickle_with_code_in_the_example_inputs(
-    program: Path, tmp_path: Path, legacy: bool
-) -> None:
-    marker = tmp_path / "ran"
-    buffer = io.BytesIO()
-    torch.save(((Touch(marker),), {}), buffer, _use_new_zipfile_serialization=not legacy)
-
-    def inject(name: str, content: bytes) -> bytes:
-        return buffer.getvalue() if name.endswith("sample_inputs/model.pt") else content
-
-    file = changed(program, tmp_path / "evil.pt2", inject)
-    refused(file, marker, "an import of pathlib.P")
-    with pytest.raises(LowerscopeError):
-        opened(file, trust=True)
-    assert marker.exists(), "what is refused must be what runs"
-
-
-@pytest.mark.parametrize("protocol", [0, 2, 4])
-def test_a_pickle_with_code_under_any_name(program: Path, tmp_path: Path, protocol: int) -> None:
-    marker = tmp_path / "ran"
-    evil = pickle.dumps(Touch(marker), protocol=protocol)
-    for name in ("data/weights/weight_9", "extra/notes.txt", "data/anything"):
-        refused(changed(program, tmp_path / "e.pt2", same, **{name: evil}), marker, "an import of")
-
-
-def test_a_weight_that_is_a_pickle(program: Path, tmp_path: Path) -> None:
-    marker = tmp_path / "ran"
-
-    def inject(name: str, content: bytes) -> bytes:
-        if name.endswith("model_weights_config.json"):
-            config = json.loads(content)
-            config["config"]["linear.weight"]["use_pickle"] = True
-            return json.dumps(config).encode()
-        if name.endswith("weights/weight_0"):
-            buffer = io.BytesIO()
-            torch.save(Touch(marker), buffer)
-            return buffer.getvalue()
-        return content
-
-    refused(changed(program, tmp_path / "e.pt2", inject), marker, "an import of")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "name"),
-    [
-        ("torch.ops.aten.mul.Tensor", "torch.hub.os.system", "torch.hub.os.system"),
-        ("torch.ops.aten.mul.Tensor", "torch.ops.load_library", "load_library"),
-        ("torch.ops.aten.mul.Tensor", "torch.ops.aten.from_file", "from_file"),
-        ("torch.ops.aten.mul.Tensor", "_operator.call", "_operator.call"),
-        ("Symbol('s", "exec('1') or Symbol('s", "the expression"),
-        ('"name": "linear"', '"name": "x\\"), 1)"', "the name"),
-        ('"in_spec": "', '"in_spec": "{__enum__}', "the description"),
-    ],
-)
-def test_text_that_torch_would_run(
-    program: Path, tmp_path: Path, old: str, new: str, name: str
-) -> None:
-    def inject(member: str, content: bytes) -> bytes:
-        if not member.endswith("models/model.json"):
-            return content
-        assert old in content.decode()
-        return content.decode().replace(old, new).encode()
-
-    refused(changed(program, tmp_path / "e.pt2", inject), tmp_path / "ran", name)
-
-
-def test_an_expression_with_code_is_refused_and_never_run(program: Path, tmp_path: Path) -> None:
-    marker = tmp_path / "ran"
-
-    def inject(member: str, content: bytes) -> bytes:
-        code = f"open('{marker}', 'w') or Symbol('s"
-        return content.replace(b"Symbol('s", code.encode())
-
-    refused(changed(program, tmp_path / "e.pt2", inject), marker, "the expression")
-
-
-def test_libraries_and_objects_are_refused(program: Path, tmp_path: Path) -> None:
-    library = {"data/aotinductor/model/lib.so": b"\x7fELF"}
-    refused(changed(program, tmp_path / "a.pt2", same, **library), tmp_path / "x", "library")
-    thing = {"data/constants/opaque_obj_0": b"anything"}
-    refused(changed(program, tmp_path / "b.pt2", same, **thing), tmp_path / "x", "an object")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Symbol('s0', positive=True, integer=True)",
-        "Add(Mul(Integer(-1), Symbol('s1', integer=True)), Integer(3))",
-        "FloorDiv(s0 + 2, 3)",
-        "Max(1, u0)",
-        "Float('0.5', precision=53)",
-        "oo",
-        "s0*s1 - 1 >= 2",
-    ],
-)
-def test_arithmetic_is_harmless(text: str) -> None:
-    assert harmless_expression(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "__import__('os').system('true')",
-        "open(chr(47))",
-        "Symbol.__class__",
-        "(lambda: 1)()",
-        "[x for x in s0]",
-        "Symbol('s0').func",
-        "eval(s0)",
-        "Symbol('a b; c')",
-        "Integer(1)[0]",
-        "f(",
-    ],
-)
-def test_anything_else_is_not(text: str) -> None:
-    assert not harmless_expression(text)
-
-
-@pytest.mark.parametrize(
-    ("target", "harmless"),
-    [
-        ("torch.ops.aten.linear.default", True),
-        ("torch.ops.higher_order.cond", True),
-        ("_operator.getitem", True),
-        ("torch.sym_max", True),
-        ("math.trunc", True),
-        ("torch.ops.aten._assert_tensor_metadata.default", True),
-        ("torch.ops.aten.__and__.Tensor", True),
-        ("torch.ops.aten", False),
-        ("torch.ops.aten.__class__", False),
-        ("torch.ops.aten.save.default", False),
-        ("torch.load", False),
-        ("_operator.methodcaller", False),
-        ("mathematics.os", False),
-        ("os.system", False),
-    ],
-)
-def test_targets(target: str, harmless: bool) -> None:
-    assert harmless_target(target) == harmless

@@ -109,37 +109,6 @@ class Call:
         return self.call
 
 
-@pytest.mark.parametrize("protocol", range(6))
-def test_a_pickle_with_code_is_refused_and_never_run(tmp_path: Path, protocol: int) -> None:
-    marker = tmp_path / "ran"
-    file = saved(tmp_path / "p.pkl", {"w0": Call(Path.touch, marker)}, protocol)
-    found = problem(Source(spec="sample:fashion_mlp", params=str(file)))
-    assert "is refused" in found.what
-    assert "would import" in found.what
-    assert found.where == str(file)
-    assert not marker.exists()
-    pickle.loads(file.read_bytes())
-    assert marker.exists()
-
-
-@pytest.mark.parametrize(
-    ("function", "arguments", "name"),
-    [
-        (eval, ("1",), "builtins.eval"),
-        (getattr, (np.ndarray, "tofile"), "builtins.getattr"),
-        (np.load, ("x.npy",), "numpy.load"),
-        (np.fromfile, ("x",), "numpy.fromfile"),
-    ],
-)
-def test_what_a_pickle_would_import_is_named(
-    tmp_path: Path, function: Any, arguments: tuple[Any, ...], name: str
-) -> None:
-    file = saved(tmp_path / "p.pkl", {"w0": Call(function, *arguments)}, 2)
-    what = problem(Source(spec="sample:fashion_mlp", params=str(file))).what
-    assert name.replace("builtins", "") .strip(".") in what  # fmt: skip
-    assert "is refused" in what
-
-
 def test_parameters_that_do_not_fit(tmp_path: Path) -> None:
     arrays = course_arrays()
 

@@ -69,11 +69,6 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def recipe(path: Path, entry: str, args: str = "{}") -> Recipe:
     return Recipe(source=Source(spec=str(path), entry=entry, args=args))
 

@@ -164,20 +164,6 @@ def test_an_error_is_told_in_the_users_own_frames(tmp_path: Path) -> None:
     assert found.details.endswith(found.what.partition("run: ")[2])
 
 
-def test_an_error_in_the_constructor(tmp_path: Path) -> None:
-    file = write(
-        tmp_path,
-        "from torch import nn\n"
-        "class Net(nn.Module):\n"
-        "    def __init__(self):\n"
-        "        super().__init__()\n"
-        "        self.conv = nn.Conv2d(3, 4, 3, groups=2)\n",
-    )
-    found = problem(file)
-    assert found.where == f"{file}:5"
-    assert found.what.startswith("it fails while it builds Net: ValueError: in_channels")
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -206,15 +192,6 @@ def test_an_interrupt_from_outside_is_passed_on(
     file = write(tmp_path, "import signal\nsignal.raise_signal(signal.SIGINT)\n")
     with pytest.raises(KeyboardInterrupt):
         opened(file)
-
-
-def test_a_syntax_error_has_its_line(tmp_path: Path) -> None:
-    file = write(tmp_path, "import torch\n\ndef f(:\n    pass\n")
-    found = problem(file)
-    assert found.where == f"{file}:3"
-    assert found.what == "this is not valid Python: invalid syntax in `def f(:`"
-    neighbour = write(tmp_path, "import net\n", "other.py")
-    assert problem(neighbour).where == f"{file}:3"
 
 
 def test_files_that_are_not_python(tmp_path: Path) -> None:
@@ -338,12 +315,6 @@ def test_a_script_error_in_an_ir_module_is_the_users(
     assert "it fails while it is run" in found.what
     assert found.where == f"{tmp_path / 'net.py'}:11"
     assert "unknown" in found.what
-
-
-def test_models_that_cannot_be_used(tmp_path: Path) -> None:
-    assert "Net has no forward" in problem(write(tmp_path, NET.replace("forward", "run"))).what
-    meta = write(tmp_path, NET + "entry = 'made'\nmade = Net().to('meta')\n")
-    assert "it fails while it moves made to the CPU: NotImplementedError" in problem(meta).what
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ from lowerscope.core.files.sources import (
 )
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.recipe import Extension, InputSpec, Recipe, Source
+from tests.soak.bad_files import numbers
+from tests.soak.opening_bad_files import open_bad_files
 
 
 def message(call: object, *arguments: object) -> str:
@@ -79,29 +81,6 @@ def test_a_file_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
     text.write_text("")
     assert ".txt is neither .py nor .pt2" in message(source_kind, text)
     assert "cannot be opened" in message(source_kind, Path("a\0b.py"))
-
-
-def test_what_to_open_instead_is_said(tmp_path: Path) -> None:
-    model = tmp_path / "model.py"
-    model.write_text("")
-    assert "Did you mean model.py?" in message(source_kind, tmp_path / "modle.py")
-    assert "Did you mean sample:fashion_mlp?" in message(source_kind, tmp_path / "fashion_mlp")
-    assert "Did you mean sample:NAME?" in message(source_kind, tmp_path / "smaple")
-    assert "Did you mean sample:fashion_mlp? The" in message(source_path, "sample:fashion_mpl")
-    assert "Open one of its files: model.py." in message(source_kind, tmp_path)
-    for name, todo in (
-        ("weights.pt", "with --params weights.pt"),
-        ("model.safetensors", "with --params model.safetensors"),
-        ("model.onnx", "Open the PyTorch model, as a Python file or as .pt2"),
-        ("notes.ipynb", "Call explore(model, inputs) in it"),
-    ):
-        (tmp_path / name).write_bytes(b"")
-        assert todo in message(source_kind, tmp_path / name)
-    hub = tmp_path / "bert"
-    hub.mkdir()
-    assert "Open a Python file with a model" in message(source_kind, hub)
-    (hub / "config.json").write_text("{}")
-    assert "AutoModel.from_pretrained of this folder" in message(source_kind, hub)
 
 
 @pytest.mark.parametrize(
@@ -280,3 +259,17 @@ def test_a_recipe_means_the_same_files_from_any_folder(
     assert placed.extensions[0].path == str(tmp_path / "rules.py")
     sample = Recipe(source=Source(spec="sample:conv_net"))
     assert with_absolute_paths(sample) == sample
+
+
+# Bad files: a clear error each, nothing executed, nothing left behind; see `tests.soak.bad_files`
+
+
+COUNT = 40
+
+
+def test_bad_files_are_refused_clearly(tmp_path: Path) -> None:
+    tally, wrong = open_bad_files(tmp_path, COUNT)
+    print(tally.text())
+    assert not wrong, "\n".join(wrong)
+    assert tally.total == len(list(numbers(COUNT)))
+    assert tally.refused > COUNT / 3

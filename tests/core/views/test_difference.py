@@ -5,19 +5,34 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 
+import msgspec
 import pytest
+import tvm
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.line_difference import (
     FunctionText,
     changed_words,
     function_differences,
     line_runs,
     matching_lines,
+    unified_text,
 )
-from lowerscope.core.model.module_steps import FunctionDifference, Run
+from lowerscope.core.model.module_steps import (
+    ComparedModule,
+    DifferenceRecord,
+    FunctionDifference,
+    Moment,
+    Run,
+)
+from lowerscope.core.model.problems import LowerscopeError
+from lowerscope.core.model.queries import DifferenceQuery
+from lowerscope.core.model.recipe import Recipe, Source, Strategy, with_params_as_inputs
+from tests.soak.step_changes import compare_steps, recipe_of, with_rules_as_schedules
 
 LINES = st.lists(
     st.sampled_from(["for i in range(8):", "    x[i] = y[i]", "    x[i] = z[i] + 1", "", "}"])
@@ -167,3 +182,186 @@ def test_changes_of_a_text_far_longer_than_a_window_of_comparison_are_all_found(
     old = [f"v{number % 7} = {number % 11}" for number in range(40_000)]
     new = [line for number, line in enumerate(old) if number % 10]
     assert sum(length for _, _, length in matching_lines(old, new)) == len(new)
+
+
+# The difference of the modules at two moments, against plain difflib over TVM's own scripts
+
+
+RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"))
+START = Moment(section="passes", index=0)
+LEGAL = Moment(section="passes", index=1)
+
+
+def compare(pipeline: Pipeline, old: ComparedModule, new: ComparedModule) -> DifferenceRecord:
+    """Return the difference of two sides."""
+    return pipeline.answer(DifferenceQuery(old, new))
+
+
+def scripts(module: tvm.IRModule) -> dict[str, str]:
+    """Return the functions as TVM prints them, without remarks."""
+    return {
+        str(variable.name_hint): "\n".join(
+            line
+            for line in function.script(name=str(variable.name_hint)).split("\n")
+            if line.strip() and not line.startswith("#")
+        )
+        for variable, function in module.functions_items()
+    }
+
+
+def test_functions_of_a_pass_against_difflib(pipeline: Pipeline) -> None:
+    found = compare(
+        pipeline,
+        ComparedModule(recipe=RECIPE, moment=START),
+        ComparedModule(recipe=RECIPE, moment=LEGAL),
+    )
+    stages = pipeline.stages(RECIPE)
+    old, new = scripts(stages.module), scripts(stages.transformed.module)
+    assert {each.name for each in found.functions} == old.keys() | new.keys()
+    assert found.functions[0].name == "main"
+    for each in found.functions:
+        assert each.old == old.get(each.name, "")
+        before, after = old.get(each.name, ""), new.get(each.name, "")
+        changes = [
+            line
+            for line in difflib.ndiff(before.splitlines(), after.splitlines())
+            if line[0] in "+-"
+        ]
+        assert (each.status == "same") == (not changes)
+        assert each.added + each.changed == sum(line[0] == "+" for line in changes)
+        assert each.removed + each.changed == sum(line[0] == "-" for line in changes)
+    assert found.old_label == "fashion_mlp · High-level · before all passes"
+    assert found.new_label == "fashion_mlp · High-level · after 1 LegalizeOps"
+
+
+def test_two_lowerings_say_which_is_which(pipeline: Pipeline) -> None:
+    other = msgspec.structs.replace(RECIPE, lowering="te", seed=3)
+    found = compare(pipeline, ComparedModule(recipe=RECIPE), ComparedModule(recipe=other))
+    assert found.old_label == "fashion_mlp · High-level · after all passes · seed: 0"
+    assert found.new_label == "fashion_mlp · TE · after all passes · seed: 3"
+    statuses = {each.name: each.status for each in found.functions}
+    assert statuses["dense"] == "added"
+    assert statuses["transpose"] == "removed"
+    assert statuses["main"] == "changed"
+
+
+def test_before_a_step_is_what_the_step_was_given(pipeline: Pipeline) -> None:
+    given = ComparedModule(recipe=RECIPE, moment=LEGAL, before=True)
+    found = compare(pipeline, given, ComparedModule(recipe=RECIPE, moment=START))
+    assert {each.status for each in found.functions} == {"same"}
+    assert found.old_label.endswith("before 1 LegalizeOps")
+
+
+def test_other_values_of_constants_are_a_change(pipeline: Pipeline) -> None:
+    """Weights that are drawn anew: the script reads the same."""
+    sides = [
+        ComparedModule(recipe=Recipe(source=Source(spec="sample:transformer_block"), seed=seed))
+        for seed in (0, 1)
+    ]
+    found = compare(pipeline, *sides)
+    (main,) = (each for each in found.functions if each.name == "main")
+    assert main.status == "changed"
+    assert main.old == main.new
+    assert {run.status for run in main.runs} == {"same"}
+    old, new = (
+        dict(pipeline.stages(side.recipe).loaded.model.named_parameters()) for side in sides
+    )
+    assert main.constants
+    for each in main.constants:
+        apart = (old[each.name] - new[each.name]).detach().abs()
+        assert each.shape == tuple(apart.shape)
+        assert each.count == apart.numel()
+        assert each.different == int((apart != 0).sum())
+        assert each.largest == pytest.approx(apart.max().item())
+    listed = {each.name for each in main.constants}
+    assert listed == {name for name in old if not bool((old[name] == new[name]).all())}
+    text = unified_text(found)
+    assert f"# main: {main.constants[0].line()}" in text
+    # Weights over the same memory are the same, whatever was done to the module.
+    legal = compare(
+        pipeline,
+        ComparedModule(recipe=RECIPE, moment=START),
+        ComparedModule(recipe=RECIPE, moment=LEGAL),
+    )
+    assert not any(each.constants for each in legal.functions)
+
+
+def test_a_moment_that_there_is_not(pipeline: Pipeline) -> None:
+    with pytest.raises(LowerscopeError, match="there is no step 7"):
+        compare(
+            pipeline,
+            ComparedModule(recipe=RECIPE, moment=Moment(section="passes", index=7)),
+            ComparedModule(recipe=RECIPE),
+        )
+
+
+# What a step changed is counted, marked and shown as the same
+
+
+OUTPUTS = """
+import torch
+
+class InPlace(torch.nn.Module):
+    def forward(self, x):
+        y = x + 1
+        y.mul_(2)
+        return y
+
+class Several(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("one", torch.ones(2, 3))
+        self.register_buffer("other", torch.zeros(2, 3))
+
+    def forward(self, x, unused):
+        low, high = torch.split(x, 1)
+        return self.one, {"both": (low, high.sum())}, x * self.other, self.one
+
+class Nothing(torch.nn.Module):
+    def forward(self, x):
+        return ()
+
+class Same(torch.nn.Module):
+    def forward(self, x):
+        return x
+
+in_place, several, nothing, same = InPlace(), Several(), Nothing(), Same()
+example_inputs = (torch.ones(2, 3),)
+several.example_inputs = (torch.ones(2, 3), torch.ones(4))
+"""
+
+
+@pytest.mark.parametrize(
+    ("sample", "preset", "lowering"),
+    [
+        ("fashion_mlp", "none", "high-level"),
+        ("fashion_mlp", "optimise-cpu", "te"),
+        ("fashion_mlp", "fuse", "library"),
+        ("matmul_relu", "cpu", "high-level"),
+        ("mlp_tvmscript", "default-build", "high-level"),
+    ],
+)
+def test_count_marks_and_difference_of_each_step_agree(
+    sample: str, preset: str, lowering: Strategy
+) -> None:
+    compared = compare_steps(Pipeline(), recipe_of(sample, preset, lowering))
+    assert compared.found == []
+    assert compared.changing
+    assert compared.marked
+
+
+def test_primitives_mark_lines_where_the_difference_shows_the_function() -> None:
+    pipeline = Pipeline()
+    recipe = with_rules_as_schedules(pipeline, recipe_of("fashion_mlp", "fuse"))
+    assert recipe.schedules
+    assert compare_steps(pipeline, recipe).found == []
+
+
+@pytest.mark.diagonal
+@pytest.mark.parametrize("inputs", [False, True], ids=["constants", "params-as-inputs"])
+@pytest.mark.parametrize("entry", ["in_place", "several", "same"])
+def test_nodes_and_outputs_of_all_kinds_agree(tmp_path: Path, entry: str, inputs: bool) -> None:
+    path = tmp_path / "outputs.py"
+    path.write_text(OUTPUTS)
+    recipe = with_params_as_inputs(Recipe(source=Source(spec=str(path), entry=entry)), inputs)
+    assert compare_steps(Pipeline(), recipe).found == []

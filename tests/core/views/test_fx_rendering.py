@@ -16,6 +16,7 @@ from lowerscope.core.model.snapshot import FxNode, SourceLine
 from lowerscope.core.tracing.tracing import TracedModel, trace
 from lowerscope.core.views.graph.fx_graph import fx_graph
 from lowerscope.core.views.graph_records import fx_nodes
+from lowerscope.core.views.graphs import fx_code, fx_nodes
 from lowerscope.core.views.tables import print_table
 
 Example = Callable[[str], tuple[nn.Module, tuple[torch.Tensor, ...]]]
@@ -44,12 +45,6 @@ def records_of(traced: TracedModel, lowered: Mapping[str, Lowering]) -> tuple[Fx
 def picture_of(traced: TracedModel, lowered: Mapping[str, Lowering]) -> GraphRecord:
     nodes = records_of(traced, lowered)
     return fx_graph(traced.graph_module, nodes, traced.values, DEFAULT, never)
-
-
-def labels_of(model: nn.Module, *inputs: torch.Tensor, tracer: str = "fx") -> dict[str, str]:
-    assert tracer in ("fx", "export")
-    traced = trace(model.eval(), inputs, "fx" if tracer == "fx" else "export")
-    return {node.name: node.label for node in records_of(traced, {})}
 
 
 def test_records_of_an_mlp(example: Example) -> None:
@@ -109,49 +104,6 @@ def test_table_says_what_print_tabular_says(example: Example, name: str, tracer:
     assert "0x" not in "\n".join(rows)
 
 
-def test_picture_of_an_mlp(example: Example) -> None:
-    model, inputs = example("mlp")
-    lowering = Lowering("te", "te_linear", (), ())
-    graph = picture_of(trace(model, inputs, "fx"), {"linear0": lowering})
-    assert [(box.id, box.subtitle, box.kind, box.strategy) for box in graph.boxes] == [
-        ("fx:x", "placeholder", "input", ""),
-        ("fx:linear0", "Linear · w 128×784, b 128", "call", "te"),
-        ("fx:relu", "ReLU", "call", ""),
-        ("fx:linear1", "Linear · w 10×128, b 10", "call", ""),
-        ("fx:output", "1×10 f32", "output", ""),
-    ]
-    assert [(edge.source, edge.target, edge.label) for edge in graph.edges] == [
-        ("fx:x", "fx:linear0", "1×784 f32"),
-        ("fx:linear0", "fx:relu", "1×128"),
-        ("fx:relu", "fx:linear1", "1×128"),
-        ("fx:linear1", "fx:output", "1×10"),
-    ]
-    assert len({box.x + box.width / 2 for box in graph.boxes}) == 1
-    for box in graph.boxes:
-        assert box.width >= DEFAULT.title_width(box.title) + 20
-        assert box.width >= DEFAULT.quiet_width(box.subtitle) + 20
-
-
-def test_a_box_with_a_name_of_5000_letters_is_not_as_wide() -> None:
-    model = nn.Module()
-    name = "l" * 5000
-    graph = fx.Graph()
-    graph.output(graph.call_function(torch.relu, (graph.placeholder(name),)))
-    traced = trace(fx.GraphModule(model, graph), (torch.ones(2),), "fx")
-    box = picture_of(traced, {}).boxes[0]
-    assert box.title == name
-    assert 400 < box.width < 500
-
-
-def test_weights_of_the_export_tracer_are_inside_the_boxes(example: Example) -> None:
-    model, inputs = example("mlp")
-    graph = picture_of(trace(model, inputs, "export"), {})
-    boxes = {box.title: box for box in graph.boxes}
-    assert not any("weight" in title or "bias" in title for title in boxes)
-    assert boxes["linear"].kind == "call"
-    assert boxes["linear"].subtitle == "linear · w 128×784, b 128"
-
-
 def test_constants_with_one_use_are_in_its_box(example: Example) -> None:
     model, inputs = example("attention")
     graph = picture_of(trace(model, inputs, "fx"), {})
@@ -209,54 +161,27 @@ def test_scalars_are_in_the_boxes_that_use_them_and_what_is_returned_has_one() -
     }
 
 
-def test_resnet_has_a_straight_spine(example: Example) -> None:
-    model, inputs = example("resnet")
-    graph = picture_of(trace(model, inputs, "fx"), {})
-    middles = {box.title: box.x + box.width / 2 for box in graph.boxes}
-    beside = [title for title in middles if "down" in title]
-    assert len({middle for title, middle in middles.items() if title not in beside}) == 1
-    subtitles = {box.title: box.subtitle for box in graph.boxes}
-    assert subtitles["stem"] == "Conv2d · w 8×3×7×7, b 8, stride 2"
-    assert subtitles["pool"] == "MaxPool2d · 3×3, stride 2"
+# The code of a traced graph, with the nodes of its lines
 
 
-class Modules(nn.Module):
+class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.conv = nn.Conv2d(4, 8, (3, 5), (2, 1), (1, 2), groups=2)
-        self.norm = nn.GroupNorm(2, 8)
-        self.average = nn.AdaptiveAvgPool2d(1)
-        self.flatten = nn.Flatten()
-        self.drop = nn.Dropout(0.25)
-        self.soft = nn.Softmax(dim=-1)
+        self.weight = nn.Parameter(torch.ones(3, 3))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = self.flatten(self.average(self.norm(self.conv(x))))
-        result: torch.Tensor = self.soft(self.drop(x))
-        return result[:, 1:3]
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = torch.relu(x @ self.weight)
+        return y, y.sum(dim=1, keepdim=True)
 
 
-def test_labels_of_modules() -> None:
-    labels = labels_of(Modules(), torch.ones(1, 4, 8, 8))
-    assert labels == {
-        "x": "placeholder",
-        "conv": "Conv2d · 4 → 8, 3×5, stride 2×1, groups 2",
-        "norm": "GroupNorm · 8, groups 2",
-        "average": "AdaptiveAvgPool2d · 1×1",
-        "flatten": "Flatten · 1 … -1",
-        "drop": "Dropout · p 0.25",
-        "soft": "Softmax · dim -1",
-        "getitem": "getitem · [:, 1:3]",
-        "output": "output",
-    }
-
-
-def test_labels_of_aten_operators(example: Example) -> None:
-    model, inputs = example("resnet")
-    labels = labels_of(model, *inputs, tracer="export")
-    assert labels["conv2d"] == "conv2d · 3 → 8, 7×7, stride 2"
-    assert labels["batch_norm"] == "batch_norm · 8"
-    assert labels["max_pool2d"] == "max_pool2d · 3×3, stride 2"
-    assert labels["linear"] == "linear · 32 → 10"
-    assert labels["relu"] == "relu"
-    assert labels["stem_weight"] == "get_attr · 8×3×7×7"
+def test_each_node_has_its_line() -> None:
+    traced = fx.symbolic_trace(Net())
+    record = fx_code(traced)
+    assert record.text.startswith("def forward(self, x")
+    lines = record.text.split("\n")
+    shown = {span.entity: lines[span.first - 1].strip() for span in record.spans}
+    assert set(shown) == {f"fx:{node.name}" for node in traced.graph.nodes if node.name != "x"}
+    assert shown["fx:weight"].startswith("weight = self.weight")
+    assert shown["fx:matmul"].startswith("matmul = x @ weight")
+    assert shown["fx:sum_1"].startswith("sum_1 = relu.sum(dim = 1")
+    assert shown["fx:output"] == "return (relu, sum_1)"

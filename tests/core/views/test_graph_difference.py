@@ -18,12 +18,6 @@ FUSE = next(preset.steps for preset in PRESETS if preset.name == "fuse")
 RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"), steps=FUSE)
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    """Return a pipeline that all tests here share."""
-    return Pipeline()
-
-
 def compare(
     pipeline: Pipeline, old: ComparedModule, new: ComparedModule, function: str = "main"
 ) -> GraphDifference:

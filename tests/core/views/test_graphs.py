@@ -10,7 +10,6 @@ from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.ir.script import relax_text
 from lowerscope.core.model.graph import DEFAULT, GraphRecord
 from lowerscope.core.model.module_steps import Moment
-from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import GraphQuery, TextQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step, Strategy
 from lowerscope.core.model.snapshot import TextRecord
@@ -34,11 +33,6 @@ SEEN = (
 )
 
 
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
 def test_modules_of_resnet_collapse_and_expand(pipeline: Pipeline) -> None:
     closed = pipeline.answer(
         GraphQuery(RESNET, DEFAULT, "fx", None, Opening(()).expanded, Opening(()).fits)
@@ -60,12 +54,6 @@ def test_modules_of_resnet_collapse_and_expand(pipeline: Pipeline) -> None:
     # The trunk runs straight down through all frames.
     trunk = [box for box in opened.boxes if "shortcut" not in box.id]
     assert len({round(box.x + box.width / 2, 3) for box in trunk}) == 1
-
-
-def test_a_source_without_torch_says_that_it_has_no_fx_graph(pipeline: Pipeline) -> None:
-    recipe = Recipe(source=Source(spec="sample:mlp_tvmscript"))
-    with pytest.raises(LowerscopeError, match="no FX graph"):
-        pipeline.answer(GraphQuery(recipe, DEFAULT, "fx"))
 
 
 def test_a_fused_module_has_a_box_for_each_group_within_its_module(pipeline: Pipeline) -> None:

@@ -6,7 +6,7 @@ from itertools import combinations, pairwise
 
 import networkx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lowerscope.core.model.graph import DEFAULT, TITLE_BAR, GraphRecord
@@ -98,7 +98,6 @@ def through(points: tuple[tuple[float, float], ...], thing: object) -> bool:
     return False
 
 
-@settings(max_examples=150, deadline=None)
 @given(models())
 def test_nothing_overlaps_and_frames_hold_their_own_boxes(model: Model) -> None:
     record = drawn(*model)
@@ -122,7 +121,6 @@ def test_nothing_overlaps_and_frames_hold_their_own_boxes(model: Model) -> None:
         assert thing.y + thing.height <= whole.height
 
 
-@settings(max_examples=150, deadline=None)
 @given(models())
 def test_edges_lead_from_box_to_box_and_beside_the_others(model: Model) -> None:
     record = drawn(*model)
@@ -145,7 +143,6 @@ def test_edges_lead_from_box_to_box_and_beside_the_others(model: Model) -> None:
                 assert not through(edge.points, region)
 
 
-@settings(max_examples=100, deadline=None)
 @given(models())
 def test_what_is_left_has_no_cycle_and_every_flow(model: Model) -> None:
     paths, edges, expanded = model
@@ -161,7 +158,6 @@ def test_what_is_left_has_no_cycle_and_every_flow(model: Model) -> None:
     assert set(record.expanded) <= expanded
 
 
-@settings(max_examples=50, deadline=None)
 @given(models())
 def test_equal_graphs_get_equal_pictures(model: Model) -> None:
     assert drawn(*model) == drawn(*model)

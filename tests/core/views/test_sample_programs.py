@@ -75,11 +75,6 @@ FUSING = ("AnnotateTIROpPattern", "FuseOps", "FuseTIR")
 
 
 @pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
-
-
-@pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the samples made small, and the course's files."""
     path = tmp_path_factory.mktemp("small")
@@ -118,7 +113,7 @@ def test_numpy_gives_the_numbers_and_te_the_function(
         assert_te(function, title)
 
 
-@pytest.mark.parametrize("name", [name for name in SMALLER if name != "mlp_tvmscript"])
+@pytest.mark.parametrize("name", ["matmul_relu", "fashion_mlp", "conv_net", "transformer_block"])
 def test_numpy_gives_the_numbers_of_fused_functions(
     pipeline: Pipeline, folder: Path, name: str
 ) -> None:
@@ -170,11 +165,10 @@ def assert_built(
 
 KINDS = ("library", "inputs", "bound", "fused")
 BUILT = [
-    *product(("matmul_relu", "matmul", "fashion_mlp"), KINDS),
+    *product(("matmul_relu", "fashion_mlp"), KINDS),
     # What is long is built once or twice, and at length in each kind: ``tests/soak``.
-    *product(("conv_net",), ("inputs", "fused")),
-    *product(("transformer_block",), ("library", "bound")),
-    ("resnet18", "library"),
+    ("conv_net", "inputs"),
+    ("transformer_block", "bound"),
 ]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
 import re
+from pathlib import Path
 
 import pytest
 import tvm
@@ -10,10 +12,18 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.script import from_source
 
+from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.ir.relax import binding_ids
 from lowerscope.core.ir.script import function_text, module_text, relax_text
+from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.snapshot import Span, TextRecord
+from lowerscope.core.model.queries import TextQuery
+from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.snapshot import Card, SourceLine, Span, TextRecord
+from lowerscope.core.stages import Stages
+from lowerscope.core.views.script import function_text, module_text, relax_text
+from lowerscope.core.views.translation import source_text
 
 PRIM_FUNC = re.compile(r"    @T\.prim_func.*?\n\n(?=    @|# Metadata)", re.DOTALL)
 
@@ -175,3 +185,137 @@ def test_a_function_that_is_not_there_is_a_clear_error(
     with pytest.raises(LowerscopeError, match="no TensorIR or Relax function 'nothing'") as caught:
         function_text(relax_modules["mlp legalised"], "nothing")
     assert "matmul" in caught.value.problem.choices
+
+
+# What the names of a script stand for, against the objects themselves
+
+
+@pytest.fixture(scope="module")
+def stages() -> Stages:
+    recipe = Recipe(source=Source(spec="sample:transformer_block"), lowering="te")
+    return Pipeline().stages(recipe)
+
+
+def cards_of(record: TextRecord, kind: str) -> dict[str, Card]:
+    return {card.name: card for card in record.cards if card.kind == kind}
+
+
+def test_buffers_are_those_of_the_function(stages: Stages) -> None:
+    record = function_text(stages.transformed.module, "softmax")
+    buffers = cards_of(record, "buffer")
+    lines = record.text.split("\n")
+    assert {"T_softmax_maxelem", "T_softmax_exp", "T_softmax_expsum", "T_softmax_norm"} < set(
+        buffers
+    )
+    card = buffers["T_softmax_exp"]
+    assert dict(card.facts) == {
+        "shape": "(1, 4, 64, 64)",
+        "dtype": "float32",
+        "size": "65.5 kB",
+        "scope": "global",
+    }
+    assert lines[card.first - 1].startswith("@T.prim_func")
+    assert card.last == len(lines)
+
+
+def test_loops_of_one_header_are_told_apart(stages: Stages) -> None:
+    record = function_text(stages.transformed.module, "dense")
+    loops = cards_of(record, "loop")
+    extents = {name: dict(card.facts) for name, card in loops.items()}
+    assert extents == {
+        "i0": {"extent": "1", "kind": "serial"},
+        "i1": {"extent": "64", "kind": "serial"},
+        "i2": {"extent": "256", "kind": "serial"},
+        "k": {"extent": "256", "kind": "serial"},
+    }
+    header = record.text.split("\n")[loops["k"].first - 1]
+    assert header.strip().startswith("for i0, i1, i2, k in T.grid(")
+    assert loops["k"].entity == "tir:dense/dense/k"
+
+
+def test_names_of_several_loops_hold_in_their_lines(stages: Stages) -> None:
+    record = function_text(stages.transformed.module, "softmax")
+    lines = record.text.split("\n")
+    for card in record.cards:
+        if card.kind == "loop":
+            assert card.name in lines[card.first - 1]
+    firsts = [card.first for card in record.cards if card.kind == "loop" and card.name == "i0"]
+    assert len(firsts) == len(set(firsts)) > 1
+
+
+def test_constants_of_the_relax_script(stages: Stages) -> None:
+    record = relax_text(stages.module)
+    lines = record.text.split("\n")
+    constants = [card for card in record.cards if card.kind == "constant"]
+    assert len(constants) == record.text.count('metadata["')
+    for card in constants:
+        assert card.name in lines[card.first - 1]
+    # The weight of the first linear layer, against torch.
+    weight = stages.loaded.model.attention.query.weight
+    facts = dict(constants[2].facts)
+    assert facts["shape"] == str(tuple(weight.shape))
+    assert facts["size"] == bytes_text(weight.numel() * weight.element_size())
+
+
+def test_a_scheduled_function(stages: Stages) -> None:
+    from tvm import s_tir
+
+    schedule = s_tir.Schedule(stages.transformed.module)
+    schedule.work_on("dense")
+    block = schedule.get_sblock("dense")
+    outer, inner = schedule.split(schedule.get_loops(block)[2], factors=[None, 8])
+    schedule.parallel(schedule.get_loops(block)[1])
+    schedule.vectorize(inner)
+    schedule.unroll(outer)
+    schedule.cache_read(block, 0, "local")
+    record = function_text(schedule.mod, "dense")
+    kinds = [dict(card.facts)["kind"] for card in record.cards if card.kind == "loop"]
+    assert {"parallel", "vectorized", "unrolled", "serial"} <= set(kinds)
+    buffers = [dict(card.facts) for card in record.cards if card.kind == "buffer"]
+    assert [facts["scope"] for facts in buffers].count("local") == 1
+
+
+# The user's own file, with the nodes that its lines make
+
+
+MODEL = """\
+import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        y = torch.relu(x) + 1
+        return y * y
+
+
+def example_inputs():
+    return torch.ones(2, 3)
+
+
+entry = Net
+"""
+
+
+def test_each_line_has_the_nodes_that_it_makes(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(MODEL, encoding="utf-8")
+    recipe = Recipe(source=Source(spec=str(file)), tracer="fx", lowering="te")
+    pipeline = Pipeline()
+    record = pipeline.answer(TextQuery(recipe, str(file), "source"))
+    assert record.text == MODEL.rstrip("\n")
+    assert record.language == "python"
+    nodes = {node.name: node for node in pipeline.stages(recipe).traced.graph_module.graph.nodes}
+    assert {"relu", "add", "mul"} <= set(nodes)
+    lines = record.text.split("\n")
+    spans = {span.entity: lines[span.first - 1].strip() for span in record.spans}
+    assert spans[f"torch:{file}:6"] == "y = torch.relu(x) + 1"
+    assert spans[f"torch:{file}:7"] == "return y * y"
+
+
+def test_a_file_that_no_node_comes_from(tmp_path: Path) -> None:
+    known = SourceLine(file=str(tmp_path / "gone.py"), line=1)
+    with pytest.raises(LowerscopeError, match="no FX node comes from other"):
+        source_text("other.py", [known])
+    linecache.clearcache()
+    with pytest.raises(LowerscopeError, match="cannot be read"):
+        source_text(known.file, [known])

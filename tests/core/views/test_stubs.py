@@ -82,11 +82,6 @@ def test_stubs_stand_at_their_boxes_and_clear_of_everything_else() -> None:
             assert port.x + port.width < frame.x + frame.width
 
 
-def test_a_picture_with_stubs_is_no_wider_for_having_more_layers() -> None:
-    record = masked(EVERYTHING)
-    assert record.width < 600
-
-
 def test_what_is_collapsed_has_stubs_of_its_own() -> None:
     record = masked(("module:layer",))
     assert {port.box for port in record.ports if port.side == "in"} <= {

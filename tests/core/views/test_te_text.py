@@ -12,6 +12,7 @@ from tvm.script import tirx as T
 
 from lowerscope.core.ir.script import function_text
 from lowerscope.core.lowering.builder import te_dense, te_matmul, te_relu
+from lowerscope.core.lowering.builder import te_matmul
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.views.programs.te_text import te_text
 
@@ -77,39 +78,6 @@ def test_functions_of_operators_are_remade(name: str) -> None:
     assert_remade(function)
 
 
-@pytest.mark.parametrize("index", ["int32", "int64"])
-def test_the_functions_of_the_course_are_remade(index: str) -> None:
-    a, b = tensors((4, 5), (5, 6))
-    product = te_matmul(a, b)
-    relu = te_relu(product)
-    for arguments in ([a, b, product], [a, b, relu], [a, b, product, relu]):
-        assert_remade(te.create_prim_func(arguments, index))
-    (row,) = tensors((10,))
-    assert_remade(te.create_prim_func([row, te_relu(row)], index))
-    x, w = tensors((2, 3, 5), (7, 5))
-    assert_remade(te.create_prim_func([x, w, te_dense(x, w)], index))
-
-
-def test_the_program_reads_as_the_course_writes_it() -> None:
-    a, b = te.placeholder((4, 5), name="A"), te.placeholder((5, 6), name="B")
-    function = te.create_prim_func([a, b, te_relu(te_matmul(a, b))], "int64")
-    function = function.without_attr("global_symbol").with_attr("op_pattern", 4)
-    assert te_text(function, "fused").text == (
-        "from tvm import te\n\n\n"
-        "def te_fused(A: te.Tensor, B: te.Tensor) -> te.Tensor:\n"
-        '    k = te.reduce_axis((0, 5), name="k")\n'
-        "    matmul = te.compute((4, 6), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k),"
-        ' name="matmul")\n'
-        "    return te.compute((4, 6), lambda i0, i1: te.max(0.0, matmul[i0, i1]),"
-        ' name="relu")\n'
-        "\n\n"
-        'A = te.placeholder((4, 5), "float32", name="A")\n'
-        'B = te.placeholder((5, 6), "float32", name="B")\n'
-        'fused = te.create_prim_func([A, B, te_fused(A, B)], "int64")'
-        '.with_attr("op_pattern", 4).without_attr("global_symbol")\n'
-    )
-
-
 def test_spans_have_the_ids_of_the_script() -> None:
     function = legalised(*OPERATORS["conv2d"])
     record = te_text(function, "conv2d")
@@ -131,21 +99,6 @@ def test_symbolic_extents_come_from_the_tensors() -> None:
     function = te.create_prim_func([a, b, te_matmul(a, b)], "int64")
     assert "    n = x0.shape[0]\n" in te_text(function, "matmul").text
     assert_remade(function)
-
-
-def test_fused_functions_are_remade() -> None:
-    builder = relax.BlockBuilder()
-    with builder.function("main", [ROWS, ROW]):
-        with builder.dataflow():
-            total = builder.emit(relax.op.add(ROWS, ROW))
-            scaled = builder.emit(relax.op.multiply(total, relax.const(0.1, "float32")))
-            out = builder.emit_output(nn.relu(scaled))
-        builder.emit_func_output(out)
-    module = builder.get()
-    for name in ("LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR"):
-        module = getattr(relax.transform, name)()(module)
-    (fused,) = (f for f in module.functions.values() if isinstance(f, tirx.PrimFunc))
-    assert_remade(fused)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "int64", "uint8"])

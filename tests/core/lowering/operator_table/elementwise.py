@@ -39,7 +39,7 @@ def _function(name: str, low: float, high: float) -> Entry:
     arguments = {"x": Tensors(dtypes, low=least, high=high)}
     if name in _IN_TORCH:
         return Entry(name, arguments, in_torch=dict.fromkeys(forms, "no relax operator for"))
-    return Entry(name, arguments, forms)
+    return Entry(name, arguments, "; ".join(forms))
 
 
 ENTRIES = (
@@ -47,103 +47,86 @@ ENTRIES = (
     Entry(
         "abs",
         {"x": Tensors(NUMBERS)},
-        (
-            "torch.abs(x)",
-            "x.abs()",
-            "abs(x)",
-            "x.clone().abs_()",
-            "x.absolute()",
-            "aten.abs.default(x)",
-        ),
+        "torch.abs(x); x.abs(); abs(x); x.clone().abs_(); x.absolute(); aten.abs.default(x)",
     ),
     Entry(
         "neg",
         {"x": Tensors(NUMBERS)},
-        ("-x", "torch.neg(x)", "x.negative()", "x.clone().neg_()", "aten.neg.default(x)"),
+        "-x; torch.neg(x); x.negative(); x.clone().neg_(); aten.neg.default(x)",
     ),
-    Entry("positive", {"x": Tensors(NUMBERS)}, ("torch.positive(x) + 1", "x.positive() + 1")),
+    Entry("positive", {"x": Tensors(NUMBERS)}, "torch.positive(x) + 1; x.positive() + 1"),
     Entry(
         "sign",
         {"x": Tensors(NUMBERS, low=-2, high=2)},
-        ("torch.sign(x)", "x.sign()", "x.clone().sign_()", "torch.sgn(x)", "aten.sign.default(x)"),
+        "torch.sign(x); x.sign(); x.clone().sign_(); torch.sgn(x); aten.sign.default(x)",
     ),
-    Entry(
-        "square", {"x": Tensors(NUMBERS)}, ("torch.square(x)", "x.square()", "x.clone().square_()")
-    ),
-    Entry("frac", {"x": Tensors(FLOATS)}, ("torch.frac(x)", "x.frac()")),
+    Entry("square", {"x": Tensors(NUMBERS)}, "torch.square(x); x.square(); x.clone().square_()"),
+    Entry("frac", {"x": Tensors(FLOATS)}, "torch.frac(x); x.frac()"),
     Entry(
         "ceil",
         {"x": Tensors(NUMBERS)},
-        ("torch.ceil(x) + 0", "x.ceil() * 1", "x.clone().ceil_()", "aten.ceil.default(x)"),
+        "torch.ceil(x) + 0; x.ceil() * 1; x.clone().ceil_(); aten.ceil.default(x)",
     ),
     Entry(
         "floor",
         {"x": Tensors(NUMBERS)},
-        ("torch.floor(x) + 0", "x.floor() * 1", "x.clone().floor_()", "aten.floor.default(x)"),
+        "torch.floor(x) + 0; x.floor() * 1; x.clone().floor_(); aten.floor.default(x)",
     ),
     Entry(
         "trunc",
         {"x": Tensors(NUMBERS)},
-        ("torch.trunc(x) + 0", "x.trunc() * 1", "torch.fix(x)", "aten.trunc.default(x)"),
+        "torch.trunc(x) + 0; x.trunc() * 1; torch.fix(x); aten.trunc.default(x)",
     ),
     Entry(
         "round",
         {"x": Tensors(FLOATS)},
-        ("torch.round(x)", "x.round()", "torch.round(torch.floor(x) / 2)", "aten.round.default(x)"),
+        "torch.round(x); x.round(); torch.round(torch.floor(x) / 2); aten.round.default(x)",
         {"torch.round(x, decimals=2)": "it rounds to decimals"},
     ),
     Entry(
         "logit",
         {"x": Tensors(FLOATS, low=0.05, high=0.95)},
-        ("torch.logit(x)", "x.logit()", "torch.logit(x, eps=0.2)", "aten.logit.default(x, 0.1)"),
+        "torch.logit(x); x.logit(); torch.logit(x, eps=0.2); aten.logit.default(x, 0.1)",
     ),
     Entry(
         "isnan",
         {"x": Tensors(FLOATS)},
-        ("torch.isnan(torch.sqrt(x))", "torch.log(x).isnan()", "aten.isnan.default(x.sqrt())"),
+        "torch.isnan(torch.sqrt(x)); torch.log(x).isnan(); aten.isnan.default(x.sqrt())",
     ),
     Entry(
         "isinf",
         {"x": Tensors(FLOATS)},
-        ("torch.isinf(x / torch.relu(x))", "(1 / torch.relu(x)).isinf()", "torch.isinf(x)"),
+        "torch.isinf(x / torch.relu(x)); (1 / torch.relu(x)).isinf(); torch.isinf(x)",
     ),
     Entry(
         "isfinite",
         {"x": Tensors(FLOATS)},
-        ("torch.isfinite(x / torch.relu(x))", "(1 / torch.relu(x)).isfinite()"),
+        "torch.isfinite(x / torch.relu(x)); (1 / torch.relu(x)).isfinite()",
     ),
-    Entry("isnan of integers", {"x": Tensors(INTEGERS)}, ("torch.isnan(x)", "torch.isfinite(x)")),
+    Entry("isnan of integers", {"x": Tensors(INTEGERS)}, "torch.isnan(x); torch.isfinite(x)"),
     Entry(
         "isposinf",
         {"x": Tensors(("float32", "float64"))},
-        ("torch.isposinf(1 / torch.relu(x))", "torch.isneginf(-1 / torch.relu(x))"),
+        "torch.isposinf(1 / torch.relu(x)); torch.isneginf(-1 / torch.relu(x))",
     ),
     Entry(
         "nan_to_num",
         {"x": Tensors(("float32", "float64"))},
-        ("torch.nan_to_num(torch.sqrt(x))", "(1 / torch.relu(x)).nan_to_num(0.5, 7.0, -7.0)"),
+        "torch.nan_to_num(torch.sqrt(x)); (1 / torch.relu(x)).nan_to_num(0.5, 7.0, -7.0)",
     ),
     Entry(
         "signbit",
         {"x": Tensors(("float32", "int64"))},
         in_torch={"torch.signbit(x)": "no relax operator for signbit"},
     ),
-    Entry("deg2rad", {"x": Tensors(FLOATS)}, ("torch.deg2rad(x)", "torch.rad2deg(x)")),
+    Entry("deg2rad", {"x": Tensors(FLOATS)}, "torch.deg2rad(x); torch.rad2deg(x)"),
     Entry(
         "clamp",
         {"x": Tensors(NUMBERS), "low": one_of(-2, -1, 0), "high": one_of(1, 2, 3)},
-        (
-            "torch.clamp(x, low, high)",
-            "x.clamp(min=low)",
-            "x.clamp(max=high)",
-            "torch.clip(x, low, high)",
-            "x.clip(low, high)",
-            "x.clone().clamp_(low, high)",
-            "x.clamp_min(low)",
-            "torch.clamp_max(x, high)",
-            "x.clone().clamp_min_(low)",
-            "aten.clamp.default(x, low, high)",
-        ),
+        "torch.clamp(x, low, high); x.clamp(min=low); x.clamp(max=high); "
+        "torch.clip(x, low, high); x.clip(low, high); x.clone().clamp_(low, high); "
+        "x.clamp_min(low); torch.clamp_max(x, high); x.clone().clamp_min_(low); "
+        "aten.clamp.default(x, low, high)",
     ),
     Entry(
         "clamp by tensors",
@@ -152,37 +135,29 @@ ENTRIES = (
             "low": broadcast("x", low=-3, high=-1),
             "high": broadcast("x", low=1, high=3),
         },
-        (
-            "torch.clamp(x, low, high)",
-            "x.clamp(min=low)",
-            "torch.clamp(x, max=high)",
-            "aten.clamp.Tensor(x, low, high)",
-        ),
+        "torch.clamp(x, low, high); x.clamp(min=low); torch.clamp(x, max=high); "
+        "aten.clamp.Tensor(x, low, high)",
     ),
     Entry(
         "clamp integers by fractions",
         {"x": Tensors(SIGNED)},
-        (
-            "torch.clamp(x, -1.5, 2.5)",
-            "x.clamp(min=0.5)",
-            "torch.clamp(x, min=-x.abs(), max=x.sin())",
-        ),
+        "torch.clamp(x, -1.5, 2.5); x.clamp(min=0.5); torch.clamp(x, min=-x.abs(), max=x.sin())",
     ),
     Entry(
         "logical_not",
         {"x": Tensors(ALL, low=0, high=1)},
-        ("torch.logical_not(x)", "x.logical_not()", "aten.logical_not.default(x)"),
+        "torch.logical_not(x); x.logical_not(); aten.logical_not.default(x)",
     ),
     Entry(
         "bitwise_not",
         {"x": Tensors((*INTEGERS, *BOOL))},
-        ("torch.bitwise_not(x)", "~x", "x.bitwise_not()", "operator.invert(x)"),
+        "torch.bitwise_not(x); ~x; x.bitwise_not(); operator.invert(x)",
     ),
     *(
         Entry(
             method,
             {"x": Tensors(ALL, low=0, high=3)},
-            (f"x.{method}()", f"x.to(torch.{dtype})", f"x.type(torch.{dtype})"),
+            f"x.{method}(); x.to(torch.{dtype}); x.type(torch.{dtype})",
         )
         for method, dtype in {
             "float": "float32",
@@ -200,15 +175,8 @@ ENTRIES = (
     Entry(
         "to",
         {"x": Tensors(ALL, low=0), "y": Tensors(FLOATS)},
-        (
-            "x.to(y)",
-            "x.to('cpu')",
-            "x.to(dtype=torch.float64)",
-            "x.to('cpu', torch.int32)",
-            "x.type_as(y)",
-            "x.to(torch.float32, copy=True)",
-            "aten.to.dtype(x, torch.float64)",
-            "aten._to_copy.default(x, dtype=torch.float64)",
-        ),
+        "x.to(y); x.to('cpu'); x.to(dtype=torch.float64); x.to('cpu', torch.int32); x.type_as(y); "
+        "x.to(torch.float32, copy=True); aten.to.dtype(x, torch.float64); "
+        "aten._to_copy.default(x, dtype=torch.float64)",
     ),
 )

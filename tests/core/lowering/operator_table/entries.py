@@ -34,8 +34,8 @@ class Entry:
         Of the operator.
     arguments
         How each argument is drawn, in order; tensors become inputs of the model.
-    forms
-        Expressions that have all three strategies.
+    text
+        Expressions that have all three strategies, its forms, with semicolons between them.
     in_torch
         Expressions that have the library strategy alone, with a part of the reason for it.
     operators_stay
@@ -52,13 +52,18 @@ class Entry:
 
     name: str
     arguments: Mapping[str, Draw]
-    forms: tuple[str, ...] = ()
+    text: str = ""
     in_torch: Mapping[str, str] = field(default_factory=dict)
     operators_stay: bool = False
     loose_export: bool = False
     random: bool = False
     tracers: tuple[str, ...] = ("fx", "export")
     tolerance: float = 1e-4
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        """The expressions of the text."""
+        return tuple(self.text.split("; ")) if self.text else ()
 
     @property
     def all_forms(self) -> tuple[str, ...]:

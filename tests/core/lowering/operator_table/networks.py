@@ -17,23 +17,17 @@ ENTRIES = (
     Entry(
         "BatchNorm1d",
         {"x": Tensors(FLOATS, (3, 4))},
-        (
-            "nn.BatchNorm1d(4)(x)",
-            "nn.BatchNorm1d(4, affine=False)(x)",
-            "nn.BatchNorm1d(4)(x[..., None].expand(3, 4, 5))",
-            "nn.BatchNorm1d(4, track_running_stats=False)(x)",
-        ),
+        "nn.BatchNorm1d(4)(x); nn.BatchNorm1d(4, affine=False)(x); "
+        "nn.BatchNorm1d(4)(x[..., None].expand(3, 4, 5)); "
+        "nn.BatchNorm1d(4, track_running_stats=False)(x)",
     ),
     Entry(
         "BatchNorm2d",
         {"x": _IMAGE},
-        (
-            "nn.BatchNorm2d(4, eps=1e-3)(x)",
-            "nn.BatchNorm2d(4, affine=False)(x)",
-            "nn.BatchNorm2d(4, track_running_stats=False)(x)",
-        ),
+        "nn.BatchNorm2d(4, eps=1e-3)(x); nn.BatchNorm2d(4, affine=False)(x); "
+        "nn.BatchNorm2d(4, track_running_stats=False)(x)",
     ),
-    Entry("BatchNorm3d", {"x": _VOLUME}, ("nn.BatchNorm3d(2)(x)",)),
+    Entry("BatchNorm3d", {"x": _VOLUME}, "nn.BatchNorm3d(2)(x)"),
     Entry(
         "batch_norm",
         {
@@ -42,19 +36,14 @@ ENTRIES = (
             "v": Tensors("x", (4,), low=0.5),
             "w": Tensors("x", (4,)),
         },
-        (
-            "F.batch_norm(x, m, v, eps=0.1)",
-            "F.batch_norm(x, m, v, w, m)",
-            "torch.batch_norm(x, w, m, m, v, False, 0.1, 1e-5, False)",
-        ),
+        "F.batch_norm(x, m, v, eps=0.1); F.batch_norm(x, m, v, w, m); "
+        "torch.batch_norm(x, w, m, m, v, False, 0.1, 1e-5, False)",
     ),
     Entry(
         "batch norm in training mode",
         {"x": Tensors(WIDE_FLOATS, (3, 4, 5, 6))},
-        (
-            "F.batch_norm(x, None, None, training=True)",
-            "trained(nn.BatchNorm2d(4, track_running_stats=False))(x)",
-        ),
+        "F.batch_norm(x, None, None, training=True); "
+        "trained(nn.BatchNorm2d(4, track_running_stats=False))(x)",
         {
             "trained(nn.BatchNorm2d(4))(x)": "training mode",
             "F.batch_norm(x, x.mean((0, 2, 3)), x.var((0, 2, 3)), training=True)": "training mode",
@@ -64,22 +53,16 @@ ENTRIES = (
     Entry(
         "layer_norm",
         {"x": Tensors(FLOATS, (2, 5, 8)), "w": Tensors("x", (8,))},
-        (
-            "F.layer_norm(x, (8,))",
-            "F.layer_norm(x, (8,), w, w, 1e-2)",
-            "nn.LayerNorm(8)(x)",
-            "nn.LayerNorm((5, 8), eps=1e-2)(x)",
-            "nn.LayerNorm(8, elementwise_affine=False)(x)",
-            "nn.LayerNorm(8, bias=False)(x)",
-            "aten.layer_norm.default(x, [8], w, w)",
-            "aten.native_layer_norm.default(x, [8], w, w, 1e-5)[0]",
-        ),
+        "F.layer_norm(x, (8,)); F.layer_norm(x, (8,), w, w, 1e-2); nn.LayerNorm(8)(x); "
+        "nn.LayerNorm((5, 8), eps=1e-2)(x); nn.LayerNorm(8, elementwise_affine=False)(x); "
+        "nn.LayerNorm(8, bias=False)(x); aten.layer_norm.default(x, [8], w, w); "
+        "aten.native_layer_norm.default(x, [8], w, w, 1e-5)[0]",
         loose_export=True,
     ),
     Entry(
         "layer_norm in double",
         {"x": Tensors(("float64",), (2, 5, 8)), "w": Tensors("x", (8,))},
-        ("F.layer_norm(x, (8,), w, w)", "nn.LayerNorm((5, 8), bias=False)(x)"),
+        "F.layer_norm(x, (8,), w, w); nn.LayerNorm((5, 8), bias=False)(x)",
     ),
     Entry(
         # As torch.autocast leaves them.
@@ -89,112 +72,82 @@ ENTRIES = (
             "w": Tensors(("float32",), (8,)),
             "c": Tensors(("float32",), (4,), low=0.5),
         },
-        (
-            "F.layer_norm(x, (8,), w, w)",
-            "F.group_norm(x, 2, c, c)",
-            "F.batch_norm(x, c, c, c, c)",
-            "F.instance_norm(x, weight=c, bias=c)",
-        ),
+        "F.layer_norm(x, (8,), w, w); F.group_norm(x, 2, c, c); F.batch_norm(x, c, c, c, c); "
+        "F.instance_norm(x, weight=c, bias=c)",
     ),
     Entry(
         "rms_norm",
         {"x": Tensors(FLOATS, (2, 5, 8)), "w": Tensors("x", (8,))},
-        (
-            "F.rms_norm(x, (8,))",
-            "F.rms_norm(x, (8,), w, 1e-3)",
-            "nn.RMSNorm(8)(x)",
-            "nn.RMSNorm((5, 8))(x)",
-            "aten.rms_norm.default(x, [8], w)",
-        ),
+        "F.rms_norm(x, (8,)); F.rms_norm(x, (8,), w, 1e-3); nn.RMSNorm(8)(x); "
+        "nn.RMSNorm((5, 8))(x); aten.rms_norm.default(x, [8], w)",
     ),
     Entry(
         "group_norm",
         {"x": _IMAGE, "w": Tensors("x", (4,))},
-        (
-            "F.group_norm(x, 2)",
-            "F.group_norm(x, 2, w, w)",
-            "nn.GroupNorm(2, 4)(x)",
-            "nn.GroupNorm(4, 4, affine=False)(x)",
-            "aten.group_norm.default(x, 2, w, w)",
-        ),
+        "F.group_norm(x, 2); F.group_norm(x, 2, w, w); nn.GroupNorm(2, 4)(x); "
+        "nn.GroupNorm(4, 4, affine=False)(x); aten.group_norm.default(x, 2, w, w)",
     ),
     Entry(
         "instance_norm",
         {"x": _IMAGE},
-        (
-            "F.instance_norm(x)",
-            "nn.InstanceNorm2d(4)(x)",
-            "nn.InstanceNorm2d(4, track_running_stats=True)(x)",
-            "nn.InstanceNorm2d(4, affine=True, track_running_stats=True)(x)",
-            "nn.InstanceNorm1d(4, affine=True)(x.flatten(2))",
-        ),
+        "F.instance_norm(x); nn.InstanceNorm2d(4)(x); "
+        "nn.InstanceNorm2d(4, track_running_stats=True)(x); "
+        "nn.InstanceNorm2d(4, affine=True, track_running_stats=True)(x); "
+        "nn.InstanceNorm1d(4, affine=True)(x.flatten(2))",
         tolerance=5e-4,
     ),
     Entry(
         "local_response_norm",
         {"x": Tensors(F32, (2, 4, 5, 5))},
-        (
-            "F.local_response_norm(x, 3)",
-            "nn.LocalResponseNorm(2)(x)",
-        ),
+        "F.local_response_norm(x, 3); nn.LocalResponseNorm(2)(x)",
         loose_export=True,
     ),
     Entry(
         "normalize",
         {"x": Tensors(FLOATS, (2, 5, 4)), "p": one_of(1, 2, 3)},
-        ("F.normalize(x)", "F.normalize(x, dim=-1)", "F.normalize(x, p=p, dim=0)"),
+        "F.normalize(x); F.normalize(x, dim=-1); F.normalize(x, p=p, dim=0)",
     ),
     Entry(
         "scaled_dot_product_attention",
         {"q": Tensors(FLOATS, (2, 2, 5, 4)), "k": like("q"), "v": like("q")},
-        (
-            "F.scaled_dot_product_attention(q, k, v)",
-            "F.scaled_dot_product_attention(q, k, v, is_causal=True)",
-            "F.scaled_dot_product_attention(q, k, v, q @ q.mT, scale=0.3)",
-            "F.scaled_dot_product_attention(q, k, v, attn_mask=(q @ q.mT) > 0)",
-            "F.scaled_dot_product_attention(q[0], k[0], v[0])",
-            "F.scaled_dot_product_attention(q, k[:, :1], v[:, :1], enable_gqa=True)",
-            "aten.scaled_dot_product_attention.default(q, k, v)",
-        ),
+        "F.scaled_dot_product_attention(q, k, v); "
+        "F.scaled_dot_product_attention(q, k, v, is_causal=True); "
+        "F.scaled_dot_product_attention(q, k, v, q @ q.mT, scale=0.3); "
+        "F.scaled_dot_product_attention(q, k, v, attn_mask=(q @ q.mT) > 0); "
+        "F.scaled_dot_product_attention(q[0], k[0], v[0]); "
+        "F.scaled_dot_product_attention(q, k[:, :1], v[:, :1], enable_gqa=True); "
+        "aten.scaled_dot_product_attention.default(q, k, v)",
     ),
     Entry(
         "MultiheadAttention",
         {"x": Tensors(("float32", "float64"), (5, 2, 8))},
-        (
-            "nn.MultiheadAttention(8, 2)(x, x, x)",
-            "nn.MultiheadAttention(8, 2, batch_first=True)(x, x, x, need_weights=False)[0]",
-        ),
+        "nn.MultiheadAttention(8, 2)(x, x, x); "
+        "nn.MultiheadAttention(8, 2, batch_first=True)(x, x, x, need_weights=False)[0]",
         loose_export=True,
     ),
     Entry(
         "TransformerEncoderLayer",
         {"x": Tensors(F32, (2, 5, 8))},
-        ("nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)(x)",),
+        "nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)(x)",
         loose_export=True,
     ),
     Entry(
         "LSTM",
         {"x": Tensors(("float32", "float64"), (3, 2, 8))},
-        (
-            "nn.LSTM(8, 4)(x)[0][:, -1]",
-            "nn.LSTM(8, 4, 2, bidirectional=True, batch_first=True)(x)",
-            "nn.LSTMCell(8, 4)(x[0])",
-        ),
+        "nn.LSTM(8, 4)(x)[0][:, -1]; nn.LSTM(8, 4, 2, bidirectional=True, batch_first=True)(x); "
+        "nn.LSTMCell(8, 4)(x[0])",
         loose_export=True,
     ),
     Entry(
         "GRU",
         {"x": Tensors(("float32", "float64"), (3, 2, 8))},
-        (
-            "nn.GRU(8, 4, 2, bidirectional=True)(x)",
-            "nn.GRUCell(8, 4)(x[0])",
-        ),
+        "nn.GRU(8, 4, 2, bidirectional=True)(x); nn.GRUCell(8, 4)(x[0])",
         loose_export=True,
     ),
     Entry(
         "RNN",
         {"x": Tensors(F32, (3, 2, 8))},
-        ("nn.RNN(8, 4)(x)", "nn.RNNCell(8, 4)(x[0])"),
+        "nn.RNN(8, 4)(x); nn.RNNCell(8, 4)(x[0])",
         loose_export=True,
     ),
     Entry(
@@ -204,17 +157,13 @@ ENTRIES = (
             "t": Tensors(("int64",), (3,), low=0, high=4),
             "how": one_of("mean", "sum", "none"),
         },
-        (
-            "F.cross_entropy(x, t)",
-            "F.cross_entropy(x, t, reduction=how)",
-            "nn.CrossEntropyLoss()(x, t)",
-            "F.cross_entropy(x, torch.softmax(x, 1))",
-            "F.cross_entropy(x, t, weight=x[0].abs(), reduction=how)",
-            "F.cross_entropy(x.T[None], torch.tensor([[0, 2, 1]])[:, :3])",
-            "F.cross_entropy(x, t, ignore_index=1)",
-            "F.cross_entropy(x, t, ignore_index=2, label_smoothing=0.1, reduction=how)",
-            "F.cross_entropy(x, torch.softmax(x, 1), label_smoothing=0.2)",
-        ),
+        "F.cross_entropy(x, t); F.cross_entropy(x, t, reduction=how); "
+        "nn.CrossEntropyLoss()(x, t); F.cross_entropy(x, torch.softmax(x, 1)); "
+        "F.cross_entropy(x, t, weight=x[0].abs(), reduction=how); "
+        "F.cross_entropy(x.T[None], torch.tensor([[0, 2, 1]])[:, :3]); "
+        "F.cross_entropy(x, t, ignore_index=1); "
+        "F.cross_entropy(x, t, ignore_index=2, label_smoothing=0.1, reduction=how); "
+        "F.cross_entropy(x, torch.softmax(x, 1), label_smoothing=0.2)",
         {"F.cross_entropy(x, t, weight=x[0].abs(), label_smoothing=0.1)": "smooths its labels"},
     ),
     Entry(
@@ -224,7 +173,7 @@ ENTRIES = (
             "t": Tensors(("int64",), (3,), low=0, high=4),
             "how": one_of("mean", "sum", "none"),
         },
-        ("F.nll_loss(x, t)", "F.nll_loss(x, t, reduction=how)", "nn.NLLLoss()(x, t)"),
+        "F.nll_loss(x, t); F.nll_loss(x, t, reduction=how); nn.NLLLoss()(x, t)",
     ),
     *(
         Entry(
@@ -234,12 +183,8 @@ ENTRIES = (
                 "y": like("x"),
                 "how": one_of("mean", "sum", "none"),
             },
-            (
-                f"F.{name}(x, y)",
-                f"F.{name}(x, y, reduction=how)",
-                f"nn.{module}()(x, y)",
-                f"nn.{module}(reduction=how)(x, y)",
-            ),
+            f"F.{name}(x, y); F.{name}(x, y, reduction=how); nn.{module}()(x, y); "
+            f"nn.{module}(reduction=how)(x, y)",
         )
         for name, module in {
             "mse_loss": "MSELoss",
@@ -256,14 +201,10 @@ ENTRIES = (
             "y": like("x", low=0, high=1),
             "how": one_of("mean", "sum", "none"),
         },
-        (
-            "F.binary_cross_entropy(x, y)",
-            "F.binary_cross_entropy(x, y, reduction=how)",
-            "nn.BCELoss()(x, y)",
-            "F.binary_cross_entropy_with_logits(x, y)",
-            "nn.BCEWithLogitsLoss(reduction=how)(x, y)",
-            "F.binary_cross_entropy_with_logits(x, y, pos_weight=x)",
-        ),
+        "F.binary_cross_entropy(x, y); F.binary_cross_entropy(x, y, reduction=how); "
+        "nn.BCELoss()(x, y); F.binary_cross_entropy_with_logits(x, y); "
+        "nn.BCEWithLogitsLoss(reduction=how)(x, y); "
+        "F.binary_cross_entropy_with_logits(x, y, pos_weight=x)",
     ),
     Entry(
         "kl_div",
@@ -272,17 +213,14 @@ ENTRIES = (
             "y": like("x", low=0.1, high=1),
             "how": one_of("mean", "sum", "none", "batchmean"),
         },
-        ("F.kl_div(x, y, reduction=how)", "nn.KLDivLoss(reduction='sum', log_target=True)(x, y)"),
+        "F.kl_div(x, y, reduction=how); nn.KLDivLoss(reduction='sum', log_target=True)(x, y)",
     ),
     Entry(
         "embedding losses",
         {"x": Tensors(F32, (3, 4)), "y": like("x")},
-        (
-            "F.triplet_margin_loss(x, y, x + 1)",
-            "F.cosine_embedding_loss(x, y, torch.tensor([1.0, -1.0, 1.0]))",
-            "F.margin_ranking_loss(x, y, torch.sign(x))",
-            "F.hinge_embedding_loss(x, torch.sign(y))",
-        ),
+        "F.triplet_margin_loss(x, y, x + 1); "
+        "F.cosine_embedding_loss(x, y, torch.tensor([1.0, -1.0, 1.0])); "
+        "F.margin_ranking_loss(x, y, torch.sign(x)); F.hinge_embedding_loss(x, torch.sign(y))",
     ),
     Entry(
         "fft",

@@ -24,15 +24,9 @@ def _extremum(name: str) -> Entry:
     return Entry(
         name,
         _NUMBERS,
-        (
-            f"torch.{name}(x)",
-            f"x.{name}()",
-            f"torch.{name}(x, dim)[0]",
-            f"x.{name}(dim=dim, keepdim=keep)[0]",
-            f"x.{name}(dim).values",
-            f"aten.{name}.default(x)",
-            f"aten.{name}.dim(x, dim, keep)[0]",
-        ),
+        f"torch.{name}(x); x.{name}(); torch.{name}(x, dim)[0]; "
+        f"x.{name}(dim=dim, keepdim=keep)[0]; x.{name}(dim).values; aten.{name}.default(x); "
+        f"aten.{name}.dim(x, dim, keep)[0]",
     )
 
 
@@ -40,42 +34,27 @@ ENTRIES = (
     Entry(
         "sum",
         {**_NUMBERS, "x": Tensors(ALL, rank=(1, 4))},
-        (
-            "x.sum()",
-            "torch.sum(x, dim)",
-            "x.sum(dims, keepdim=keep)",
-            "x.sum(axis=dim, keepdims=keep)",
-            "torch.sum(x, dim=dim, keepdim=keep, dtype=torch.float64)",
-            "x.sum(dtype=torch.int32)",
-            "aten.sum.default(x)",
-            "aten.sum.dim_IntList(x, dims, keep)",
-        ),
+        "x.sum(); torch.sum(x, dim); x.sum(dims, keepdim=keep); x.sum(axis=dim, keepdims=keep); "
+        "torch.sum(x, dim=dim, keepdim=keep, dtype=torch.float64); x.sum(dtype=torch.int32); "
+        "aten.sum.default(x); aten.sum.dim_IntList(x, dims, keep)",
     ),
-    Entry("sum of a scalar", {"x": Tensors(ALL, ())}, ("x.sum()", "x.sum(0)", "x.sum(-1)")),
+    Entry("sum of a scalar", {"x": Tensors(ALL, ())}, "x.sum(); x.sum(0); x.sum(-1)"),
     Entry(
         "nansum",
         {"x": Tensors(WIDE_FLOATS, rank=(1, 3))},
-        ("torch.nansum(torch.sqrt(x))", "torch.sqrt(x).nansum(-1)"),
+        "torch.nansum(torch.sqrt(x)); torch.sqrt(x).nansum(-1)",
     ),
     Entry(
         "mean",
         _FLOATS,
-        (
-            "x.mean()",
-            "torch.mean(x, dim)",
-            "x.mean(dims, keepdim=keep)",
-            "x.mean(dim=dim, keepdim=keep)",
-            "x.mean(axis=dim)",
-            "x.mean(axis=dim, keepdims=True)",
-            "x.mean(dim, dtype=torch.float64)",
-            "aten.mean.default(x)",
-            "aten.mean.dim(x, dims, keep)",
-        ),
+        "x.mean(); torch.mean(x, dim); x.mean(dims, keepdim=keep); x.mean(dim=dim, keepdim=keep); "
+        "x.mean(axis=dim); x.mean(axis=dim, keepdims=True); x.mean(dim, dtype=torch.float64); "
+        "aten.mean.default(x); aten.mean.dim(x, dims, keep)",
     ),
     Entry(
         "mean of integers",
         {"x": Tensors(INTEGERS, rank=(1, 3))},
-        ("x.mean(dtype=torch.float32)", "x.float().mean(0)"),
+        "x.mean(dtype=torch.float32); x.float().mean(0)",
     ),
     Entry(
         "prod",
@@ -84,49 +63,27 @@ ENTRIES = (
             "dim": axis(),
             "keep": flag(),
         },
-        (
-            "x.prod()",
-            "torch.prod(x, dim)",
-            "x.prod(dim, keepdim=keep)",
-            "x.prod(dtype=torch.float64)",
-            "aten.prod.dim_int(x, dim, keep)",
-        ),
+        "x.prod(); torch.prod(x, dim); x.prod(dim, keepdim=keep); x.prod(dtype=torch.float64); "
+        "aten.prod.dim_int(x, dim, keep)",
     ),
     Entry(
         "var",
         _SEVERAL,
-        (
-            "x.var()",
-            "torch.var(x, dim)",
-            "x.var(dims, keepdim=keep)",
-            "x.var(dim, unbiased=False)",
-            "torch.var(x, dim=dim, unbiased=False)",
-            "torch.var(x, dim, correction=0, keepdim=keep)",
-            "x.var(unbiased=False)",
-            "aten.var.correction(x, dims, correction=1, keepdim=keep)",
-        ),
+        "x.var(); torch.var(x, dim); x.var(dims, keepdim=keep); x.var(dim, unbiased=False); "
+        "torch.var(x, dim=dim, unbiased=False); torch.var(x, dim, correction=0, keepdim=keep); "
+        "x.var(unbiased=False); aten.var.correction(x, dims, correction=1, keepdim=keep)",
     ),
     Entry(
         "std",
         _SEVERAL,
-        (
-            "x.std()",
-            "torch.std(x, dim)",
-            "x.std(dims, keepdim=keep)",
-            "torch.std(x, dim, correction=0)",
-            "x.std(False)",
-            "aten.std.correction(x, dims)",
-        ),
+        "x.std(); torch.std(x, dim); x.std(dims, keepdim=keep); torch.std(x, dim, correction=0); "
+        "x.std(False); aten.std.correction(x, dims)",
     ),
     Entry(
         "var_mean",
         _SEVERAL,
-        (
-            "torch.var_mean(x, dim)",
-            "torch.var_mean(x, dim, correction=0, keepdim=keep)",
-            "torch.var_mean(x)",
-            "torch.std_mean(x, dim)",
-        ),
+        "torch.var_mean(x, dim); torch.var_mean(x, dim, correction=0, keepdim=keep); "
+        "torch.var_mean(x); torch.std_mean(x, dim)",
     ),
     Entry(
         "var of one element",
@@ -136,24 +93,16 @@ ENTRIES = (
     Entry(
         "amax",
         _NUMBERS,
-        (
-            "x.amax()",
-            "torch.amax(x, dim)",
-            "x.amax(dims, keepdim=keep)",
-            "aten.amax.default(x, dims, keep)",
-        ),
+        "x.amax(); torch.amax(x, dim); x.amax(dims, keepdim=keep); "
+        "aten.amax.default(x, dims, keep)",
     ),
     Entry(
         "amin",
         _NUMBERS,
-        (
-            "x.amin()",
-            "torch.amin(x, dim)",
-            "x.amin(dims, keepdim=keep)",
-            "aten.amin.default(x, dims, keep)",
-        ),
+        "x.amin(); torch.amin(x, dim); x.amin(dims, keepdim=keep); "
+        "aten.amin.default(x, dims, keep)",
     ),
-    Entry("aminmax", _NUMBERS, ("torch.aminmax(x)", "x.aminmax(dim=dim, keepdim=keep)")),
+    Entry("aminmax", _NUMBERS, "torch.aminmax(x); x.aminmax(dim=dim, keepdim=keep)"),
     _extremum("max"),
     _extremum("min"),
     Entry(
@@ -163,7 +112,7 @@ ENTRIES = (
             "dim": axis(),
             "keep": flag(),
         },
-        ("torch.max(x, dim)", "x.min(dim, keepdim=keep)", "x.max(dim).indices"),
+        "torch.max(x, dim); x.min(dim, keepdim=keep); x.max(dim).indices",
     ),
     *(
         Entry(
@@ -175,85 +124,57 @@ ENTRIES = (
                 "dim": axis(),
                 "keep": flag(),
             },
-            (
-                f"torch.{name}(x)",
-                f"x.{name}(dim)",
-                f"x.{name}(dim=dim, keepdim=keep)",
-                f"torch.{name}(x, dim, keep)",
-                f"aten.{name}.default(x, dim, keep)",
-                f"x.{name}(keepdim=True)",
-            ),
+            f"torch.{name}(x); x.{name}(dim); x.{name}(dim=dim, keepdim=keep); "
+            f"torch.{name}(x, dim, keep); aten.{name}.default(x, dim, keep); x.{name}(keepdim=True)",
         )
         for name in ("argmax", "argmin")
     ),
     Entry(
         "argmax of equal elements",
         {"x": Tensors(("float32", "int64"), rank=(1, 3), low=0, high=1), "dim": axis()},
-        ("torch.floor(x).argmax(dim)", "x.floor().argmin()", "x.floor().max(dim)"),
+        "torch.floor(x).argmax(dim); x.floor().argmin(); x.floor().max(dim)",
     ),
     Entry(
         "all",
         _TRUTH,
-        (
-            "x.all()",
-            "torch.all(x, dim)",
-            "x.all(dim, keepdim=keep)",
-            "torch.all(x, dims)",
-            "aten.all.dim(x, dim, keep)",
-        ),
+        "x.all(); torch.all(x, dim); x.all(dim, keepdim=keep); torch.all(x, dims); "
+        "aten.all.dim(x, dim, keep)",
     ),
     Entry(
         "any",
         _TRUTH,
-        (
-            "x.any()",
-            "torch.any(x, dim)",
-            "x.any(dim, keepdim=keep)",
-            "torch.any(x, dims)",
-            "aten.any.default(x)",
-        ),
+        "x.any(); torch.any(x, dim); x.any(dim, keepdim=keep); torch.any(x, dims); "
+        "aten.any.default(x)",
     ),
     Entry(
         "count_nonzero",
         _TRUTH,
-        ("torch.count_nonzero(x)", "x.count_nonzero(dim)", "torch.count_nonzero(x, dims)"),
+        "torch.count_nonzero(x); x.count_nonzero(dim); torch.count_nonzero(x, dims)",
     ),
     Entry(
         "logsumexp",
         _FLOATS,
-        (
-            "torch.logsumexp(x, dim)",
-            "x.logsumexp(dims, keepdim=keep)",
-            "torch.logsumexp(x.masked_fill(x > -9, float('-inf')), dim)",
-            "aten.logsumexp.default(x, dims, keep)",
-        ),
+        "torch.logsumexp(x, dim); x.logsumexp(dims, keepdim=keep); "
+        "torch.logsumexp(x.masked_fill(x > -9, float('-inf')), dim); "
+        "aten.logsumexp.default(x, dims, keep)",
     ),
     Entry(
         "norm",
         _FLOATS,
-        (
-            "x.norm()",
-            "torch.norm(x, dim=dim)",
-            "x.norm(p=1, dim=dim, keepdim=keep)",
-            "x.norm(3, dim)",
-            "torch.norm(x, p=2, dim=dims)",
-        ),
+        "x.norm(); torch.norm(x, dim=dim); x.norm(p=1, dim=dim, keepdim=keep); x.norm(3, dim); "
+        "torch.norm(x, p=2, dim=dims)",
     ),
     Entry(
         "linalg.vector_norm",
         _FLOATS,
-        (
-            "torch.linalg.vector_norm(x, dim=dim)",
-            "torch.linalg.vector_norm(x, math.inf)",
-            "torch.linalg.vector_norm(x, 0, dim)",
-            "torch.linalg.norm(x, dim=dim)",
-            "aten.linalg_vector_norm.default(x, 2, dims, keep)",
-        ),
+        "torch.linalg.vector_norm(x, dim=dim); torch.linalg.vector_norm(x, math.inf); "
+        "torch.linalg.vector_norm(x, 0, dim); torch.linalg.norm(x, dim=dim); "
+        "aten.linalg_vector_norm.default(x, 2, dims, keep)",
     ),
     Entry(
         "linalg.matrix_norm",
         {"x": Tensors(WIDE_FLOATS, rank=(2, 3))},
-        ("torch.linalg.matrix_norm(x)", "torch.norm(x, 'fro', dim=(-2, -1))"),
+        "torch.linalg.matrix_norm(x); torch.norm(x, 'fro', dim=(-2, -1))",
         {"torch.linalg.matrix_norm(x, 'nuc')": "nuc"},
     ),
     Entry(
@@ -264,18 +185,11 @@ ENTRIES = (
     Entry(
         "extrema of NaN and infinity",
         {"x": Tensors(FLOATS, (1, 4, 6), low=-1, high=4), "dim": axis(), "keep": flag()},
-        (
-            "torch.sqrt(x).amax(dim, keepdim=keep)",
-            "torch.sqrt(x).min()",
-            "torch.max(torch.sqrt(x), dim)[0]",
-            "torch.sqrt(x).argmax(dim, keepdim=keep)",
-            "torch.sqrt(x).argmin()",
-            "F.max_pool1d(torch.sqrt(x), 3, 2, 1)",
-            "F.max_pool2d(torch.sqrt(x), (2, 3))",
-            "torch.log(x - x).amax(dim)",
-            "torch.log(x - x).argmax(dim)",
-            "F.max_pool1d(torch.log(x - x), 2)",
-            "torch.linalg.vector_norm(torch.sqrt(x), math.inf)",
-        ),
+        "torch.sqrt(x).amax(dim, keepdim=keep); torch.sqrt(x).min(); "
+        "torch.max(torch.sqrt(x), dim)[0]; torch.sqrt(x).argmax(dim, keepdim=keep); "
+        "torch.sqrt(x).argmin(); F.max_pool1d(torch.sqrt(x), 3, 2, 1); "
+        "F.max_pool2d(torch.sqrt(x), (2, 3)); torch.log(x - x).amax(dim); "
+        "torch.log(x - x).argmax(dim); F.max_pool1d(torch.log(x - x), 2); "
+        "torch.linalg.vector_norm(torch.sqrt(x), math.inf)",
     ),
 )

@@ -7,27 +7,32 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import psutil
 import pytest
+import tvm
+from tvm import te, tirx, topi
+from tvm.s_tir import Schedule, meta_schedule
 
 from lowerscope.core.cli.main import main
 from lowerscope.core.model.queries import CheckQuery, RunQuery, ScheduleQuery, TuneQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step, applied_to_model, with_tuned
 from lowerscope.core.model.tuning_records import Tuned, TuneOptions
 from lowerscope.core.stages import Pipeline
+from lowerscope.core.schedule.applying import apply
+from lowerscope.core.schedule.references import first_outputs, function_of
+from lowerscope.core.schedule.tuning.candidates import TraceSource
+from lowerscope.core.schedule.tuning.measuring import Candidate, LocalMeasurer, Sized, Subject
+from tests.core.schedule.running import Runner
 
 RECIPE = Recipe(
     source=Source(spec="sample:matmul_relu"), steps=(Step(name="LegalizeOps"),), target="native"
 )
 TRIALS = 8
-
-
-@pytest.fixture(scope="module")
-def pipeline() -> Pipeline:
-    return Pipeline()
 
 
 @pytest.fixture(scope="module")
@@ -145,3 +150,162 @@ def test_an_interrupt_leaves_no_process_and_keeps_what_was_found(tmp_path: Path)
     assert "stopped" in out
     assert not any(each.is_running() for each in below)
     assert list(tmp_path.glob("lowerscope/tuning/*/f-*.json"))
+
+
+# Traces of TVM's search become histories that do the same, and name no trace
+
+
+TARGET = tvm.target.Target({"kind": "llvm", "num-cores": 2, "mattr": ["+avx2", "+fma"]})
+
+
+def product() -> tirx.PrimFunc:
+    a, b = (te.placeholder((32, 32), name=name) for name in "AB")
+    return te.create_prim_func([a, b, topi.nn.relu(topi.matmul(a, b))])
+
+
+def convolution() -> tirx.PrimFunc:
+    x, w = te.placeholder((1, 4, 8, 8), name="x"), te.placeholder((8, 4, 3, 3), name="w")
+    return te.create_prim_func([x, w, topi.nn.relu(topi.nn.conv2d(x, w, 1, 1, 1, "NCHW"))])
+
+
+def softmax() -> tirx.PrimFunc:
+    x = te.placeholder((4, 64), name="x")
+    return te.create_prim_func([x, topi.nn.softmax(x)])
+
+
+@pytest.mark.parametrize("make", [product, convolution, softmax])
+def test_a_history_does_what_the_trace_does(make: Any) -> None:
+    function = make()
+    database = meta_schedule.database.MemoryDatabase()
+    source = TraceSource(function, TARGET, 2, database, 4, seed=0)
+    proposals = source.propose(4)
+    runner = Runner(TARGET)
+    assert len(proposals) == 4
+    for each in proposals:
+        assert runner.difference("drawn", function, each.drawn.sch.mod["main"]) is None
+        names = {primitive.name for primitive in each.primitives}
+        # What the postprocessors have made of annotations is there, and what they read is not.
+        assert "parallel" in names or "vectorize" in names or "unroll" in names
+        keys = [str(step.arguments.get("ann_key", "")) for step in each.primitives]
+        assert not any(key.startswith("meta_schedule.") for key in keys)
+        replayed = Schedule(tvm.IRModule({"main": function}))
+        outputs: dict[Any, Any] = dict(first_outputs(replayed))
+        for step in each.primitives:
+            applied = apply(replayed, step, outputs, TARGET)
+            replayed, outputs = applied.sch, {**outputs, step.id: applied.outputs}
+        assert runner.difference("drawn", function, function_of(replayed)) is None
+        loops = [str(function_of(replayed)).count(kind) for kind in ("T.parallel", "T.vectorized")]
+        drawn = str(each.drawn.sch.mod["main"])
+        assert loops == [drawn.count(kind) for kind in ("T.parallel", "T.vectorized")]
+    source.learn(proposals, [1e-3, 2e-3, None, 3e-3])
+    assert source.propose(2)
+
+
+# The traces of an earlier tuning are opened again
+
+
+_PROGRAM = """
+import tvm
+from tvm import te
+from tvm.s_tir import Schedule, meta_schedule
+
+from lowerscope.core.build.targets import make_target
+from lowerscope.core.lowering.legal_forms import extremum, make_known
+from lowerscope.core.schedule.tuning.database import Database
+
+make_known()
+x = te.placeholder((16, 64), "float32")
+k = te.reduce_axis((0, 64))
+largest = te.compute((16,), lambda i: extremum(True)(x[i, k], axis=k), name="largest")
+module = tvm.IRModule({"main": te.create_prim_func([x, largest])})
+schedule = Schedule(module)
+_, loop = schedule.get_loops(schedule.get_sblock("largest"))
+_, inner = schedule.split(loop, (None, 4))
+schedule.rfactor(inner, 1)
+database = Database(make_target("llvm", 1), 1)
+record = meta_schedule.database.TuningRecord(
+    schedule.trace, database.traces.commit_workload(module), [1e-6]
+)
+database.traces.commit_tuning_record(record)
+database.close()
+
+records = database.folder / "database_tuning_record.json"
+whole = records.read_text()
+print(len(Database(make_target("llvm", 1), 1).traces))
+# Nor do lines that are no traces stand in the way.
+records.write_text(f'[9, []]\\n{whole}["no trace"]\\n')
+print(len(Database(make_target("llvm", 1), 1).traces), records.read_text() == whole)
+"""
+
+
+def test_a_trace_with_a_reducer_from_python_is_opened_again(tmp_path: Path) -> None:
+    # One that hangs has to be ended from outside.
+    ended = subprocess.run(
+        [sys.executable, "-c", _PROGRAM],
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (0, "1\n1 True\n"), ended.stderr
+
+
+# Candidates are measured whatever they do: they crash, never end, or compute something else
+
+
+_FUNCTION = """
+@T.prim_func(s_tir=True)
+def main(x: T.Buffer((4096,), "float32"), y: T.Buffer((4096,), "float32")):
+    T.func_attr({{"tirx.noalias": True}})
+    for i in range(4096):
+        with T.sblock("y"):
+            v = T.axis.spatial(4096, i)
+            {body}
+"""
+
+DOUBLES = "y[v] = x[v] * T.float32(2)"
+TRIPLES = "y[v] = x[v] * T.float32(3)"
+CRASHES = 'T.evaluate(T.call_extern("int32", "raise", 11))'
+NEVER_ENDS = 'T.evaluate(T.call_extern("int32", "pause"))'
+
+
+def sized(body: str) -> Sized:
+    function = tvm.script.from_source(_FUNCTION.format(body=body))
+    return Sized(str(tvm.ir.save_json(function)))
+
+
+@pytest.fixture(scope="module")
+def measurer() -> Iterator[LocalMeasurer]:
+    with LocalMeasurer(lambda: None, patience=3.0) as made:
+        yield made
+    assert not psutil.pid_exists(made.process)
+
+
+def measured(measurer: LocalMeasurer, body: str, **more: Any) -> Any:
+    return measurer.measure(Candidate(subject=1, scheduled=sized(body), **more))
+
+
+def test_a_candidate_that_crashes_or_hangs_is_survived(measurer: LocalMeasurer) -> None:
+    subject = Subject(1, sized(DOUBLES), '{"kind": "llvm"}', seed=0, threads=1, seconds=30.0)
+    begun = measurer.begin(subject)
+    assert begun.seconds is not None, begun.reason
+    good = measured(measurer, DOUBLES)
+    assert good.seconds is not None
+    assert good.reason == ""
+    wrong = measured(measurer, TRIPLES, best=1.0)
+    assert wrong.seconds is None
+    assert "computes something else" in wrong.reason
+    first = measurer.process
+    crashed = measured(measurer, CRASHES)
+    assert crashed.seconds is None
+    assert "SIGSEGV" in crashed.reason
+    second = measurer.process
+    assert second != first
+    # The process that comes after it knows the subject again.
+    assert measured(measurer, DOUBLES).seconds is not None
+    hung = measured(measurer, NEVER_ENDS)
+    assert hung.seconds is None
+    assert "was stopped" in hung.reason
+    assert not psutil.pid_exists(second)
+    assert measured(measurer, DOUBLES).seconds is not None

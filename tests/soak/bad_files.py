@@ -19,6 +19,8 @@ from lowerscope.core.files.sessions import Hashes, load_session, save_session
 from lowerscope.core.model.recipe import InputSpec, Recipe, Source, WindowLayout, applied_to_model
 from lowerscope.core.model.schedule import At, Made, Primitive, Schedule
 from tests.mutating import ARCHIVE, BYTES, JSON, PICKLE, PROGRAM, Mutation, headed, spliced
+from lowerscope.core.model.window_layout import WindowLayout
+from tests.soak.mutating import ARCHIVE, BYTES, JSON, PICKLE, PROGRAM, Mutation, headed, spliced
 
 MODEL = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")
 

@@ -30,6 +30,8 @@ from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.model.recipe import Recipe
 from tests.bad_files import KINDS, bad_file, numbers, write_seeds
+from lowerscope.core.model.text_metrics import DEFAULT
+from tests.soak.bad_files import KINDS, bad_file, numbers, write_seeds
 
 PATIENCE = 300.0
 """Seconds that one file may take, on a machine that does much else; more counts as never."""

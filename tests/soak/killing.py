@@ -24,7 +24,7 @@ from lowerscope.core.model.recipe import Recipe
 from tests.end_to_end.children import hold
 from tests.end_to_end.driving import wait_until
 from tests.pulse import Pulse
-from tests.random_session import Activity, RandomSession
+from tests.soak.random_session import Activity, RandomSession
 
 PATIENCE = 300_000
 """Milliseconds to wait at most, on whatever machine."""

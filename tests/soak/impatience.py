@@ -13,9 +13,9 @@ from PySide6.QtWidgets import QApplication, QDialog
 
 from lowerscope.app.shell.window import MainWindow
 from tests.end_to_end.driving import wait_until
-from tests.impatient_deeds import Deeds
-from tests.killing import PATIENCE
 from tests.pulse import Pulse
+from tests.soak.impatient_deeds import Deeds
+from tests.soak.killing import PATIENCE
 
 STALL_MS = 100
 """What holds the event loop up for longer is noted."""

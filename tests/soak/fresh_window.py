@@ -14,7 +14,7 @@ from lowerscope.core.model.queries import TextQuery
 from lowerscope.core.model.recipe import Recipe
 from lowerscope.core.model.snapshot import Snapshot, TextRecord
 from tests.end_to_end.driving import wait_until
-from tests.killing import PATIENCE
+from tests.soak.killing import PATIENCE
 
 
 def check_session(window: MainWindow, path: Path, story: Callable[[], str]) -> Recipe | None:
