@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QApplication, QWidget
 
     from lowerscope.app.kit.background import CycleCollector
-    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.stages import Pipeline
 
 __all__ = ["pytest_testnodedown", "pytest_xdist_make_scheduler"]
 
@@ -91,7 +91,7 @@ def _own_settings() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def pipeline() -> Pipeline:
     """Return what answers queries in process, with one cache for the tests of a file."""
-    from lowerscope.core.engine.pipeline import Pipeline
+    from lowerscope.core.stages import Pipeline
 
     return Pipeline()
 

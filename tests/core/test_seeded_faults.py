@@ -10,7 +10,6 @@ import pytest
 from lowerscope.core.cli.main import main, recipe_of_command
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.stages import Pipeline
-from tests.seeding import FAULTS, FEW, LOWERINGS, SAMPLES_OF_TORCH
 from tests.soak.seeding import FAULTS, FEW, LOWERINGS, SAMPLES_OF_TORCH
 
 SMALL = [each for each in SAMPLES_OF_TORCH if each != "resnet18"]

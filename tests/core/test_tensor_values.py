@@ -14,11 +14,8 @@ from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import SnapshotQuery, ValuesQuery
 from lowerscope.core.model.recipe import Recipe, Source
-from lowerscope.core.run.compare.tensor_values import BINS, as_array, values_of
-from lowerscope.core.stages import Pipeline
-from lowerscope.core.views import source_text
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.run.compare.tensor_values import BINS, values_of
+from lowerscope.core.stages import Pipeline
 
 FILE = Path(__file__).with_name("weighted_models.py")
 

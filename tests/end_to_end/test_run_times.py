@@ -14,8 +14,6 @@ from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.time_records import MEASURING, Measuring, is_disturbed
-from tests.core.cli.test_cli_tolerances import HALF
-from lowerscope.core.model.time_records import is_disturbed
 from tests.core.cli.test_cli import HALF
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 

@@ -35,8 +35,8 @@ from lowerscope.core.model.queries import SnapshotQuery, TextQuery
 from lowerscope.core.model.recipe import InputSpec, Recipe, Source, Step
 from lowerscope.core.sources.input_values import read
 from lowerscope.core.sources.parameters import read_arrays
-from lowerscope.core.stages import Pipeline
 from lowerscope.core.sources.pickles import load_arrays
+from lowerscope.core.stages import Pipeline
 from lowerscope.core.views.programs.builder_text import builder_text
 from lowerscope.core.views.programs.te_text import te_text
 

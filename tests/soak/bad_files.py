@@ -18,8 +18,6 @@ from lowerscope.core.files.pipelines_and_schedules import load_schedules, schedu
 from lowerscope.core.files.sessions import Hashes, load_session, save_session
 from lowerscope.core.model.recipe import InputSpec, Recipe, Source, WindowLayout, applied_to_model
 from lowerscope.core.model.schedule import At, Made, Primitive, Schedule
-from tests.mutating import ARCHIVE, BYTES, JSON, PICKLE, PROGRAM, Mutation, headed, spliced
-from lowerscope.core.model.window_layout import WindowLayout
 from tests.soak.mutating import ARCHIVE, BYTES, JSON, PICKLE, PROGRAM, Mutation, headed, spliced
 
 MODEL = Recipe(source=Source(spec="sample:fashion_mlp"), lowering="te")

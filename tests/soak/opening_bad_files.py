@@ -29,8 +29,6 @@ from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import LowerscopeError, Problem
 from lowerscope.core.model.queries import SnapshotQuery
 from lowerscope.core.model.recipe import Recipe
-from tests.bad_files import KINDS, bad_file, numbers, write_seeds
-from lowerscope.core.model.text_metrics import DEFAULT
 from tests.soak.bad_files import KINDS, bad_file, numbers, write_seeds
 
 PATIENCE = 300.0

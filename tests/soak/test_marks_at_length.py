@@ -16,7 +16,6 @@ from lowerscope.core.files.pipelines_and_schedules import PRESETS
 from lowerscope.core.files.sources import samples
 from lowerscope.core.model.recipe import Strategy
 from lowerscope.core.stages import Pipeline
-from tests.step_changes import Compared, compare_steps, recipe_of, with_rules_as_schedules
 from tests.soak.step_changes import Compared, compare_steps, recipe_of, with_rules_as_schedules
 
 NAMES = [each.name for each in samples()]

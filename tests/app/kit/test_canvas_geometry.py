@@ -6,10 +6,7 @@ from PySide6.QtCore import QPointF, QRectF, QSizeF
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.canvas.graph_geometry import EdgePaths, GraphIndex, line_path
-from lowerscope.app.kit.canvas.viewport import LARGEST, SMALLEST, CanvasView
-from lowerscope.app.kit.canvas.edges import EdgePaths, line_path
-from lowerscope.app.kit.canvas.index import GraphIndex
-from lowerscope.app.kit.canvas.panning_area import CanvasView
+from lowerscope.app.kit.canvas.viewport import CanvasView
 from lowerscope.core.model.graph import Box, Edge, GraphRecord
 
 

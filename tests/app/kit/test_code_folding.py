@@ -13,10 +13,6 @@ from lowerscope.app.kit import theme
 from lowerscope.app.kit.code.code_lines import SLICE, Rows, difference, regions_of, union, within
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.code.marks import Span
-from lowerscope.app.kit.theme import LIGHT
-from lowerscope.app.kit.code.document import SLICE, Rows, difference, union, within
-from lowerscope.app.kit.code.folding import regions_of
-from lowerscope.app.kit.code.view import CodeView, Span
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 

@@ -8,13 +8,9 @@ from PySide6.QtGui import QGuiApplication, QHelpEvent
 from PySide6.QtWidgets import QApplication, QToolTip
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit import theme
 from lowerscope.app.kit.code.code_lines import SLICE
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.code.marks import Span
-from lowerscope.app.kit.theme import DARK
-from lowerscope.app.kit.code.document import SLICE
-from lowerscope.app.kit.code.view import CodeView, Span
 
 # Offscreen there is no window manager to put a menu or a floating pane in front.
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)

@@ -7,20 +7,14 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor, QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit import theme
 from lowerscope.app.kit.code.diff_editor import (
-    TITLE_HEIGHT,
     DiffEditor,
-    DiffFolding,
     DiffPart,
     DiffRows,
     DiffRun,
     Row,
 )
 from lowerscope.app.kit.code.diff_view import DiffView
-from lowerscope.app.kit.diff.editor import DiffEditor
-from lowerscope.app.kit.diff.rows import DiffPart, DiffRows, DiffRun, Row
-from lowerscope.app.kit.diff.view import DiffView
 from lowerscope.app.kit.typefaces import CODE_LINE
 
 OLD = [f"line {number}" for number in range(1, 21)]

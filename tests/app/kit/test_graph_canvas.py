@@ -9,8 +9,6 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
-from lowerscope.app.kit.theme import DARK, LIGHT
-from lowerscope.core.model.graph import Box, Edge, GraphRecord, Region
 from lowerscope.core.model.graph import Box, Edge, GraphRecord
 
 NONE = Qt.KeyboardModifier.NoModifier

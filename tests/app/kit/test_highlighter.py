@@ -5,9 +5,7 @@ from PySide6.QtWidgets import QPlainTextDocumentLayout
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.code.highlighter import Highlighter, OpenQuotes
-from lowerscope.app.kit.theme import DARK, LIGHT, Theme
-from lowerscope.app.kit.code.painting import Highlighter, OpenQuotes
-from lowerscope.app.kit.theme_colours import LIGHT, Theme
+from lowerscope.app.kit.theme import LIGHT, Theme
 
 
 def coloured(text: str, language: str, theme: Theme = LIGHT) -> list[list[tuple[str, str]]]:

@@ -7,15 +7,8 @@ from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.bar_controls import Field, Part, Pill, Segment, SegmentedSwitch
-from lowerscope.app.kit.buttons import icon, names
-from lowerscope.app.kit.charts.images import PictureView
-from lowerscope.app.kit.banner import Banner
-from lowerscope.app.kit.field import Field, Part
 from lowerscope.app.kit.pane import ProgressLine
-from lowerscope.app.kit.pane_messages import Banner, EmptyState
-from lowerscope.resources import ICONS
-from lowerscope.app.kit.pill import Pill
-from lowerscope.app.kit.segmented import Segment, SegmentedSwitch
+from lowerscope.app.kit.pane_messages import Banner
 
 # Offscreen there is no window manager to put a menu or a floating pane in front.
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)

@@ -9,8 +9,7 @@ from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.step_slider import Dot, StepSlider
-from lowerscope.app.kit.tables.step_list import StepList
-from lowerscope.app.kit.tables.step_row import StepRow
+from lowerscope.app.kit.tables.trees import StepList, StepRow
 
 LEFT = Qt.MouseButton.LeftButton
 

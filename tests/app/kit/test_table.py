@@ -6,10 +6,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.kit import theme
 from lowerscope.app.kit.tables.data_table import Cell, Column, Row, Table
-from lowerscope.app.kit.tables.table import Cell, Row, Table
-from lowerscope.app.kit.tables.table_model import Column
 
 LEFT = Qt.MouseButton.LeftButton
 NONE = Qt.KeyboardModifier.NoModifier

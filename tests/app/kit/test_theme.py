@@ -7,9 +7,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.theme import DARK, LIGHT, Theme, strategy_colour
-from lowerscope.app.kit.typefaces import code_font, ui_font
-from lowerscope.app.kit.theme_colours import DARK, LIGHT, Theme
+from lowerscope.app.kit.theme import DARK, LIGHT, Theme
 
 
 @pytest.fixture(autouse=True)

@@ -17,9 +17,7 @@ from lowerscope.app.document.settings import Settings
 from lowerscope.app.kit import theme
 from lowerscope.app.kit.code.code_view import CodeView
 from lowerscope.app.kit.typefaces import CODE_PIXELS
-from lowerscope.app.shell.about import AboutDialog, without_paths
 from lowerscope.app.shell.about import AboutDialog
-from lowerscope.app.shell.preferences import preferences_of
 from lowerscope.app.shell.settings_dialog import SettingsDialog
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.problems import Problem

@@ -13,13 +13,8 @@ from lowerscope.core.cli.main import main
 from lowerscope.core.files.pipelines_and_schedules import (
     PRESETS,
     find_pipeline,
-    parse_step,
     save_preset,
 )
-from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.engine.pipeline import Pipeline
-from lowerscope.core.files.presets import PRESETS, find_pipeline, save_preset
-from lowerscope.core.model.pass_records import Preset
 from lowerscope.core.model.recipe import Recipe, Source, Step
 from lowerscope.core.model.snapshot import Preset
 from lowerscope.core.stages import Pipeline

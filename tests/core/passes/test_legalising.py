@@ -12,7 +12,6 @@ from tvm.script import tirx as T
 from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.recipe import Step
 from lowerscope.core.passes.transforming import transform
-from lowerscope.core.stages import Pipeline
 
 LEGALIZE = (Step(name="LegalizeOps"),)
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from lowerscope.core.files.pipelines_and_schedules import PRESETS, find_pipeline, with_pipeline
-from lowerscope.core.engine.pipeline import Pipeline
-from lowerscope.core.files.presets import PRESETS, with_pipeline
+from lowerscope.core.files.pipelines_and_schedules import PRESETS, with_pipeline
 from lowerscope.core.files.sources import samples
 from lowerscope.core.model.queries import RunQuery
 from lowerscope.core.model.recipe import InputSpec, Recipe, Source, Strategy, with_bound_params

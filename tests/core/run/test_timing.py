@@ -16,9 +16,7 @@ import numpy as np
 import pytest
 
 from lowerscope.core.build.targets import ProcessorUse
-from lowerscope.core.build.threads import ProcessorUse
 from lowerscope.core.cli.main import main
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.formatting import claims_text, times_text
 from lowerscope.core.model.problems import Cancelled
 from lowerscope.core.model.queries import RunQuery
@@ -37,6 +35,7 @@ from lowerscope.core.model.time_records import (
 )
 from lowerscope.core.model.tolerances import Tolerance, Tolerances
 from lowerscope.core.run.implementations import TURN, Implementation, measure
+from lowerscope.core.stages import Pipeline
 
 
 @pytest.fixture

@@ -13,9 +13,8 @@ from lowerscope.core.model.comparison_records import (
     function_times,
     ratio_of,
 )
-from lowerscope.core.model.recipe import Extension, Override, Recipe, Source, Step
+from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.run_records import CallRun, RunRecord
-from lowerscope.core.model.schedule import Schedule
 from lowerscope.core.model.time_records import RunTimes, SideTimes
 
 PLAIN = Recipe(source=Source(spec="sample:fashion_mlp"))

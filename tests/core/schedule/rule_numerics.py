@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from lowerscope.core.run.checking import Limit
-from tests.core.schedule.children import say, watched
-from lowerscope.core.schedule.checking import Limit
 from tests.core.schedule.children import draw_until, say, watched
 
 T = TypeVar("T")

@@ -11,14 +11,10 @@ from lowerscope.core.model.problems import Cancelled, LowerscopeError
 from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.queries import CheckQuery, MeasureQuery, PeaksQuery, WorkQuery
 from lowerscope.core.model.recipe import Dimension, InputSpec, Recipe, Source
-from lowerscope.core.run.function_metrics import kept_peaks, peaks_key
+from lowerscope.core.run.function_metrics import kept_peaks, peaks_key, work_of
 from lowerscope.core.run.standalone import BUDGET, REPEATS, at_sizes, repeated, sizes_at_calls
 from lowerscope.core.run.torch_interpreter import nodes_of, torch_ms
 from lowerscope.core.stages import Pipeline
-from lowerscope.core.schedule.at_sizes import at_sizes, sizes_at_calls
-from lowerscope.core.schedule.measuring import BUDGET, REPEATS, repeated
-from lowerscope.core.schedule.peaks import kept_peaks, peaks_key
-from lowerscope.core.schedule.work import work_of
 
 MODEL = """
 import torch

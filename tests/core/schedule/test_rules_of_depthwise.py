@@ -20,7 +20,6 @@ from lowerscope.core.schedule.rules.movement import accesses_of
 from lowerscope.core.schedule.rules.recorder import Choice, ScheduleRecorder, blocks_of
 from lowerscope.core.schedule.rules.windows import row_width
 from lowerscope.core.stages import Pipeline
-from tests.core.schedule.rule_numerics import examine
 from tests.core.schedule.ruling import NARROW, WIDE, made
 from tests.core.schedule.running import Runner
 

@@ -15,8 +15,6 @@ from lowerscope.core.model.progress import Silent
 from lowerscope.core.model.recipe import Recipe, Source, Strategy
 from lowerscope.core.run.execution import copied
 from lowerscope.core.stages import SMALL, Pipeline, Stages, copied_bytes
-from tests.large_models import write_deep_mlp, write_heavy
-from lowerscope.core.stages import SMALL, Stages, copied_bytes
 from tests.soak.large_models import write_deep_mlp, write_heavy
 
 LAYERS, WIDTH = 3, 256

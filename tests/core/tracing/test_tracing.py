@@ -15,7 +15,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.tracing.symbolic_run import SymbolicSizes
+from lowerscope.core.tracing.symbolic_sizes import SymbolicSizes
 from lowerscope.core.tracing.tracing import TracedModel, trace
 
 X = torch.randn(2, 4)

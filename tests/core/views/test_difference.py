@@ -13,7 +13,6 @@ import tvm
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.model.line_difference import (
     FunctionText,
     changed_words,
@@ -32,6 +31,7 @@ from lowerscope.core.model.module_steps import (
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.model.queries import DifferenceQuery
 from lowerscope.core.model.recipe import Recipe, Source, Strategy, with_params_as_inputs
+from lowerscope.core.stages import Pipeline
 from tests.soak.step_changes import compare_steps, recipe_of, with_rules_as_schedules
 
 LINES = st.lists(

@@ -15,8 +15,7 @@ from lowerscope.core.model.graph import DEFAULT, GraphRecord
 from lowerscope.core.model.snapshot import FxNode, SourceLine
 from lowerscope.core.tracing.tracing import TracedModel, trace
 from lowerscope.core.views.graph.fx_graph import fx_graph
-from lowerscope.core.views.graph_records import fx_nodes
-from lowerscope.core.views.graphs import fx_code, fx_nodes
+from lowerscope.core.views.graph_records import fx_code, fx_nodes
 from lowerscope.core.views.tables import print_table
 
 Example = Callable[[str], tuple[nn.Module, tuple[torch.Tensor, ...]]]

@@ -12,17 +12,14 @@ import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.script import from_source
 
-from lowerscope.core.engine.pipeline import Pipeline
 from lowerscope.core.ir.relax import binding_ids
 from lowerscope.core.ir.script import function_text, module_text, relax_text
 from lowerscope.core.model.formatting import bytes_text
 from lowerscope.core.model.problems import LowerscopeError
-from lowerscope.core.model.snapshot import Span, TextRecord
 from lowerscope.core.model.queries import TextQuery
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.snapshot import Card, SourceLine, Span, TextRecord
-from lowerscope.core.stages import Stages
-from lowerscope.core.views.script import function_text, module_text, relax_text
+from lowerscope.core.stages import Pipeline, Stages
 from lowerscope.core.views.translation import source_text
 
 PRIM_FUNC = re.compile(r"    @T\.prim_func.*?\n\n(?=    @|# Metadata)", re.DOTALL)

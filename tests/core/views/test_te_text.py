@@ -11,7 +11,6 @@ from tvm import relax, s_tir, te, tirx
 from tvm.script import tirx as T
 
 from lowerscope.core.ir.script import function_text
-from lowerscope.core.lowering.builder import te_dense, te_matmul, te_relu
 from lowerscope.core.lowering.builder import te_matmul
 from lowerscope.core.model.problems import LowerscopeError
 from lowerscope.core.views.programs.te_text import te_text

@@ -22,11 +22,11 @@ from lowerscope.core.cli.main import main
 from lowerscope.core.model.queries import CheckQuery, RunQuery, ScheduleQuery, TuneQuery
 from lowerscope.core.model.recipe import Recipe, Source, Step, applied_to_model, with_tuned
 from lowerscope.core.model.tuning_records import Tuned, TuneOptions
-from lowerscope.core.stages import Pipeline
+from lowerscope.core.run.tuning.candidates import TraceSource
+from lowerscope.core.run.tuning.measurers import Candidate, LocalMeasurer, Sized, Subject
 from lowerscope.core.schedule.applying import apply
 from lowerscope.core.schedule.references import first_outputs, function_of
-from lowerscope.core.schedule.tuning.candidates import TraceSource
-from lowerscope.core.schedule.tuning.measuring import Candidate, LocalMeasurer, Sized, Subject
+from lowerscope.core.stages import Pipeline
 from tests.core.schedule.running import Runner
 
 RECIPE = Recipe(
