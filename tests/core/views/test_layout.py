@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import ImageFont
 
+from lowerscope.core.model.graph import DEFAULT
 from lowerscope.core.model.problems import Cancelled
-from lowerscope.core.model.text_metrics import DEFAULT
 from lowerscope.core.views.graph.layout.layout import EdgePath, Layout, layout
 from lowerscope.core.views.graph.layout.route import NodeSize
 from lowerscope.resources import FONTS

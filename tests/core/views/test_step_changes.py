@@ -8,8 +8,7 @@ import pytest
 
 from lowerscope.core.model.recipe import Recipe, Source, Strategy, with_params_as_inputs
 from lowerscope.core.stages import Pipeline
-from tests.soak.step_changes import compare_steps, with_rules_as_schedules
-from tests.step_changes import recipe_of
+from tests.soak.step_changes import compare_steps, recipe_of, with_rules_as_schedules
 
 OUTPUTS = """
 import torch
