@@ -47,11 +47,16 @@ class Sent:
     query: Query[Any]
     on_answer: Callable[[Any], None]
     on_problem: Callable[[Problem], None]
+    on_progress: Callable[[str, float | None], None] | None = None
     fate: str = ""
 
     def answer(self, answer: Any) -> None:
         self.fate = self.fate or "answered"
         self.on_answer(answer)
+
+    def progress(self, text: str, fraction: float | None = None) -> None:
+        assert self.on_progress is not None
+        self.on_progress(text, fraction)
 
     def refuse(self, problem: Problem) -> None:
         self.fate = self.fate or "refused"
@@ -111,9 +116,9 @@ class Client(QObject):
         query: Query[Any],
         on_result: Callable[[Any], None],
         on_problem: Callable[[Problem], None],
-        _on_progress: object = None,
+        on_progress: Callable[[str, float | None], None] | None = None,
     ) -> int:
-        self.sent.append(Sent(query, on_result, on_problem))
+        self.sent.append(Sent(query, on_result, on_problem, on_progress))
         return len(self.sent) - 1
 
     def drop(self, id: int) -> None:
