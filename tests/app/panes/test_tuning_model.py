@@ -266,6 +266,14 @@ def test_another_model_ends_it(tuner: Tuner, qtbot: QtBot) -> None:
     assert not tuner.tuning.can_go_on
 
 
+def test_a_window_that_is_closed_takes_the_process_along(tuner: Tuner, qtbot: QtBot) -> None:
+    tuner.begin(qtbot)
+    client = tuner.client
+    tuner.bench.features.stop()
+    assert client.state == "stopped"
+    assert tuner.tuning.phase == "idle"
+
+
 # The form
 
 
