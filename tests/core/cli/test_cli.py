@@ -58,11 +58,10 @@ def test_samples_are_listed_with_a_line_each(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.diagonal
 @pytest.mark.parametrize("lowering", LOWERINGS)
-@pytest.mark.parametrize("sample", [each for each in SAMPLES if each != "resnet18"])
+@pytest.mark.parametrize("sample", SAMPLES)
 def test_samples_run_and_match(
     sample: str, lowering: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # ResNet-18 is run in the window: see `tests/end_to_end/test_sample_verdicts.py`.
     check_run(sample, lowering, capsys)
 
 
