@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.kit.tables.order_list import OrderList
+from lowerscope.app.panes.schedule.numbers_page import work_rows
 from lowerscope.app.panes.schedule.schedule_form import ScheduleForm
 from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMovesPage
 from lowerscope.app.panes.schedule.schedule_tree import tree_rows
+from lowerscope.core.model.function_metrics_records import Work
 from lowerscope.core.model.queries import ScheduleQuery
 from lowerscope.core.model.schedule import At
 from lowerscope.core.model.schedule_records import (
@@ -115,6 +119,22 @@ def test_words_are_chosen_as_they_are_and_buffers_by_their_place(
     QTest.mouseClick(form.apply, LEFT)
     arguments = work.scheduling.primitives[0].arguments
     assert (arguments["buffer"], arguments["scope"]) == (1, "local")
+
+
+def test_axes_are_put_in_order_and_an_index_map_is_a_text(qtbot: QtBot, work: Workbench) -> None:
+    order = Field(name="order", label="Order", kind="order", choices=("v_i", "v_j", "v_k"))
+    index_map = Field(name="map", label="Map", kind="index map", choices=("v_i", "v_j"))
+    form = form_of(qtbot, work, move("transform", order, index_map))
+    names = form.editors["order"].findChild(OrderList)
+    assert isinstance(names, OrderList)
+    names.setCurrentRow(2)
+    for _ in range(2):
+        QTest.keyClick(names, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    QTest.keyClicks(line_of(form, "map"), "v_i, v_j -> v_j, v_i")
+    qtbot.waitUntil(lambda: is_right(form, work))
+    QTest.mouseClick(form.apply, LEFT)
+    arguments = work.scheduling.primitives[0].arguments
+    assert (arguments["order"], arguments["map"]) == ((2, 0, 1), "v_i, v_j -> v_j, v_i")
 
 
 def test_what_fails_can_be_kept_and_what_is_unsafe_applied_anyway(
@@ -231,3 +251,14 @@ def test_the_tree_says_what_loops_blocks_and_buffers_are() -> None:
     assert "reads A[v_i, v_k]" in rows[1].tooltip
     assert "writes C[v_i]" in rows[1].tooltip
     assert rows[-1].note == "1×128 float32"
+
+
+# The numbers
+
+
+def test_a_function_of_any_size_says_at_which_its_numbers_are() -> None:
+    work = Work(calls=2, flops=640.0, read=None, written=512, intensity=None, at="n = 5")
+    rows = {row.key: row.cell(1).text for row in work_rows(work)}
+    assert (rows["at"], rows["calls"], rows["flops"]) == ("n = 5", "2", "640 FLOP")
+    assert (rows["read"], rows["written"]) == ("not known", "512 B")
+    assert "at" not in {row.key for row in work_rows(msgspec.structs.replace(work, at=""))}
