@@ -1,4 +1,4 @@
-"""The tolerances of a run, in the real window: the verdict follows, and nothing is measured anew."""
+"""The tolerances of a run, in the real window: the verdict follows them."""
 
 from __future__ import annotations
 
