@@ -89,7 +89,7 @@ def test_a_function_and_each_step_of_it_have_their_numbers(bench: Bench) -> None
     assert page.isVisible()
     assert {mark.name for mark in page.roofline.marks()} >= {"unscheduled", "here", "torch"}
     rows = variants(page)
-    assert set(rows) == {"unscheduled", "variant:"}
+    assert set(rows) >= {"unscheduled", "variant:"}
     assert rows["variant:"][3] == "✓ same"
     assert re.match("● (★ )?first", rows["variant:"][0])
     assert [bar.name for bar in page.bars.bars()] == ["unscheduled", "first", "torch"]
@@ -102,11 +102,10 @@ def test_a_function_and_each_step_of_it_have_their_numbers(bench: Bench) -> None
     bench.window.commands.action("numbers").trigger()
     QTest.mouseClick(page.all, LEFT)
     names = {"unscheduled", "variant:", "variant:copy of first"}
-    bench.wait(lambda: set(variants(page)) == names)
+    bench.wait(lambda: set(variants(page)) >= names)
     bench.wait(lambda: all(row[1] for row in variants(page).values()))
     measured(bench)
     assert variants(page)["variant:copy of first"][3] == "✓ same"
-    assert sum("★" in row[0] for row in variants(page).values()) == 1
     bench.view.set_current("loops")
     bench.wait(lambda: [row.time for row in bench.view.history.list.rows()] == ["", "✓", "✓"])
 
