@@ -6,9 +6,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from PySide6.QtCore import QTimer
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.panes.inputs.model import Inputs, with_inputs
+from lowerscope.app.panes.inputs.model import SETTLE_MS, Inputs, with_inputs
 from lowerscope.core.files.sources import MANY_SAMPLES
 from lowerscope.core.model.comparison_records import AgreementRecord
 from lowerscope.core.model.problems import Problem
@@ -85,7 +86,9 @@ def test_an_input_is_not_run_unless_that_is_wanted(bench: Bench, qtbot: QtBot) -
     inputs.set_live(False)
     inputs.draw(b"ab")
     derive(bench)
-    qtbot.wait(200)  # longer than it waits before it runs
+    settled = QTimer(singleShot=True, interval=2 * SETTLE_MS)
+    with qtbot.waitSignal(settled.timeout):
+        settled.start()
     assert bench.count(RunQuery) == 0
     inputs.set_live(True)
     inputs.draw(b"cd")

@@ -99,7 +99,6 @@ def test_what_the_engine_disturbs_is_measured_again_once(bench: Bench, qtbot: Qt
         running = bench.sent(RunQuery)
         running.progress(f"{MEASURING}: TVM")
         bench.engine.be("busy")
-        qtbot.wait(5)
         bench.engine.be("ready")
         running.answer(TIMED)
         record = bench.document.run_record
@@ -109,14 +108,13 @@ def test_what_the_engine_disturbs_is_measured_again_once(bench: Bench, qtbot: Qt
     assert not bench.document.running
 
 
-def test_what_is_undisturbed_is_measured_once(bench: Bench, qtbot: QtBot) -> None:
+def test_what_is_undisturbed_is_measured_once(bench: Bench) -> None:
     bench.open(RECIPE)
     bench.features.runs.run()
     # The engine works while it is compiled.
     bench.engine.be("busy")
     bench.engine.be("ready")
     bench.sent(RunQuery).progress(f"{MEASURING}: TVM")
-    qtbot.wait(5)
     bench.sent(RunQuery).answer(TIMED)
     assert not bench.document.running
     assert bench.count(RunQuery) == 1

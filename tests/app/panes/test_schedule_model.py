@@ -208,8 +208,9 @@ def test_a_preview_that_crashed_the_engine_is_not_repeated(work: Workbench, qtbo
     work.trying.show(primitive("unroll"))
     assert work.trying.preview is not None
     assert work.trying.preview.error is not None
-    qtbot.wait(100)  # longer than it waits before it sends
-    assert work.bench.count(ScheduleQuery) == asked
+    work.trying.show(primitive("parallel"))
+    qtbot.waitUntil(lambda: _pending(work) is not None)
+    assert work.bench.count(ScheduleQuery) == asked + 1
     # Chosen all the same, it has a form first.
     work.trying.choose(move("unroll"))
     assert work.scheduling.primitives == ()
