@@ -182,6 +182,7 @@ def test_the_second_click_of_a_double_click_is_none_on_what_came_in_its_place(
     form = form_of(qtbot, work, move("split", FACTORS))
     qtbot.waitUntil(lambda: is_right(form, work))
     QTest.mouseDClick(form.apply, LEFT)
+    QTest.mouseRelease(form.apply, LEFT)
     assert work.trying.draft is not None
     assert work.scheduling.primitives == ()
 
