@@ -460,7 +460,7 @@ class Worker:
         while any(
             self.found.is_coming(kind, of)
             for kind in ("check", "measure")
-            for of in (here, here.unscheduled)  # type: ignore[attr-defined]
+            for of in (here, here.unscheduled)
         ) or (self.found.doing is not None):
             jobs.append(self.answer())
         return jobs

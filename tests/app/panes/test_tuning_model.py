@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from pytestqt.qtbot import QtBot
@@ -68,11 +70,11 @@ class Tuner:
         """The process of the current tuning."""
         return self.tuning.findChildren(Client)[-1]
 
-    def sent(self, query: type[Query[object]]) -> Sent:
+    def sent(self, query: type[Query[Any]]) -> Sent:
         """Return the last query of a type."""
         return [each for each in self.client.sent if isinstance(each.query, query)][-1]
 
-    def count(self, query: type[Query[object]]) -> int:
+    def count(self, query: type[Query[Any]]) -> int:
         """Return the number of queries of a type."""
         return sum(isinstance(each.query, query) for each in self.client.sent)
 
@@ -280,7 +282,7 @@ def test_a_window_that_is_closed_takes_the_process_along(tuner: Tuner, qtbot: Qt
 def test_the_form_has_the_function_the_slowest_or_all(tuner: Tuner, qtbot: QtBot) -> None:
     features = tuner.bench.features
     tuner.document.select(("tir:dense",))
-    dialog = TuneDialog(tuner.document, features.scheduling, tuner.tuning, None)  # type: ignore[arg-type]
+    dialog = TuneDialog(tuner.document, features.scheduling, tuner.tuning, None)
     qtbot.addWidget(dialog)
     dialog.trials.setValue(14)
     assert dialog.options() == TuneOptions(functions=("dense",), trials=14)
@@ -302,7 +304,7 @@ def test_without_a_function_there_is_nothing_to_tune(tuner: Tuner, qtbot: QtBot)
         tuner.document,
         tuner.bench.features.scheduling,
         tuner.tuning,
-        None,  # type: ignore[arg-type]
+        None,
     )
     qtbot.addWidget(dialog)
     assert not dialog.begin.isEnabled()
