@@ -2,127 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import msgspec
-import pytest
 from pytestqt.qtbot import QtBot
 
-from lowerscope.app.document.document import Change
 from lowerscope.app.engine.child_process import Ending
-from lowerscope.app.shell.features import Features
 from lowerscope.core.model.comparison_records import AgreementRecord
 from lowerscope.core.model.module_steps import Moment, PassRecord
-from lowerscope.core.model.problems import Problem
 from lowerscope.core.model.queries import (
     AgreementQuery,
     BuildStepsQuery,
     GuardQuery,
     MeasureQuery,
     MovesQuery,
-    Query,
     RunQuery,
     ScheduleQuery,
     SnapshotQuery,
 )
-from lowerscope.core.model.recipe import Drawing, Recipe, Source
-from lowerscope.core.model.run_records import CallRun, GuardedRun, RunRecord
+from lowerscope.core.model.recipe import Drawing
+from lowerscope.core.model.run_records import GuardedRun
 from lowerscope.core.model.schedule import Primitive
 from lowerscope.core.model.schedule_records import ScheduleRecord, ScheduleStep
 from lowerscope.core.model.snapshot import InputRecord, Picture, Snapshot, TextRecord
 from lowerscope.core.model.tolerances import Tolerance, Tolerances
 from lowerscope.core.sandbox.running_call import RunningCall
-from tests.app.plain_values import Client, Sent, snapshot
-
-RECIPE = Recipe(source=Source(spec="sample:fashion_mlp"))
-TE = msgspec.structs.replace(RECIPE, lowering="te")
-OTHER = Recipe(source=Source(spec="sample:resnet18"))
-WRONG = Problem(what="It is wrong")
-CRASHED = Problem(what="The engine crashed", code="crashed")
-CANCELLED = Problem(what="", code="cancelled")
-RECORD = RunRecord(
-    verdict="match",
-    reason="",
-    max_abs_error=0.0,
-    max_rel_error=0.0,
-    rtol=1e-4,
-    atol=1e-4,
-    torch_ms=1.0,
-    tvm_ms=1.0,
-    build_ms=1.0,
-    functions=1,
-    outputs=(),
-    key="1",
-    calls=(
-        CallRun(function="dense", milliseconds=2.0, nodes=("fx:dense",), entity="tir:dense"),
-        CallRun(function="relu", milliseconds=1.0, nodes=("fx:relu",), entity="tir:relu"),
-    ),
+from tests.app.plain_values import (
+    CANCELLED,
+    CRASHED,
+    OTHER,
+    RECIPE,
+    RECORD,
+    TE,
+    WRONG,
+    Bench,
+    crash,
+    snapshot,
 )
-
-
-class Bench:
-    """The models, and what they have sent."""
-
-    def __init__(self) -> None:
-        self.features = Features()
-        self.document = self.features.document
-        processes: Any = self.features.processes
-        self.engine: Client = processes.engine
-        self.worker: Client = processes.worker
-        self.notices: list[str] = []
-        self.document.changed.connect(self._note)
-
-    def _note(self, change: Change) -> None:
-        if "notice" in change.fields and change.after.notice is not None:
-            self.notices.append(change.after.notice.text)
-
-    def sent(self, query: type[Query[Any]]) -> Sent:
-        """Return the last query of a type, which has not been discarded."""
-        found = [
-            each
-            for client in (self.engine, self.worker)
-            for each in client.sent
-            if isinstance(each.query, query) and not each.fate
-        ]
-        return found[-1]
-
-    def count(self, query: type[Query[Any]]) -> int:
-        """Return the number of queries of a type."""
-        return sum(
-            isinstance(each.query, query)
-            for client in (self.engine, self.worker)
-            for each in client.sent
-        )
-
-    def derive(self, key: str = "1") -> None:
-        """Answer the engine's query for records."""
-        records = msgspec.structs.replace(snapshot("dense", "relu"), key=key)
-        self.sent(SnapshotQuery).answer(records)
-
-    def open(self, recipe: Recipe, key: str = "1") -> None:
-        """Open a recipe whose records arrive."""
-        self.document.open(recipe)
-        self.derive(key)
-
-    def change(self, recipe: Recipe) -> None:
-        """Change the recipe; its records arrive."""
-        self.document.change(recipe)
-        self.derive()
-
-    def run(self, record: RunRecord = RECORD) -> None:
-        """Run, with this outcome."""
-        self.features.runs.run()
-        self.sent(RunQuery).answer(record)
-
-
-@pytest.fixture
-def bench(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    monkeypatch.setattr("lowerscope.app.engine.children.EngineClient", Client)
-    bench = Bench()
-    yield bench
-    bench.features.deleteLater()
-
 
 # Changes of the recipe
 
@@ -166,12 +80,6 @@ def test_cancelling_keeps_the_problem_with_its_own_recipe(bench: Bench) -> None:
 
 
 # Crashes
-
-
-def crash(bench: Bench, client: Client, part: str = "") -> None:
-    """Let a child crash while it applies a part of the recipe."""
-    ending = Ending(role=client.role, how="signal", call=RunningCall(part=part))
-    client.crashed.emit(ending)
 
 
 def test_a_change_lost_in_a_crash_is_requested_once_more(bench: Bench) -> None:

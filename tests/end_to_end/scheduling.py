@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from lowerscope.app.panes.schedule.schedule_moves_page import ScheduleMovesPage
 from lowerscope.app.panes.schedule.schedule_view import ScheduleView
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.recipe import Recipe
@@ -101,12 +100,6 @@ class Bench:
         if document.wanted != recipe:
             document.change(recipe)
         self.wait(lambda: document.recipe == recipe and not document.job.text)
-
-    def function_called(self, name: str) -> str:
-        """Return the first function with this in its name."""
-        snapshot = self.window.document.snapshot
-        assert snapshot is not None
-        return next(each.name for each in snapshot.functions if name in each.name)
 
     def steps(self, count: int) -> None:
         """Wait until there are so many steps, all applied or tried."""
@@ -194,14 +187,6 @@ class Bench:
             QTest.keyClick(field, Qt.Key.Key_Delete)
             if factor is not None:
                 QTest.keyClicks(field, str(factor))
-
-    def point_at(self, view: ScheduleMovesPage, move: str) -> None:
-        """Let the mouse rest on a move."""
-        choices = view.choices
-        item = choices.item_of(move)
-        assert item is not None, (move, self.moves())
-        choices.list.scrollToItem(item)
-        QTest.mouseMove(choices.list.viewport(), choices.list.visualItemRect(item).center())
 
     def code_line(self, part: str) -> int:
         """Return the first line of the script with a text in it, from 0."""

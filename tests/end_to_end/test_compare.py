@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import runpy
 from pathlib import Path
 
 import pytest
-import torch
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
@@ -14,7 +12,6 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.panes.run.compare_page import ComparePage
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.recipe import Extension
-from lowerscope.resources import SAMPLES
 from tests.end_to_end.driving import PATIENCE, OpenWindow, choose_from_menu, run_and_wait
 from tests.end_to_end.test_node_figures import WRONG, trigger
 
@@ -137,46 +134,3 @@ def test_nodes_are_sorted_filtered_and_selected_in_all_panes(
     assert page.tensor.isVisible()
     assert not table.isVisible()
     qtbot.waitUntil(lambda: page.tensor.matrix.map.piece() is not None, timeout=PATIENCE)
-
-
-def test_a_source_without_torch_says_that_there_are_no_nodes(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:mlp_tvmscript")
-    run_and_wait(qtbot, window)
-    page = compare_page(window)
-    assert page.nodes.table.empty.accessibleName() == "No nodes to compare"
-    assert not page.nodes.sorts.isVisible()
-
-
-NAN = """
-import torch
-from tvm import relax
-
-from lowerscope.core.rules import rule
-
-
-@rule(torch.nn.ReLU)
-def root(builder, node, x):
-    return relax.op.sqrt(x)
-"""
-
-
-def test_what_is_not_finite_is_said_first(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
-) -> None:
-    path = tmp_path / "root.py"
-    path.write_text(NAN)
-    rules = (Extension(path=str(path), kind="rules"),)
-    window = open_window("sample:fashion_mlp", extensions=rules)
-    run_and_wait(qtbot, window)
-    page = compare_page(window)
-    nodes = dict(zip(column(page, "node"), column(page, "reason"), strict=True))
-    sample = runpy.run_path(str(SAMPLES / "fashion_mlp.py"))
-    with torch.inference_mode():
-        before = sample["FashionMLP"]().linear0(*sample["example_inputs"]())
-    negative = int((before < 0).sum())
-    assert nodes["relu"].startswith(f"{negative} NaN; starts here; ")
-    assert nodes["linear1"].startswith("10 NaN; came from above; ")
-    line = page.first_difference.text()
-    assert line.startswith(f"✕ First difference: relu  ·  {negative} NaN")

@@ -72,7 +72,7 @@ def page_of(window: MainWindow, key: str) -> CompiledPage:
     return page
 
 
-def test_a_line_of_assembly_leads_to_its_loop_and_back(
+def test_lines_of_assembly_and_bytecode_lead_to_loops_and_nodes_and_back(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp", lowering="te")
@@ -117,16 +117,11 @@ def test_a_line_of_assembly_leads_to_its_loop_and_back(
     document.select(("tir:te_relu",))
     lines = compiled(qtbot, asm, "__tvm_ffi_te_relu:")
     assert not any("dense" in line for line in lines)
-
-
-def test_a_call_of_the_bytecode_is_its_binding_and_its_function(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:fashion_mlp", lowering="te")
-    pane, document = window.panes.relax, window.document
-    click_tab(qtbot, pane, "bytecode")
-    lines = compiled(qtbot, pane.bytecode, "@main:")
-    code = pane.bytecode.script.code
+    # A call of the bytecode is its binding, its node and its function.
+    relax = window.panes.relax
+    click_tab(qtbot, relax, "bytecode")
+    lines = compiled(qtbot, relax.bytecode, "@main:")
+    code = relax.bytecode.script.code
     call = next(n for n, line in enumerate(lines, 1) if re.match(r" +call +te_relu ", line))
     click_line(qtbot, code, call)
     assert document.selection.chosen == ("relax:main/lv2",)
@@ -171,11 +166,3 @@ def test_a_build_that_does_not_end_can_be_cancelled(
     compiled(qtbot, asm, "__tvm_ffi_")
     run_and_wait(qtbot, window)
     assert window.tool_bar.verdict.role() == "right"
-
-
-def test_what_has_no_code_says_why(qtbot: QtBot, open_window: OpenWindow) -> None:
-    window = open_window("sample:fashion_mlp", lowering="library")
-    window.document.select(("fx:relu",))
-    click_tab(qtbot, window.panes.tensorir, "llvm")
-    empty = page_of(window, "llvm").script.code.empty
-    qtbot.waitUntil(lambda: "is a library function" in empty.accessibleName(), timeout=PATIENCE)

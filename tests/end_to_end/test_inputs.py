@@ -1,4 +1,4 @@
-"""Inputs are drawn, dropped, random, or a set of them: in the real window, against torch."""
+"""Inputs are drawn, dropped, or a set of them: in the real window, against torch."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.panes.inputs.input_panel import DrawingPad
 from lowerscope.app.panes.inputs.inputs_page import InputsPage
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.model.recipe import Drawing, InputSpec, Source, from_json, to_json
+from lowerscope.core.model.recipe import Drawing, Source, from_json, to_json
 from lowerscope.core.model.run_records import RunRecord
 from lowerscope.core.model.time_records import times_as_fast
 from lowerscope.resources import SAMPLES
@@ -86,7 +84,6 @@ def check_against_torch(page: InputsPage, record: RunRecord, model: torch.nn.Mod
     assert not page.one.bars.is_faded()
 
 
-@pytest.mark.x
 def test_strokes_are_run_one_by_one_and_undone_one_by_one(
     qtbot: QtBot, open_window: OpenWindow, model: torch.nn.Module
 ) -> None:
@@ -141,77 +138,6 @@ def test_strokes_are_run_one_by_one_and_undone_one_by_one(
     assert len(window.features.runs.variants.kept) == 1
 
 
-COLOURED = """
-from torch import nn
-
-
-class Coloured(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv = nn.Conv2d(3, 4, 3)
-
-    def forward(self, x):
-        return self.conv(x)
-
-
-entry = "Coloured"
-"""
-
-
-def test_a_small_picture_in_colours_is_shown_and_not_drawn(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
-) -> None:
-    file = tmp_path / "coloured.py"
-    file.write_text(COLOURED)
-    window = open_window(str(file), inputs=(InputSpec(name="x", shape=(1, 3, 32, 32)),))
-    window.panes.show_page("inputs")
-    one = window.panes.inputs.one
-    qtbot.waitUntil(one.picture.isVisible, timeout=PATIENCE)
-    assert not one.pad.isVisible()
-    assert window.features.inputs.drawable is None
-    run_and_wait(qtbot, window)
-    assert window.tool_bar.verdict.role() == "right"
-
-
-def test_keys_draw_as_the_mouse_does(qtbot: QtBot, open_window: OpenWindow) -> None:
-    window = open_window("sample:fashion_mlp")
-    page, pad = window.panes.inputs, window.panes.inputs.one.pad
-    window.commands.action("input-page").trigger()
-    page.live.setChecked(False)
-    qtbot.mouseClick(page.one.clear, Qt.MouseButton.LeftButton)
-    wait_for_records(qtbot, window)
-    pad.setFocus()
-    qtbot.keyClick(pad, Qt.Key.Key_Right)
-    qtbot.keyClick(pad, Qt.Key.Key_Space)
-    wait_for_records(qtbot, window)
-    assert pad.pixels()[14 * 28 + 14] == 255
-    # A line, while Shift is down: one stroke.
-    qtbot.keyPress(pad, Qt.Key.Key_Shift)
-    for _ in range(6):
-        # qtbot would press and let go of Shift for each.
-        shift = Qt.KeyboardModifier.ShiftModifier
-        event = QKeyEvent(QEvent.Type.KeyPress, Qt.Key.Key_Right, shift)
-        QApplication.sendEvent(pad, event)
-    assert pad.is_drawing()
-    qtbot.keyRelease(pad, Qt.Key.Key_Shift)
-    wait_for_records(qtbot, window)
-    line = pad.pixels()
-    assert set(line[14 * 28 + 14 : 14 * 28 + 21]) == {255}
-    qtbot.keyClick(pad, Qt.Key.Key_E)
-    assert page.one.tool.current() == "eraser"
-    qtbot.keyClick(pad, Qt.Key.Key_Space)
-    wait_for_records(qtbot, window)
-    assert pad.pixels()[14 * 28 + 20] == 0
-    window.commands.action("undo").trigger()
-    wait_for_records(qtbot, window)
-    assert pad.pixels() == line
-    qtbot.keyClick(pad, Qt.Key.Key_Delete)
-    wait_for_records(qtbot, window)
-    assert pad.pixels() == bytes(784)
-    assert window.document.run_record is None
-    assert pad.accessibleName() == "Drawing, 28×28"
-
-
 def test_dropped_files_become_the_input_and_broken_ones_leave_it(
     qtbot: QtBot,
     open_window: OpenWindow,
@@ -255,32 +181,6 @@ def test_dropped_files_become_the_input_and_broken_ones_leave_it(
     assert not page.error.isVisible()
     assert record.prediction is not None
     assert record.prediction.torch == "Ankle boot"
-
-
-def test_random_values_have_a_seed_of_their_own(qtbot: QtBot, open_window: OpenWindow) -> None:
-    """The weights of this model are random too, and stay."""
-    window = open_window("sample:conv_net")
-    document, page = window.document, window.panes.inputs
-    run_and_wait(qtbot, window)
-    assert document.run_record is not None
-    built, shown = document.run_record.build_ms, []
-    window.commands.action("input-page").trigger()
-    for _ in range(2):
-        window.commands.action("input-random").trigger()
-        record = wait_for_run(qtbot, window)
-        assert record.build_ms == built
-        shown.append(page.one.pad.pixels())
-    assert shown[0] != shown[1]
-    assert page.origin.whole().endswith("random, seed 1")
-    model = load(Source(spec="sample:conv_net"), (), 0).model
-    value = torch.randn((1, 1, 28, 28), generator=torch.Generator().manual_seed(1))
-    assert model is not None
-    with torch.inference_mode():
-        expected = model(value)
-    assert document.recipe is not None
-    loaded = load(document.recipe.source, document.recipe.inputs, document.recipe.seed)
-    assert torch.equal(loaded.inputs[0].value, value)
-    assert torch.equal(loaded.model(value), expected)  # type: ignore[misc]
 
 
 def test_a_set_is_run_stopped_and_its_worst_sample_taken(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.canvas.graph_canvas import GraphCanvas
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.formatting import duration_text, error_text
-from lowerscope.core.model.recipe import Extension, Override
-from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
+from tests.end_to_end.driving import OpenWindow, run_and_wait, wait_for_records
 from tests.end_to_end.test_graphs import choose
 
 WRONG = """
@@ -25,9 +22,6 @@ from lowerscope.core.rules import rule
 def shifted(builder, node, x):
     return relax.op.add(relax.op.nn.relu(x), relax.const(1.0, "float32"))
 """
-
-
-LIBRARY_RELU = (Override(pattern="fx:relu", strategy="library"),)
 
 
 def shades(canvas: GraphCanvas) -> dict[str, str]:
@@ -96,74 +90,3 @@ def test_nodes_have_colours_by_time_and_by_error_once_there_is_a_run(
     assert canvas.legend.words() == ["nothing measured yet"]
     assert shades(canvas) == {}
     assert not window.commands.action("colours-error").isEnabled()
-
-
-def test_a_node_run_by_the_library_shows_its_function_its_hand_over_and_its_time(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:fashion_mlp", lowering="te", overrides=LIBRARY_RELU)
-    run_and_wait(qtbot, window)
-    window.document.select(("fx:relu",))
-    facts = details(window)
-    assert facts["functions"] == "torch.relu"
-    assert facts["time"].endswith("%")
-    # It is 128 values of four bytes that torch has computed in memory of its own.
-    assert facts["DLPack"] == "input in place (zero copy); result copied; 512 B copied"
-    window.commands.action("graph-card").trigger()
-    assert dict(window.panes.fx.graph.canvas.card.text().rows)["DLPack"] == facts["DLPack"]
-    window.panes.show_page("compare")
-    table = window.panes.compare.nodes.table
-    said = {row.key: row.cells[-1] for row in table.rows()}
-    assert said["fx:relu"].text == facts["DLPack"]
-    assert said["fx:linear0"] == ""
-    window.document.select(("fx:linear0",))
-    assert "DLPack" not in details(window)
-
-
-@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
-def test_a_node_that_differs_is_marked_and_so_is_its_module(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
-) -> None:
-    path = tmp_path / "wrong.py"
-    path.write_text(WRONG)
-    window = open_window("sample:conv_net", extensions=(Extension(path=str(path), kind="rules"),))
-    run_and_wait(qtbot, window)
-    canvas = window.panes.fx.graph.canvas
-    canvas.setFocus()
-    trigger(window, "colours-error")
-    shown = shades(canvas)
-    record = window.document.run_record
-    assert record is not None
-    wrong = [
-        each.max_abs_error or 0.0
-        for each in record.nodes
-        if each.matches is False and each.id in shown
-    ]
-    ends = [error_text(min(wrong)), error_text(max(wrong))]
-    assert canvas.legend.words()[-1] == f"✕ differs, {' … '.join(dict.fromkeys(ends))}"
-    assert shown["fx:relu"].startswith("✕ 1")
-    assert not shown["fx:conv"].startswith("✕")
-    window.document.select(("fx:relu",))
-    assert details(window)["error"].startswith("✕ differs: 1 absolute")
-
-
-def test_a_module_has_the_time_of_its_members_and_their_worst_error(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:transformer_block", lowering="te")
-    run_and_wait(qtbot, window)
-    page = window.panes.fx.graph
-    canvas = page.canvas
-    window.commands.action("collapse-all").trigger()
-    qtbot.waitUntil(lambda: canvas.is_group("module:attention"), timeout=PATIENCE)
-    canvas.setFocus()
-    trigger(window, "colours-time")
-    record = window.document.run_record
-    assert record is not None
-    (members,) = [box.members for box in page._boxes.values() if box.id == "module:attention"]
-    runs = {each.id: each for each in record.nodes}
-    whole = sum(runs[name].milliseconds or 0.0 for name in members)
-    assert shades(canvas)["module:attention"] == duration_text(whole)
-    trigger(window, "colours-error")
-    worst = max(runs[name].max_abs_error or 0.0 for name in members)
-    assert shades(canvas)["module:attention"] == error_text(worst)

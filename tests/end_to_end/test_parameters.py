@@ -31,8 +31,8 @@ def facts(window: MainWindow) -> dict[str, str]:
     }
 
 
-def test_parameters_become_inputs_and_are_bound_again(
-    qtbot: QtBot, open_window: OpenWindow
+def test_parameters_become_inputs_are_shown_saved_and_bound_again(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
 ) -> None:
     window = open_window("sample:fashion_mlp")
     keep, bind = (window.commands.action(key) for key in ("params-as-inputs", "bind-params"))
@@ -40,6 +40,12 @@ def test_parameters_become_inputs_and_are_bound_again(
     assert not bind.isEnabled()
     relax = window.panes.relax
     assert ARGUMENT not in relax.script.code.text()
+    # The script with its constants is fetched on demand.
+    relax.script.show_meta.click()
+    whole = relax.script.whole.script.code
+    qtbot.waitUntil(lambda: "more characters" in whole.text(), timeout=PATIENCE)
+    relax.script.show_meta.click()
+    assert relax.script.plain.isVisible()
 
     keep.trigger()
     wait_for_records(qtbot, window)
@@ -51,31 +57,7 @@ def test_parameters_become_inputs_and_are_bound_again(
     assert record is not None
     assert record.verdict == "match"
 
-    bind.trigger()
-    wait_for_records(qtbot, window)
-    assert bind.isChecked()
-    assert ARGUMENT in relax.script.code.text()
-    window.commands.action("last-step").trigger()
-    qtbot.waitUntil(
-        lambda: (
-            "def main(x: R.Tensor((1, 784), dtype" in relax.script.code.text()
-            and ARGUMENT not in relax.script.code.text()
-        ),
-        timeout=PATIENCE,
-    )
-    window.commands.action("leave-steps").trigger()
-    qtbot.waitUntil(lambda: ARGUMENT in relax.script.code.text(), timeout=PATIENCE)
-    for _ in range(2):
-        window.commands.action("undo").trigger()
-        wait_for_records(qtbot, window)
-    assert not keep.isChecked()
-    assert ARGUMENT not in relax.script.code.text()
-
-
-def test_a_parameter_is_looked_at_and_saved(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
-) -> None:
-    window = open_window("sample:fashion_mlp", params_as_inputs=True)
+    # One is shown and saved.
     values = window.panes.details.values
     assert not values.isVisible()
     window.document.select(("param:linear0.weight",))
@@ -101,47 +83,25 @@ def test_a_parameter_is_looked_at_and_saved(
     window.document.select(("fx:relu",))
     assert not values.isVisible()
 
-
-def test_metadata_is_fetched_when_it_is_asked_for(qtbot: QtBot, open_window: OpenWindow) -> None:
-    window = open_window("sample:fashion_mlp")
-    script = window.panes.relax.script
-    window.panes.relax.set_current("script")
-    script.show_meta.click()
-    code = script.whole.script.code
-    qtbot.waitUntil(lambda: "more characters" in code.text(), timeout=PATIENCE)
-    assert code.text().startswith("# 559 kB with metadata: long lines are cut here.")
-    assert script.remark.isVisible()
-    window.document.select(("relax:main/lv1",))
-    script.show_meta.click()
-    assert script.plain.isVisible()
-    script.show_meta.click()
-    window.commands.action("te").trigger()
+    bind.trigger()
     wait_for_records(qtbot, window)
-    qtbot.waitUntil(lambda: "cls.dense" in code.text(), timeout=PATIENCE)
-
-
-@pytest.mark.parametrize("tracer", ["fx", "export"])
-def test_nests_are_inputs_and_outputs_in_the_window(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, tracer: str
-) -> None:
-    file = tmp_path / "nest.py"
-    file.write_text(
-        "import torch\nfrom torch import nn\n\nclass Nest(nn.Module):\n"
-        "    def forward(self, batch, scale=None):\n"
-        "        return {'sum': batch['a'] + batch['b'], 'rest': [batch['a'], None]}\n"
-        "    def example_inputs(self):\n"
-        "        return ({'a': torch.ones(2, 3), 'b': torch.ones(2, 3)},)\n"
+    assert bind.isChecked()
+    assert ARGUMENT in relax.script.code.text()
+    window.commands.action("last-step").trigger()
+    qtbot.waitUntil(
+        lambda: (
+            "def main(x: R.Tensor((1, 784), dtype" in relax.script.code.text()
+            and ARGUMENT not in relax.script.code.text()
+        ),
+        timeout=PATIENCE,
     )
-    window = open_window(str(file), tracer=tracer)
-    snapshot = window.document.snapshot
-    assert snapshot is not None
-    assert [each.name for each in snapshot.model.inputs] == ["batch_a", "batch_b"]
-    run_and_wait(qtbot, window)
-    model = window.panes.result.outputs.model()
-    shown = [
-        (model.index(row, 0).data(), model.index(row, 5).data()) for row in range(model.rowCount())
-    ]
-    assert shown == [("sum", "✓ matches"), ("rest[0]", "✓ matches")]
+    window.commands.action("leave-steps").trigger()
+    qtbot.waitUntil(lambda: ARGUMENT in relax.script.code.text(), timeout=PATIENCE)
+    for _ in range(2):
+        window.commands.action("undo").trigger()
+        wait_for_records(qtbot, window)
+    assert not keep.isChecked()
+    assert ARGUMENT not in relax.script.code.text()
 
 
 def test_parameters_are_loaded_and_what_is_dropped_finds_its_place(

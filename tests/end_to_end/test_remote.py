@@ -1,4 +1,4 @@
-"""Targets are chosen, and a model runs on another machine, in the real window."""
+"""A model runs, and a function is tuned, on another machine, in the real window."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialogButtonBox
 from pytestqt.qtbot import QtBot
 
@@ -52,41 +51,6 @@ def let_reach_the_network(window: MainWindow) -> None:
 
 def ok_of(dialog: TargetDialog | RemoteDialog) -> object:
     return dialog.buttons.button(QDialogButtonBox.StandardButton.Ok)
-
-
-def test_what_a_target_changes_is_said_while_it_is_typed(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:fashion_mlp")
-    dialog = dialog_of(window, "target-other", TargetDialog)
-    qtbot.waitUntil(lambda: len(dialog.table.rows()) > 4, timeout=PATIENCE)
-    by_processor = {row.cell(1).text: row for row in dialog.table.rows()}
-    assert by_processor["x86_64 skylake-avx512"].cell(2).text == "16"
-    assert by_processor["aarch64 cortex-a76"].cell(5).text == "no"
-    dialog.line.clear()
-    qtbot.keyClicks(dialog.line, "llvm -mcpu=skylark")
-    qtbot.waitUntil(lambda: "Did you mean skylake" in dialog.about.text(), timeout=PATIENCE)
-    assert not ok_of(dialog).isEnabled()
-    qtbot.keyClick(dialog.line, Qt.Key.Key_Backspace)
-    qtbot.keyClick(dialog.line, Qt.Key.Key_Backspace)
-    qtbot.keyClick(dialog.line, Qt.Key.Key_Backspace)
-    qtbot.keyClicks(dialog.line, "ake -num-cores=3")
-    qtbot.waitUntil(lambda: "256 bits, 8 float32" in dialog.about.text(), timeout=PATIENCE)
-    assert "3 threads" in dialog.about.text()
-    ok_of(dialog).click()
-    wait_for_records(qtbot, window)
-    assert "skylake" in window.tool_bar.target.text()
-    dialog = dialog_of(window, "target-other", TargetDialog)
-    qtbot.waitUntil(lambda: len(dialog.table.rows()) > 4, timeout=PATIENCE)
-    dialog.table.row_activated.emit(by_processor["aarch64 cortex-a76"].key)
-    wait_for_records(qtbot, window)
-    assert "cortex-a76 (aarch64)" in window.tool_bar.target.text()
-    window.commands.action("run").trigger()
-    qtbot.waitUntil(lambda: window.features.faults.failed is not None, timeout=PATIENCE)
-    failed = window.features.faults.failed
-    assert failed is not None
-    assert "it is for aarch64" in failed.line()
-    assert "Remote machine" in failed.line()
 
 
 def test_a_function_is_tuned_on_two_servers_of_which_one_is_lost(

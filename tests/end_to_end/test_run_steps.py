@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.shell.window import MainWindow
-from lowerscope.core.model.recipe import Step
 from tests.end_to_end.driving import (
     PATIENCE,
     OpenWindow,
     run_and_wait,
-    wait_for_problem,
-    wait_for_records,
 )
 from tests.end_to_end.test_graphs import choose
-from tests.faulty_functions import CRASHES, faulty_relu
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 LEFT = Qt.MouseButton.LeftButton
-FUSED = tuple(
-    Step(name=each) for each in ("LegalizeOps", "AnnotateTIROpPattern", "FuseOps", "FuseTIR")
-)
 
 
 def click_section(qtbot: QtBot, window: MainWindow, key: str = "run") -> None:
@@ -141,98 +132,3 @@ def test_playing_stops_at_breaks(qtbot: QtBot, ran: MainWindow) -> None:
     assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [2, 3, 4, 5]
     choose(relax, "relax:main/lv1", "Breakpoint at its calls")
     assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [3, 4, 5]
-
-
-def test_breaks_stay_where_the_node_still_is(qtbot: QtBot, ran: MainWindow) -> None:
-    timeline, document = ran.panes.timeline, ran.document
-    ran.features.run_steps.toggle(("fx:linear1",))
-    assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [4, 5]
-    ran.document.change_fields(lowering="high-level", steps=FUSED)
-    wait_for_records(qtbot, ran)
-    assert timeline.facts.whole() == "not run yet: Run (F5)"
-    assert ran.panes.fx.graph.canvas.marks().flags == {"fx:linear1"}
-    run_and_wait(qtbot, ran)
-    record = document.run_record
-    assert record is not None
-    stops = [number for number, call in enumerate(record.calls, 1) if "fx:linear1" in call.nodes]
-    assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == stops
-    ran.commands.action("next-break").trigger()
-    # A fused call is all that was fused.
-    call = record.calls[stops[0] - 1]
-    assert set(document.selection.chosen) == set(call.bindings)
-    assert set(call.nodes) <= document.selection.linked
-    ran.commands.action("undo").trigger()
-    wait_for_records(qtbot, ran)
-    assert [dot.key for dot in timeline.slider.dots() if dot.is_break] == [4, 5]
-    ran.commands.action("clear-breaks").trigger()
-    assert not any(dot.is_break for dot in timeline.slider.dots())
-    assert not ran.panes.fx.graph.canvas.marks().flags
-
-
-def test_the_bytecode_is_pointed_at_where_a_function_is_called_again(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:mlp_tvmscript")
-    run_and_wait(qtbot, window)
-    click_section(qtbot, window)
-    timeline, relax = window.panes.timeline, window.panes.relax
-    relax.set_current("bytecode")
-    code = relax.bytecode.script.code
-    qtbot.waitUntil(lambda: code.text().startswith("@main:"), timeout=PATIENCE)
-    lines = code.text().split("\n")
-    calls = [number for number, line in enumerate(lines) if line.split()[1:2] == ["linear0"]]
-
-    def marked() -> list[int]:
-        return [each for each in range(len(lines)) if code.editor.marks.is_selected(each)]
-
-    seen = []
-    for _ in range(3):
-        qtbot.keyClick(timeline.slider, Qt.Key.Key_Right)
-        seen.append((timeline.title.text(), marked()))
-    assert [title for title, _ in seen] == ["1 linear0", "2 env.relu", "3 linear0"]
-    assert [places for title, places in seen if "linear0" in title] == [[each] for each in calls]
-    assert code.editor.marks.is_here(calls[1])
-    # All panes mark the call, and not what else its function computes.
-    assert window.document.selection.chosen == ("relax:main/out",)
-    window.commands.action("leave-steps").trigger()
-    assert not any(code.editor.marks.is_here(each) for each in range(len(lines)))
-
-
-def test_a_step_is_looked_at_again_after_the_next_run(qtbot: QtBot, ran: MainWindow) -> None:
-    timeline = ran.panes.timeline
-    qtbot.mouseClick(timeline.slider, LEFT, pos=timeline.slider.dot_centre(3).toPoint())
-    assert timeline.title.text() == "3 te_relu"
-    run_and_wait(qtbot, ran)
-    assert timeline.title.text() == "3 te_relu"
-    assert ran.features.run_steps.call is not None
-    assert ran.features.run_steps.call.function == "te_relu"
-
-
-def test_a_run_that_fails_ends_at_the_call_that_it_failed_in(
-    qtbot: QtBot, ran: MainWindow, tmp_path: Path
-) -> None:
-    timeline, document = ran.panes.timeline, ran.document
-    for body, said in (
-        ("raise ValueError('no')", "the run failed: no"),
-        (CRASHES, "The worker crashed with SIGSEGV while running, in call 3 of 5, env.faulty"),
-    ):
-        ran.document.change_fields(extensions=faulty_relu(tmp_path, body))
-        wait_for_records(qtbot, ran)
-        ran.commands.action("run").trigger()
-        wait_for_problem(qtbot, ran)
-        assert [(dot.key, dot.state) for dot in timeline.slider.dots()] == [
-            *((0, "start"), (1, ""), (2, ""), (3, "wrong"))
-        ]
-        assert timeline.title.text() == "✕ 3 env.faulty failed"
-        assert said in timeline.facts.whole()
-        assert document.selection.chosen == ("fx:relu",)
-        assert ran.panes.call.title.whole() == "env.faulty"
-        qtbot.keyClick(timeline.slider, Qt.Key.Key_Left)
-        assert timeline.title.text() == "2 add"
-        assert timeline.facts.whole() == "linear0"
-        ran.commands.action("leave-steps").trigger()
-        assert timeline.facts.whole() == "the run came to a bad end in call 3"
-        # What was run before that is there again with its recipe.
-        ran.commands.action("undo").trigger()
-        wait_for_records(qtbot, ran)
-        assert timeline.facts.whole() == "5 calls; ▸ goes through them"

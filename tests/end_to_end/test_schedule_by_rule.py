@@ -5,14 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from pytestqt.qtbot import QtBot
 
 from lowerscope.app.panes.schedule.rules_dialog import RulesDialog
-from lowerscope.core.files.pipelines_and_schedules import find_pipeline
 from lowerscope.core.model.recipe import Recipe, Source
-from tests.end_to_end.driving import PATIENCE, OpenWindow
 from tests.end_to_end.scheduling import LEFT, Bench
 
 RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
@@ -52,24 +48,6 @@ def test_a_click_writes_a_history_that_computes_the_same(bench: Bench) -> None:
     bench.wait(lambda: len(bench.window.features.variants.all) == 2)
     names = [each.variant for each in bench.window.features.variants.all]
     assert names == ["by rule", "by rule 2"]
-
-
-def test_a_step_of_a_rule_can_be_edited(bench: Bench) -> None:
-    bench.view.by_rule.setFocus()
-    QTest.keyClick(bench.view.by_rule, Qt.Key.Key_Space)
-    bench.wait(lambda: bench.record.steps)
-    bench.settle()
-    split = next(each for each in bench.record.steps if each.title.startswith("split"))
-    bench.scheduling.trying.edit(split.id)
-    bench.wait(lambda: bench.scheduling.trying.draft is not None)
-    bench.type_factors(None, 16)
-    bench.press_apply()
-    bench.wait(lambda: bench.scheduling.record and "16" in title(bench, split.id))
-    bench.settle()
-
-
-def title(bench: Bench, step: str) -> str:
-    return next(each.title for each in bench.record.steps if each.id == step)
 
 
 MODEL = """
@@ -125,13 +103,3 @@ def test_the_whole_model_is_scheduled_by_one_click(bench: Bench, tmp_path: Path)
         assert len(document.recipe.steps) == count
     assert not dialog.in_model.isChecked()
     dialog.close()
-
-
-def test_a_function_whose_weights_are_laid_out_is_scheduled_as_it_was_before(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:matmul_relu", steps=find_pipeline("optimise-cpu").steps)
-    window.commands.action("workbench").trigger()
-    scheduling = window.features.scheduling
-    qtbot.waitUntil(lambda: scheduling.record is not None, timeout=PATIENCE)
-    assert scheduling.problem is None

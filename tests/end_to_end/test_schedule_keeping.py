@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-import tvm
-import tvm_ffi
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QFileDialog, QPushButton
 
 from lowerscope.app.kit.dialogs import LineQuestion
+from lowerscope.core.files.pipelines_and_schedules import load_schedules
 from lowerscope.core.model.recipe import Recipe, Source, applies_schedules
 from tests.end_to_end.scheduling import LEFT, Bench
 
@@ -75,38 +72,6 @@ def name(bench: Bench, text: str) -> None:
     QTest.keyClick(asked.line, Qt.Key.Key_Return)
 
 
-def function(script: str) -> Any:
-    """Return the function that the window shows the script of."""
-    return tvm.script.from_source(script, check_well_formed=False)
-
-
-def test_what_is_copied_makes_the_function_that_is_shown(bench: Bench) -> None:
-    bench.begin(RECIPE)
-    bench.open("te_matmul")
-    base = function(bench.script)
-    bench.select("j")
-    bench.choose("split")
-    bench.type_factors(None, 16)
-    bench.press_apply()
-    bench.steps(1)
-    for rows, move in (
-        (("k", "j_1"), "reorder"),
-        (("matmul",), "cache_write"),
-        (("j_1",), "vectorize"),
-        (("j_0",), "parallel"),
-        (("matmul", "k"), "decompose_reduction"),
-    ):
-        bench.select(*rows)
-        bench.apply(move)
-    keep(bench, bench.view.keep, "Copy as Python")
-    program: dict[str, Any] = {}
-    exec(QGuiApplication.clipboard().text(), program)
-    sch = tvm.s_tir.Schedule(tvm.IRModule({"te_matmul": base}))
-    sch.work_on("te_matmul")
-    program["apply_trace"](sch)
-    assert tvm_ffi.structural_equal(sch.mod["te_matmul"], function(bench.script))
-
-
 def test_a_file_brings_the_steps_back_and_a_wrong_one_says_so(
     bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,8 +82,17 @@ def test_a_file_brings_the_steps_back_and_a_wrong_one_says_so(
     path = tmp_path / "mine"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(path), ""))
     keep(bench, bench.view.keep, "Save as JSON…")
+    # It is what the command line applies.
+    (saved,) = load_schedules(f"{path}.json")
+    assert (saved.function, len(saved.primitives)) == ("te_relu", 1)
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (f"{path}.json", ""))
-    bench.open("te_matmul")
+    bench.window.commands.action("unscheduled").trigger()
+    bench.steps(0)
+    keep(bench, bench.view.keep, "Load JSON…")
+    bench.steps(1)
+    assert bench.view.variant.text() == "Variant: mine"
+    assert "T.vectorized(" in bench.script
+    bench.open_other("te_matmul")
     # The steps of another function are tried, and those that do not fit say why.
     keep(bench, bench.view.keep, "Load JSON…")
     bench.steps(1)
@@ -188,36 +162,6 @@ def test_functions_alike_share_it_and_the_model_runs_with_it(bench: Bench, tmp_p
     assert bench.view.variant.text() == "Variant: first alone"
 
 
-def test_variants_stand_side_by_side_with_their_times(bench: Bench) -> None:
-    bench.begin(RECIPE)
-    bench.open("te_matmul")
-    measurements, page = bench.window.features.measurements, bench.view.numbers
-    bench.select("k", "j")
-    bench.apply("reorder")
-    keep(bench, bench.view.variant, "Duplicate the variant")
-    bench.settle()
-    bench.select("j")
-    bench.apply("vectorize")
-    bench.window.commands.action("numbers").trigger()
-    QTest.mouseClick(page.all, LEFT)
-
-    def rows() -> dict[str, tuple[str, ...]]:
-        return {
-            row.key: tuple(row.cell(place).text for place in range(4))
-            for row in page.variants.rows()
-        }
-
-    names = {"unscheduled", "variant:", "variant:copy of first"}
-    bench.wait(lambda: set(rows()) == names and all(row[1] for row in rows().values()))
-    bench.wait(lambda: measurements.doing is None)
-    assert rows()["variant:"][3] == rows()["variant:copy of first"][3] == "✓ same"
-    assert rows()["variant:copy of first"][0].startswith("● ")
-    assert sum("★" in row[0] for row in rows().values()) == 1
-    # Both steps were checked on the way, and the history has it.
-    bench.view.set_current("loops")
-    bench.wait(lambda: [row.time for row in bench.view.history.list.rows()] == ["", "✓", "✓"])
-
-
 def test_variants_are_named_renamed_and_taken_away(bench: Bench) -> None:
     bench.begin(RECIPE)
     bench.open("te_matmul")
@@ -246,32 +190,3 @@ def test_variants_are_named_renamed_and_taken_away(bench: Bench) -> None:
     bench.wait(lambda: variant.text() == "Variant: first")
     bench.settle()
     assert "T.parallel(" in bench.script
-
-
-def test_a_check_is_stopped(bench: Bench) -> None:
-    bench.begin(RECIPE)
-    bench.open("te_matmul")
-    page, found = bench.view.numbers, bench.window.features.measurements
-    bench.window.commands.action("numbers").trigger()
-    engine, stopped = bench.window.features.processes.engine.pid, []
-
-    def stop() -> None:
-        if found.doing == "check" and not stopped:
-            stopped.append(found.doing)
-            QTest.mouseClick(page.stop, LEFT)
-
-    found.changed.connect(stop)
-    bench.view.set_current("loops")
-    bench.select("i")
-    bench.apply("parallel")
-    bench.window.commands.action("numbers").trigger()
-    bench.wait(lambda: stopped and found.doing is None)
-    found.changed.disconnect(stop)
-    assert found.here is not None
-    assert found.checked(found.here) is None
-    assert bench.view.verdict.text().startswith("not checked")
-    assert [row.time for row in bench.view.history.list.rows()] == ["", ""]
-    assert bench.window.features.processes.engine.pid == engine
-    QTest.mouseClick(page.measure, LEFT)
-    bench.wait(lambda: bench.view.verdict.text().startswith("✓ same"))
-    found.set_automatic(True)

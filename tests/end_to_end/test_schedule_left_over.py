@@ -59,9 +59,7 @@ def test_it_is_looked_at_copied_tried_and_deleted(bench: Bench, tmp_path: Path) 
     bench.wait(lambda: bench.view.left_over.isVisible())
     bench.steps(0)
     assert bench.view.left_over.text() == "⚠ 1 left over"
-    assert window.banner.message() == (
-        "A schedule fits no function any more: that of double. See Schedule → Left over."
-    )
+    assert "that of double" in window.banner.message()
     problems = window.panes.problems.findChildren(QLabel)
     assert any("double · first · 2 steps is not applied" in each.text() for each in problems)
 
@@ -81,11 +79,6 @@ def test_it_is_looked_at_copied_tried_and_deleted(bench: Bench, tmp_path: Path) 
     assert document.recipe is not None
     assert len(document.recipe.schedules) == 1
     assert not window.commands.action("left-over").isEnabled()
-    window.commands.action("undo").trigger()
-    bench.wait(lambda: bench.view.left_over.isVisible())
-    window.commands.action("redo").trigger()
-    bench.wait(lambda: not bench.view.left_over.isVisible())
-
     keep(bench, bench.view.variant, "Delete the variant")
     bench.steps(0)
     bench.wait(lambda: document.recipe is not None and not document.recipe.schedules)

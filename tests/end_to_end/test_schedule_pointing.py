@@ -36,12 +36,14 @@ def choose_with_preview(bench: Bench, menu: ScheduleMenu) -> None:
     shown = bench.window.panes.scheduled
     bench.wait(menu.isVisible)
     bench.settle()
-    bench.point_at(menu.page, "unroll")
+    choices = menu.page.choices
+    item = choices.item_of("unroll")
+    assert item is not None
+    bench.point(choices.list, item)
     bench.wait(lambda: shown.pages.currentWidget() is shown.preview)
     assert shown.line.whole() == "Preview: unroll k"
     assert "T.unroll(" in bench.script
     assert bench.record.steps == ()
-    choices = menu.page.choices
     rect = choices.list.visualItemRect(choices.item_of("unroll"))
     QTest.mouseClick(choices.list.viewport(), LEFT, pos=rect.center())
     bench.steps(1)
@@ -156,7 +158,7 @@ def drag(bench: Bench, number: int, below: int) -> None:
 
 
 @pytest.mark.x
-def test_a_step_is_dragged_to_another_place(bench: Bench) -> None:
+def test_a_step_is_dragged_and_has_a_menu(bench: Bench) -> None:
     do(bench, "split", loop=LOOP_J, factors=(None, 16))
     do(bench, "unroll", loop=At(block="matmul", loop=3))
     do(bench, "parallel", loop=At(block="matmul", loop=1))
@@ -170,6 +172,32 @@ def test_a_step_is_dragged_to_another_place(bench: Bench) -> None:
     bench.wait(lambda: [each.id for each in bench.record.steps] == ["s1", "s2", "s3"])
     bench.settle()
     assert bench.statuses() == ["✓ done"] * 3
+
+    steps = bench.view.history.list
+
+    def choose(step: str, text: str) -> None:
+        place = QPoint(90, round(steps.row_rect(step).center().y()))
+        bench.choose_in_menu(steps, place, text)
+        bench.settle()
+
+    choose("s2", "Delete")
+    bench.steps(2)
+    choose("s1", "Switch off")
+    bench.wait(lambda: bench.statuses()[0] == "○ off")
+    choose("s1", "Switch on")
+    bench.wait(lambda: bench.statuses() == ["✓ done"] * 2)
+    choose("s3", "Insert before it")
+    bench.wait(lambda: bench.scheduling.place == 1)
+    bench.settle()
+    bench.select("k")
+    bench.choose("unroll")
+    bench.steps(3)
+    assert [each.id for each in bench.record.steps] == ["s1", "s4", "s3"]
+    choose("s4", "Delete")
+    bench.steps(2)
+    choose("s3", "Edit…")
+    bench.wait(lambda: bench.scheduling.trying.draft is not None)
+    assert bench.view.form.editors["loop"].name.text() == "j_0"  # type: ignore[attr-defined]
 
 
 def test_what_is_compiled_is_the_function_at_its_step(bench: Bench) -> None:
@@ -194,55 +222,6 @@ def test_what_is_compiled_is_the_function_at_its_step(bench: Bench) -> None:
     bench.window.features.stepping.set_section("passes")
     bench.wait(lambda: head() == "; te_matmul for llvm")
     pane.set_current("script")
-
-
-@pytest.mark.x
-def test_a_step_has_a_menu(bench: Bench) -> None:
-    do(bench, "split", loop=LOOP_J, factors=(None, 16))
-    do(bench, "parallel", loop=At(block="matmul", loop=1))
-    steps = bench.view.history.list
-
-    def choose(step: str, text: str) -> None:
-        place = QPoint(90, round(steps.row_rect(step).center().y()))
-        bench.choose_in_menu(steps, place, text)
-        bench.settle()
-
-    choose("s1", "Switch off")
-    bench.wait(lambda: bench.statuses()[0] == "○ off")
-    choose("s1", "Switch on")
-    bench.wait(lambda: bench.statuses() == ["✓ done"] * 2)
-    choose("s2", "Insert before it")
-    bench.wait(lambda: bench.scheduling.place == 1)
-    bench.settle()
-    bench.select("k")
-    bench.choose("unroll")
-    bench.steps(3)
-    assert [each.id for each in bench.record.steps] == ["s1", "s3", "s2"]
-    choose("s3", "Delete")
-    bench.steps(2)
-    choose("s2", "Edit…")
-    bench.wait(lambda: bench.scheduling.trying.draft is not None)
-    assert bench.view.form.editors["loop"].name.text() == "j_0"  # type: ignore[attr-defined]
-
-
-def test_the_tree_says_what_loops_blocks_and_buffers_are(bench: Bench) -> None:
-    do(bench, "parallel", loop=LOOP_J)
-    do(bench, "annotate", block_or_loop=LOOP_J, ann_key="note", ann_val=1)
-    do(bench, "cache_write", block=At(block="matmul"), write_buffer_index=0, storage_scope="local")
-    rows = {row.cells[0].text: row for row in bench.view.tree.rows()}
-
-    def cells(name: str) -> list[str]:
-        return [cell.text for cell in rows[name].cells]
-
-    assert cells("j") == ["j", "128", "parallel · note=1"]
-    assert cells("k") == ["k", "128", "serial"]
-    assert cells("matmul_local")[1:] == ["512 B", "local · intermediate"]
-    assert rows["matmul_local"].note == "1×128 float32"
-    assert cells("B")[1:] == ["65.5 kB", "global · input"]
-    block = next(row for row in bench.view.tree.rows() if row.key == bench.ids("matmul")[0])
-    assert block.cells[2].text == "SSR"
-    assert "reads x[v_i, v_k], B[v_k, v_j]" in block.tooltip
-    assert "writes matmul_local[v_i, v_j]" in block.tooltip
 
 
 def test_with_nothing_selected_the_function_with_the_most_work_is_there(bench: Bench) -> None:

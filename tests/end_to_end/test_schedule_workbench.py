@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
@@ -57,20 +56,6 @@ def test_the_walk_of_the_matmul(bench: Bench) -> None:
     assert document.run_record.verdict == "match"
 
 
-def test_loops_are_selected_in_the_script_and_in_the_tree(bench: Bench) -> None:
-    bench.open("te_matmul")
-    bench.select("k")
-    script = bench.window.panes.scheduled.script.code
-    line = next(at for at, text in enumerate(script.text().split("\n")) if "T.grid" in text)
-    assert script.editor.marks.is_selected(line)
-    line = next(at for at, text in enumerate(script.text().split("\n")) if "T.reads" in text)
-    script.editor.go_to(line)
-    bench.key(script.editor, Qt.Key.Key_Return)
-    assert bench.view.tree.selected_keys() == bench.ids("matmul")
-    bench.settle()
-    assert bench.moves()["cache_write"]
-
-
 def test_moves_are_offered_with_reasons_and_previewed(bench: Bench) -> None:
     bench.open("te_matmul")
     bench.select("k")
@@ -91,65 +76,6 @@ def test_moves_are_offered_with_reasons_and_previewed(bench: Bench) -> None:
     QTest.mouseMove(bench.view.tree.viewport(), bench.view.tree.rect().center())
     bench.wait(lambda: shown.pages.currentWidget() is shown.script)
     assert bench.record.steps == ()
-
-
-def test_moves_are_found_by_keyboard(bench: Bench) -> None:
-    bench.open("te_relu")
-    bench.select("i1")
-    bench.window.commands.action("schedule-moves").trigger()
-    menu = bench.view.menu
-    bench.wait(menu.isVisible)
-    QTest.keyClicks(menu.page.choices.line, "vector")
-    assert menu.page.choices.current_key() == "vectorize"
-    bench.key(menu.page.choices.line, Qt.Key.Key_Return)
-    bench.steps(1)
-    assert not menu.isVisible()
-    assert "T.vectorized(" in bench.script
-
-
-def test_what_is_typed_wrong_cannot_be_applied(bench: Bench) -> None:
-    bench.open("te_matmul")
-    bench.select("j")
-    bench.choose("split")
-    bench.type_factors(4, 16)
-    form = bench.view.form
-    assert not form.apply.isEnabled()
-    assert form.state.text() == "✕ 4 × 16 = 64 does not cover 128"
-    bench.type_factors(8, 16)
-    bench.wait(lambda: form.state.text().startswith("✓"))
-    shown = bench.window.panes.scheduled
-    bench.wait(lambda: shown.pages.currentWidget() is shown.preview)
-    bench.key(form.editors["factors"].factors.fields[0], Qt.Key.Key_Escape)  # type: ignore[attr-defined]
-    assert bench.scheduling.trying.draft is None
-    assert bench.record.steps == ()
-
-
-def test_numbers_that_are_too_large_are_not_sent(bench: Bench) -> None:
-    bench.open("te_matmul")
-    bench.select("matmul")
-    bench.choose("storage_align")
-    form = bench.view.form
-    line = form.editors["axis"].line  # type: ignore[attr-defined]
-    line.selectAll()
-    QTest.keyClicks(line, "9" * 30)
-    assert "is not a whole number up to 2147483647" in form.state.text()
-    assert not form.apply.isEnabled()
-    bench.key(line, Qt.Key.Key_Escape)
-
-
-def test_what_is_unsafe_is_applied_on_apply_anyway_alone(bench: Bench) -> None:
-    bench.open("te_matmul")
-    bench.select("matmul")
-    bench.apply("cache_write")
-    bench.select("matmul")
-    form = bench.view.form
-    bench.choose("unsafe_set_dtype")
-    bench.wait(lambda: form.state.text().startswith("⚠"))
-    assert not form.apply.isEnabled()
-    QTest.mouseClick(form.force, LEFT)
-    bench.steps(2)
-    assert bench.statuses() == ["✓ done"] * 2
-    assert bench.scheduling.primitives[-1].forced
 
 
 def test_the_script_has_more_room_at_the_workbench_and_gives_it_back(bench: Bench) -> None:

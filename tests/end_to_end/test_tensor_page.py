@@ -8,15 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit.charts.images import ValueGrid
 from lowerscope.app.panes.run.tensor_page import TensorPage
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.recipe import Extension
-from tests.end_to_end.children import hold
-from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
+from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait
 from tests.end_to_end.test_node_figures import trigger
 
 MODEL = """
@@ -200,62 +198,3 @@ def test_the_values_of_a_node_are_those_of_both_sides(
     settle(qtbot, page)
     choose_side(page, "difference")
     assert math.isclose(float(np.abs(shown(page)).max()), 0.0, abs_tol=1e-5)
-
-
-def test_values_that_are_not_there_are_said_to_be_so(qtbot: QtBot, open_window: OpenWindow) -> None:
-    window = open_window("sample:fashion_mlp", lowering="te")
-    runs = window.features.runs
-    # There is no room for 128 numbers.
-    runs.keep, kept = 100, runs.keep
-    run_and_wait(qtbot, window)
-    runs.keep = kept
-    window.document.select(("fx:linear0",))
-    trigger(window, "compare-values")
-    page = window.panes.compare.tensor
-    qtbot.waitUntil(lambda: page.right.currentWidget() is page.no_values, timeout=PATIENCE)
-    assert page.no_values.accessibleName() == "No values to look at"
-    assert "the 100 B that there are" in page.no_values.accessibleDescription()
-    assert facts(page)["ours"]
-    assert not page.save.isEnabled()
-    window.panes.outcome.set_current("result")
-    assert "values kept: " in window.panes.result.summary.text()
-
-    # Of a run before the last one, there is the record and no value.
-    window.commands.action("high-level").trigger()
-    wait_for_records(qtbot, window)
-    run_and_wait(qtbot, window)
-    window.commands.action("undo").trigger()
-    wait_for_records(qtbot, window)
-    trigger(window, "compare-values")
-    qtbot.waitUntil(lambda: page.stack.currentWidget() is page.empty, timeout=PATIENCE)
-    qtbot.waitUntil(lambda: "not kept" in page.empty.accessibleName(), timeout=PATIENCE)
-    assert page.empty.accessibleDescription() == "Run it again to look at its values"
-    run_and_wait(qtbot, window)
-    trigger(window, "compare-values")
-    settle(qtbot, page)
-    assert facts(page)["verdict"] == "✓ matches"
-
-
-def test_a_worker_that_does_not_answer_is_stopped_and_asked_again(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:fashion_mlp")
-    run_and_wait(qtbot, window)
-    worker, page = window.features.processes.worker, window.panes.compare.tensor
-    assert worker.pid is not None
-    hold(worker.pid)
-    window.document.select(("fx:linear0",))
-    trigger(window, "compare-values")
-    stop = window.status.cancel
-    qtbot.waitUntil(stop.isVisible, timeout=PATIENCE)
-    qtbot.mouseClick(stop, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(page.again.isVisible, timeout=PATIENCE)
-    assert page.empty.accessibleName() == "Stopped"
-    # What did not answer had to be ended, and what it had kept went with it: that is said.
-    qtbot.waitUntil(lambda: worker.state == "ready", timeout=PATIENCE)
-    qtbot.mouseClick(page.again, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: "not kept" in page.empty.accessibleName(), timeout=PATIENCE)
-    run_and_wait(qtbot, window)
-    trigger(window, "compare-values")
-    settle(qtbot, page)
-    assert facts(page)["verdict"] == "✓ matches"

@@ -74,11 +74,9 @@ def test_every_way_to_share_out_the_time_adds_up(qtbot: QtBot, open_window: Open
     assert shared
     assert {key for key, note in notes.items() if note.startswith("fused with")} == shared
     assert page.summary.whole().startswith(f"{len(record.calls)} calls in ")
+
+    # Chart and table select in all panes.
     window.document.select(())
-
-
-def test_chart_and_table_select_in_all_panes(qtbot: QtBot, open_window: OpenWindow) -> None:
-    window, page, record = opened(qtbot, open_window)
     assert [each.length for each in page.chart.spans()] == [
         each.milliseconds for each in record.calls
     ]

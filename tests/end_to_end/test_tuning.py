@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 
-import msgspec
 import psutil
 import pytest
 from PySide6.QtCore import Qt
@@ -17,12 +16,10 @@ from PySide6.QtTest import QTest
 from lowerscope.app.panes.tuning.model import Tuning
 from lowerscope.app.panes.tuning.tune_dialog import TuneDialog
 from lowerscope.app.panes.tuning.tune_page import TunePage
-from lowerscope.core.files.pipelines_and_schedules import find_pipeline
-from lowerscope.core.model.formatting import seconds_text
 from lowerscope.core.model.recipe import Recipe, Source
 from lowerscope.core.model.tuning_records import TunedFunction
 from tests.end_to_end.driving import PATIENCE, wait_until
-from tests.end_to_end.scheduling import LEFT, NONE, Bench
+from tests.end_to_end.scheduling import LEFT, Bench
 
 RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
 FUNCTION = "te_matmul"
@@ -136,70 +133,8 @@ def test_a_function_is_tuned_and_its_best_is_in_the_history(bench: Bench) -> Non
     bench.wait(lambda: not document.recipe.schedules)  # type: ignore[union-attr]
 
 
-def test_a_run_pauses_the_slowest_and_stopped_it_leaves_no_process(bench: Bench) -> None:
-    tuning, page, document = tuning_of(bench), page_of(bench), bench.window.document
-    dialog = asked(bench)
-    dialog.slowest.click()
-    dialog.count.setValue(1)
-    dialog.trials.setValue(5_000)
-    assert dialog.estimate.text().startswith("About ")
-    QTest.mouseClick(dialog.begin, LEFT)
-    assert wait_until(lambda: tuning.state and tuning.state.trials_total == 5_000, 3 * PATIENCE)
-    # Of the two functions of the model, the one that takes the most of a run.
-    assert [each.name for each in tuning.state.functions] == [FUNCTION]
-    bench.window.commands.action("run").trigger()
-    bench.wait(lambda: tuning.phase == "paused")
-    assert "run" in tuning.said.text
-    bench.wait(lambda: document.run_record is not None and not document.running)
-    bench.wait(lambda: tuning.phase == "tuning")
-    # The function is fused into another one meanwhile: what is found of it has no place.
-    fused = msgspec.structs.replace(RECIPE, steps=find_pipeline("fuse").steps)
-    document.change(fused)
-    bench.wait(lambda: document.recipe == fused)
-    bench.window.show_page("tune")
-    assert tuning.pid is not None
-    processes = group_of(tuning.pid)
-    assert len(processes) > 1
-    began = time.monotonic()
-    QTest.mouseClick(page.stop, LEFT)
-    bench.wait(lambda: not any(map(is_there, processes)))
-    assert time.monotonic() - began < 2
-    bench.wait(lambda: not tuning.under_way)
-    bench.wait(lambda: "not in the model any more" in tuning.said.text)
-    assert not document.recipe.schedules  # type: ignore[union-attr]
-
-
-def test_the_whole_model_by_weight_against_torch_and_rules(bench: Bench) -> None:
+def test_what_a_killed_process_found_is_kept_and_stopped_it_leaves_none(bench: Bench) -> None:
     tuning, page = tuning_of(bench), page_of(bench)
-    dialog, trials = asked(bench), 14
-    dialog.whole.click()
-    dialog.trials.setValue(trials)
-    assert "2 functions, about 7 trials each by their share" in dialog.estimate.text()
-    QTest.mouseClick(dialog.begin, LEFT)
-    bench.wait(lambda: tuning.under_way)
-    assert wait_until(lambda: not tuning.under_way, 3 * PATIENCE), tuning.said
-    # The trials are shared out by what a run spends in each, and so the table has them.
-    slow, fast = tuning.state.functions
-    assert [row.key for row in page.table.rows()] == [slow.name, fast.name]
-    shares = [each.calls * min(each.by_rules, each.unscheduled) for each in (slow, fast)]
-    assert slow.name == FUNCTION
-    assert abs(slow.planned - trials * shares[0] / sum(shares)) <= 1
-    assert fast.planned >= 1
-    assert (slow.state, fast.state) == ("done", "done")
-    # Each has its curve, against torch and the rules, with the figures of the table.
-    for each in (slow, fast):
-        page.table.row_clicked.emit(each.name, NONE)
-        levels = {level.label: level.value for level in page.curve.levels()}
-        known = {"torch": each.torch, "rules": each.by_rules, "unscheduled": each.unscheduled}
-        assert levels == known
-        assert page.curve.points()[-1].value == each.best
-        said = page.curve.accessibleDescription()
-        assert f"rules {seconds_text(each.by_rules)}" in said
-        assert f"torch {seconds_text(each.torch)}" in said
-
-
-def test_a_process_that_is_killed_is_said_and_what_it_found_is_kept(bench: Bench) -> None:
-    tuning, page, _document = tuning_of(bench), page_of(bench), bench.window.document
     start(bench, 5_000)
     wait_for_trials(bench, 1)
     assert tuning.pid is not None
@@ -215,8 +150,10 @@ def test_a_process_that_is_killed_is_said_and_what_it_found_is_kept(bench: Bench
     QTest.keyClick(page.more, Qt.Key.Key_Space)
     bench.wait(lambda: tuning.phase == "tuning" and tuning.state is not None)
     bench.wait(lambda: found(bench).from_database)
-    # The window is closed while it tunes; this test is the last one.
     processes = group_of(tuning.pid)
-    bench.window.close()
-    _, alive = psutil.wait_procs(processes, timeout=10)
-    assert not alive
+    assert len(processes) > 1
+    began = time.monotonic()
+    QTest.mouseClick(page.stop, LEFT)
+    bench.wait(lambda: not any(map(is_there, processes)))
+    assert time.monotonic() - began < 2
+    bench.wait(lambda: not tuning.under_way)

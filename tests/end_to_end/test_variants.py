@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.panes.run.variants_page import VariantsPage
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.formatting import duration_text, durations_text, error_text
-from lowerscope.core.model.recipe import Extension
-from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
-from tests.end_to_end.small_nets import EXAMPLES, NET, write
-from tests.end_to_end.test_node_figures import WRONG
+from tests.end_to_end.driving import PATIENCE, OpenWindow, wait_for_records
 
 NAMES = ["high-level · legalised", "TE · legalised", "high-level · fused", "TE · fused"]
 
@@ -52,8 +47,8 @@ def choose(page: VariantsPage, *places: int) -> None:
         QTest.mouseClick(page.table.viewport(), Qt.MouseButton.LeftButton, modifier, where)
 
 
-def test_four_variants_run_in_a_row_and_can_be_gone_back_to_and_compared(
-    qtbot: QtBot, open_window: OpenWindow
+def test_four_variants_run_in_a_row_and_can_be_gone_back_to_compared_and_exported(
+    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = open_window("sample:fashion_mlp")
     document = window.document
@@ -139,150 +134,21 @@ def test_four_variants_run_in_a_row_and_can_be_gone_back_to_and_compared(
     qtbot.waitUntil(lambda: bool(difference.page.functions.rows()), timeout=PATIENCE)
     assert {row.key for row in difference.page.functions.rows()} == {"matmul", "matmul1"}
 
-
-@pytest.mark.x
-def test_a_row_is_renamed_and_deleted_and_goes_with_its_source(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:fashion_mlp")
-    page = window.panes.variants
-    assert page.table.empty.accessibleName() == "No run yet"
-    run_and_wait(qtbot, window)
-    window.document.change_fields(lowering="te")
-    wait_for_records(qtbot, window)
-    run_and_wait(qtbot, window)
-    window.panes.show_page("variants")
-    assert texts(page, 1) == ["high-level", "TE"]
-    # Once more is the same row.
-    run_and_wait(qtbot, window)
-    window.panes.show_page("variants")
-    assert texts(page, 1) == ["high-level", "TE"]
-
-    choose(page, 0)
-    press(qtbot, page, Qt.Key.Key_F2)
-    editor = page.table.viewport().findChild(QLineEdit)
-    assert isinstance(editor, QLineEdit)
-    # What is new meanwhile waits until the name is written.
-    window.features.runs.variants.changed.emit()
-    assert page.table.viewport().findChild(QLineEdit) is editor
-    editor.setText("as it came")
-    QTest.keyClick(editor, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: texts(page, 1) == ["as it came", "TE"])
-    assert [bar.name for bar in page.bars.bars()] == ["as it came", "TE", "torch"]
-
-    press(qtbot, page, Qt.Key.Key_Delete)
-    assert texts(page, 1) == ["TE"]
-    window.open_source("sample:matmul_relu")
-    wait_for_records(qtbot, window)
-    assert page.table.rows() == ()
-
-
-def test_what_differs_is_marked_and_never_the_best_and_a_row_of_runs_can_be_stopped(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
-) -> None:
-    path = tmp_path / "wrong.py"
-    path.write_text(WRONG)
-    window = open_window(
-        "sample:fashion_mlp", extensions=(Extension(path=str(path), kind="rules"),)
-    )
-    document, page = window.document, window.panes.variants
-    run_and_wait(qtbot, window)
-    window.document.change_fields(extensions=())
-    wait_for_records(qtbot, window)
-    run_and_wait(qtbot, window)
-    window.panes.show_page("variants")
-    assert texts(page, 1) == ["wrong.py", "high-level"]
-    assert texts(page, 3) == ["✕ differs", "✓ matches"]
-    assert page.table.rows()[0].cell(3).tooltip.endswith("first node that differs is relu")
-    assert texts(page, 0) == ["", "●★"]
-    assert [(bar.role, bar.best) for bar in page.bars.bars()] == [
-        ("", False),
-        ("", True),
-        ("other", False),
-    ]
-
-    window.commands.action("run-variants").trigger()
-    qtbot.waitUntil(lambda: "Variant 2 of 4" in document.job.text, timeout=PATIENCE)
-    window.features.cancel()
-    qtbot.waitUntil(lambda: not document.running, timeout=PATIENCE)
-    assert window.commands.action("run-variants").isEnabled()
-    # What was run before stays.
-    assert len(page.table.rows()) in (2, 3)
-
-
-def test_a_variant_that_cannot_run_is_a_row_that_says_so(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:fashion_mlp")
-    document, page = window.document, window.panes.variants
-    recipe = document.recipe
-    assert recipe is not None
-    failing = msgspec.structs.replace(recipe, translator="tvm-fx", lowering="library")
-    window.features.runs.variants.run((failing, recipe))
-    qtbot.waitUntil(lambda: not document.running, timeout=PATIENCE)
-    failed, ran = page.table.rows()
-    assert failed.cell(3).text.startswith("✕ failed: TVM's from_fx knows no library functions")
-    assert ran.cell(3).text == "✓ matches"
-    assert document.problems == ()
-    choose(page, 0, 1)
-    assert page.functions.sides is None
-
-
-@pytest.mark.x
-def test_runs_of_a_file_as_it_was_say_so(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
-) -> None:
-    path = tmp_path / "net.py"
-    window = open_window(write(path, NET.format(name="Net") + EXAMPLES))
-    page = window.panes.variants
-    run_and_wait(qtbot, window)
-    window.panes.show_page("variants")
-    assert texts(page, 3) == ["✓ matches"]
-    write(path, (NET.format(name="Net") + EXAMPLES).replace("(x)", "(x).relu()"))
-    window.commands.action("reload").trigger()
-    wait_for_records(qtbot, window)
-    assert texts(page, 3) == ["✓ matches, as it was"]
-    assert "The files have changed since" in page.table.rows()[0].cell(1).tooltip
-    run_and_wait(qtbot, window)
-    window.panes.show_page("variants")
-    assert texts(page, 3) == ["✓ matches"]
-    # Nothing that was measured is lost where a run fails.
-    before = texts(page, 2)
-    write(path, "def broken(:")
-    run_variants(qtbot, window)
-    assert [text.partition(":")[0] for text in texts(page, 3)] == ["✕ failed"] * 4
-    assert texts(page, 2) == [*before, "–", "–", "–"]
-    assert page.table.rows()[0].cell(3).tooltip.endswith("The figures are of the run before")
-    assert "★" not in "".join(texts(page, 0))
-
-
-def test_a_report_is_exported_on_all_variants_or_on_those_selected(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    window = open_window("sample:matmul_relu")
-    action = window.commands.action("export-report")
-    assert not action.isEnabled()
-    page = run_variants(qtbot, window)
+    # As a report: all of them, or those that are selected.
     file = tmp_path / "all"
-
-    def answer(_parent: object, _title: str, name: str, _filter: str) -> tuple[str, str]:
-        assert name == "matmul_relu.html"
-        return str(file), ""
-
-    monkeypatch.setattr("lowerscope.app.panes.export.commands.QFileDialog.getSaveFileName", answer)
+    saving = "lowerscope.app.panes.export.commands.QFileDialog.getSaveFileName"
+    monkeypatch.setattr(saving, lambda *_: (str(file), ""))
+    action = window.commands.action("export-report")
+    window.panes.show_page("variants")
+    page.table.clearSelection()
     action.trigger()
     text = file.with_suffix(".html").read_text(encoding="utf-8")
-    kept = window.features.runs.variants.kept
-    assert len(kept) == 4
-    for each in kept:
-        assert each.record is not None
-        assert f'data-value="{each.record.tvm_ms!r}"' in text
-    assert "all.html" in window.banner.message()
+    for each in shown:
+        assert f'data-value="{each.tvm_ms!r}"' in text
     file = tmp_path / "one"
     choose(page, 2)
     action.trigger()
-    text = file.with_suffix(".html").read_text(encoding="utf-8")
-    assert "Run: high-level · fused" in text
+    assert "Run: high-level · fused" in file.with_suffix(".html").read_text(encoding="utf-8")
     file = tmp_path / "gone" / "report"
     action.trigger()
-    assert "the report cannot be written" in window.document.problems[0].line()
+    assert "the report cannot be written" in document.problems[0].line()

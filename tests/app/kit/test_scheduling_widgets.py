@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
@@ -147,3 +148,18 @@ def test_an_order_is_changed_by_keys(qtbot: QtBot) -> None:
     qtbot.keyClick(order, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
     qtbot.keyClick(order, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
     assert order.order() == (2, 0, 1)
+
+
+@pytest.mark.x
+def test_an_order_is_changed_by_dragging(qtbot: QtBot) -> None:
+    order = OrderList("Loops")
+    qtbot.addWidget(order)
+    order.set_names(("i", "j", "k"))
+    order.show()
+    places = [order.visualItemRect(order.item(row)).center() for row in range(3)]
+    qtbot.mousePress(order.viewport(), LEFT, pos=places[0])
+    for place in places[1:]:
+        qtbot.mouseMove(order.viewport(), place)
+    with qtbot.waitSignal(order.edited):
+        qtbot.mouseRelease(order.viewport(), LEFT, pos=places[2])
+    assert order.order() == (1, 2, 0)

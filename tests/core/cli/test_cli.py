@@ -63,7 +63,7 @@ def test_samples_are_listed_with_a_line_each(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.diagonal
 @pytest.mark.parametrize("lowering", LOWERINGS)
-@pytest.mark.parametrize("sample", ["matmul_relu", "fashion_mlp", "mlp_tvmscript"])
+@pytest.mark.parametrize("sample", SAMPLES)
 def test_samples_run_and_match(
     sample: str, lowering: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

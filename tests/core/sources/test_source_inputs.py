@@ -67,6 +67,20 @@ def test_the_seed_decides_the_values(tmp_path: Path) -> None:
     assert torch.equal(first, torch.randn(5))
 
 
+def test_a_seed_of_its_own_leaves_the_weights() -> None:
+    """The weights of this model are random too."""
+    source, shape = Source(spec="sample:conv_net"), (1, 1, 28, 28)
+    plain = load(source, (), 0)
+    spec = InputSpec(name=plain.inputs[0].name, shape=shape, dtype="float32", seed=1)
+    drawn = load(source, (spec,), 0)
+    (value,) = (each.value for each in drawn.inputs)
+    assert torch.equal(value, torch.randn(shape, generator=torch.Generator().manual_seed(1)))
+    assert plain.model is not None
+    assert drawn.model is not None
+    weights = plain.model.state_dict()
+    assert all(torch.equal(each, weights[name]) for name, each in drawn.model.state_dict().items())
+
+
 @pytest.mark.parametrize("shape", ["1000000,1000000,1000000", "9999999999999999"])
 def test_a_value_that_does_not_fit_into_memory(tmp_path: Path, shape: str) -> None:
     for dtype in ("float32", "int64", "bool"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -51,6 +52,15 @@ def test_the_best_is_a_history_that_computes_the_same(pipeline: Pipeline, tuned:
         assert each.unscheduled is not None
         assert each.by_rules is None or each.best <= each.by_rules
         assert [point.best for point in each.points][-1] == each.best
+    # The trials are shared out by what a run spends in each.
+    spent = [
+        each.calls * min(each.by_rules or math.inf, each.unscheduled or math.inf)
+        for each in state.functions
+    ]
+    assert len(spent) == 2
+    assert sorted(spent, reverse=True) == spent
+    for each, share in zip(state.functions, spent, strict=True):
+        assert abs(each.planned - TRIALS * share / sum(spent)) <= 1
     slow = max(state.functions, key=lambda each: each.unscheduled or 0)
     assert slow.best < slow.unscheduled  # type: ignore[operator]
     recipe = applied_to_model(msgspec.structs.replace(RECIPE, schedules=tuned.schedules), True)
@@ -61,6 +71,11 @@ def test_the_best_is_a_history_that_computes_the_same(pipeline: Pipeline, tuned:
         record = pipeline.answer(ScheduleQuery(recipe, schedule.function, None))
         assert {step.status for step in record.steps} == {"done"}
     assert pipeline.answer(RunQuery(recipe, quick=True)).verdict == "match"
+
+
+def test_the_slowest_functions_alone_can_be_tuned(pipeline: Pipeline, tuned: Tuned) -> None:
+    found = pipeline.answer(TuneQuery(RECIPE, TuneOptions(trials=0, slowest=1)))
+    assert [each.name for each in found.state.functions] == [tuned.state.functions[0].name]
 
 
 def test_a_second_time_the_database_answers(tuned: Tuned) -> None:

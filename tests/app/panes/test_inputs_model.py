@@ -1,0 +1,231 @@
+"""The inputs of the open model: drawn, random, from files, and sets of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from PySide6.QtCore import QTimer
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.panes.inputs.model import SETTLE_MS, Inputs, with_inputs
+from lowerscope.core.files.sources import MANY_SAMPLES
+from lowerscope.core.model.comparison_records import AgreementRecord
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.queries import AgreementQuery, RunQuery, SnapshotQuery
+from lowerscope.core.model.recipe import Drawing, InputSpec, from_json, to_json
+from lowerscope.core.model.snapshot import InputRecord, Picture
+from tests.app.plain_values import CANCELLED, RECIPE, WRONG, Bench, snapshot
+
+SHAPE = (1, 2)
+
+
+def record(
+    name: str = "x", *, shape: tuple[int | str, ...] = SHAPE, channels: int = 1, width: int = 1
+) -> InputRecord:
+    """Return an input that is a picture."""
+    pixels = bytes(2 * width * channels)
+    picture = Picture(width=width, height=2, channels=channels, pixels=pixels)
+    return InputRecord(name=name, shape=shape, dtype="float32", origin="", picture=picture)
+
+
+def derive(bench: Bench, *records: InputRecord) -> None:
+    """Answer the engine's query for records of a model with these inputs."""
+    found = snapshot("dense", "relu")
+    model = msgspec.structs.replace(found.model, inputs=records or (record(),))
+    bench.sent(SnapshotQuery).answer(msgspec.structs.replace(found, model=model, key="1"))
+
+
+def open_with(bench: Bench, *records: InputRecord) -> Inputs:
+    bench.document.open(RECIPE)
+    derive(bench, *records)
+    return bench.features.inputs
+
+
+def wanted(bench: Bench) -> tuple[InputSpec, ...]:
+    assert bench.document.wanted is not None
+    return bench.document.wanted.inputs
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        (),
+        (record(), record("y")),
+        (record(shape=(3, 2), channels=3),),
+        (record(shape=(1, 2, 65), width=65),),
+        (record(shape=("n", 2)),),
+        (record(shape=(4, 2)),),
+    ],
+    ids=["none", "two", "colours", "large", "any size", "a part of it"],
+)
+def test_only_the_one_small_grey_picture_can_be_drawn(
+    bench: Bench, records: tuple[InputRecord, ...]
+) -> None:
+    assert open_with(bench, record()).drawable == record()
+    bench.document.reload()
+    if records:
+        derive(bench, *records)
+    else:
+        bench.derive(key="2")
+    assert bench.features.inputs.drawable is None
+
+
+def test_a_drawing_is_in_the_recipe_and_its_file(bench: Bench) -> None:
+    open_with(bench).draw(b"ab")
+    derive(bench)
+    recipe = bench.document.recipe
+    assert recipe is not None
+    assert recipe.inputs[0].drawing == Drawing(width=1, height=2, pixels=b"ab")
+    assert from_json(to_json(recipe)) == recipe
+
+
+def test_an_input_is_not_run_unless_that_is_wanted(bench: Bench, qtbot: QtBot) -> None:
+    inputs = open_with(bench)
+    inputs.set_live(False)
+    inputs.draw(b"ab")
+    derive(bench)
+    settled = QTimer(singleShot=True, interval=2 * SETTLE_MS)
+    with qtbot.waitSignal(settled.timeout):
+        settled.start()
+    assert bench.count(RunQuery) == 0
+    inputs.set_live(True)
+    inputs.draw(b"cd")
+    derive(bench)
+    qtbot.waitUntil(lambda: bench.count(RunQuery) == 1)
+
+
+def test_a_quick_run_is_no_variant_of_the_model(bench: Bench, qtbot: QtBot) -> None:
+    open_with(bench).draw(b"ab")
+    derive(bench)
+    qtbot.waitUntil(lambda: bench.count(RunQuery) == 1)
+    query = bench.sent(RunQuery).query
+    assert isinstance(query, RunQuery)
+    assert query.quick
+
+
+def test_random_values_have_a_seed_of_their_own(bench: Bench) -> None:
+    inputs = open_with(bench)
+    inputs.randomise("x", 7)
+    # With the form that it has, so that nothing is built anew; the weights stay.
+    assert wanted(bench) == (InputSpec(name="x", shape=SHAPE, dtype="float32", seed=7),)
+    assert bench.document.wanted is not None
+    assert bench.document.wanted.seed == RECIPE.seed
+    derive(bench)
+    inputs.reset("x")
+    assert wanted(bench) == ()
+
+
+def test_a_file_is_brought_to_fit_and_one_that_cannot_be_leaves_what_was_there(
+    bench: Bench, tmp_path: Path
+) -> None:
+    inputs = open_with(bench)
+    inputs.drop(str(tmp_path / "bag.npy"), "x")
+    (spec,) = wanted(bench)
+    assert (spec.file, spec.fit, spec.shape) == (str(tmp_path / "bag.npy"), True, SHAPE)
+    derive(bench)
+    before = bench.document.recipe
+    inputs.drop(str(tmp_path / "broken.png"), "x")
+    inputs.draw(b"ab")
+    bench.sent(SnapshotQuery).refuse(WRONG)
+    assert inputs.problem == WRONG
+    assert bench.document.recipe == before
+    # Strokes that were to follow are not drawn on something else.
+    assert not inputs.waits
+    inputs.reset("x")
+    derive(bench)
+    assert inputs.problem is None
+    assert wanted(bench) == ()
+
+
+def test_a_file_of_any_size_says_its_own(bench: Bench) -> None:
+    inputs = open_with(bench, record(shape=("n", 2)))
+    inputs.take_file("x", "many.npy")
+    assert wanted(bench) == (InputSpec(name="x", file="many.npy", fit=True),)
+
+
+def test_an_input_that_is_gone_changes_nothing(bench: Bench) -> None:
+    inputs = open_with(bench)
+    inputs.randomise("gone", 1)
+    inputs.take_file("gone", "bag.npy")
+    assert wanted(bench) == ()
+
+
+def test_inputs_stay_in_the_order_of_the_model() -> None:
+    named = InputSpec(name="b", seed=1)
+    recipe = msgspec.structs.replace(RECIPE, inputs=(named, InputSpec(seed=2)))
+    changed = with_inputs(recipe, ["a", "b", "c"], {"c": InputSpec(name="c", seed=3)})
+    assert [(each.name, each.seed) for each in changed.inputs] == [("a", 2), ("b", 1), ("c", 3)]
+    assert with_inputs(changed, ["a", "b", "c"], {"a": None, "c": None}).inputs == (named,)
+
+
+# Sets
+
+
+def outcome(count: int) -> AgreementRecord:
+    counts = ("count", "ran", "matching", "compared", "same_class", "classed", "labelled")
+    right = ("tvm_correct", "torch_correct")
+    figures = dict.fromkeys((*counts, *right), count)
+    return AgreementRecord(
+        path="digits",
+        max_abs_error=None,
+        max_rel_error=None,
+        worst=(),
+        **figures,  # type: ignore[arg-type]
+    )
+
+
+def test_a_file_with_many_samples_is_run_as_a_set(bench: Bench) -> None:
+    inputs = open_with(bench)
+    inputs.drop("clothes.npz", "x")
+    bench.sent(SnapshotQuery).refuse(Problem(what="It has 10 samples", code=MANY_SAMPLES))
+    assert bench.document.problems == ()
+    query = bench.sent(AgreementQuery).query
+    assert isinstance(query, AgreementQuery)
+    assert query.path == "clothes.npz"
+    # It is the set of the model shown, with the inputs that it has.
+    assert query.recipe == RECIPE
+
+
+def test_a_folder_is_a_set(bench: Bench, tmp_path: Path) -> None:
+    inputs = open_with(bench)
+    assert inputs.is_set(str(tmp_path))
+    inputs.drop(str(tmp_path), "x")
+    assert bench.count(AgreementQuery) == 1
+    assert wanted(bench) == ()
+
+
+def test_a_set_that_is_stopped_leaves_the_outcome_of_before(bench: Bench) -> None:
+    inputs = open_with(bench)
+    sets = inputs.sets
+    sets.run("digits")
+    bench.sent(AgreementQuery).answer(outcome(10))
+    sets.run("more")
+    running = bench.sent(AgreementQuery)
+    running.progress("3 of 200000", 0.1)
+    assert sets.progress == ("3 of 200000", 0.1)
+    inputs.cancel()
+    assert running.fate == "cancelled"
+    running.refuse(CANCELLED)
+    assert (sets.running, sets.problem) == (False, None)
+    assert sets.record is not None
+    assert sets.record.count == 10
+    # The next one takes the place of one that is under way; one that is refused says why.
+    sets.run("digits")
+    first = bench.sent(AgreementQuery)
+    sets.run()
+    assert first.fate.startswith("killed")
+    bench.sent(AgreementQuery).refuse(WRONG)
+    assert sets.problem == WRONG
+
+
+def test_the_outcome_of_a_set_holds_for_any_input_of_the_model(bench: Bench) -> None:
+    inputs = open_with(bench)
+    inputs.sets.run("digits")
+    bench.sent(AgreementQuery).answer(outcome(10))
+    sample = InputSpec(name="x", file="digits", item=3)
+    inputs.take_sample((sample,))
+    derive(bench)
+    assert wanted(bench) == (sample,)
+    assert inputs.sets.record is not None

@@ -1,0 +1,265 @@
+"""The pages on runs alone: the result, the variants, and the values of a call."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
+from pytestqt.qtbot import QtBot
+
+from lowerscope.app.kit import theme
+from lowerscope.app.kit.theme import DARK, LIGHT
+from lowerscope.app.panes.common.node_figures import figures_of, run_facts
+from lowerscope.app.panes.log.problems_view import ProblemsView
+from lowerscope.app.panes.run.compare_page import ComparePage
+from lowerscope.app.panes.run.result_view import ResultView
+from lowerscope.app.panes.run.tensor_page import TensorPage
+from lowerscope.app.panes.run.variants_page import VariantsPage
+from lowerscope.core.model.formatting import duration_text, error_text
+from lowerscope.core.model.graph import Box
+from lowerscope.core.model.problems import Problem
+from lowerscope.core.model.queries import ComparisonQuery, SnapshotQuery
+from lowerscope.core.model.run_records import CallRun, DlpackTransfer, NodeRun
+from tests.app.panes.test_run_model import TIMED, times
+from tests.app.plain_values import CANCELLED, RECIPE, RECORD, TE, WRONG, Bench, snapshot
+
+FAST = msgspec.structs.replace(TIMED, tvm_ms=0.5, times=times(0.5))
+DIFFERS = msgspec.structs.replace(
+    TIMED, verdict="differ", tvm_ms=0.1, times=times(0.1), first_difference="fx:relu"
+)
+
+
+def shown(qtbot: QtBot, widget: QWidget, width: int = 1200) -> None:
+    qtbot.addWidget(widget)
+    widget.resize(width, 400)
+    widget.show()
+
+
+# The result
+
+
+def test_a_run_says_that_it_runs_and_then_what_came_out(bench: Bench, qtbot: QtBot) -> None:
+    bench.open(RECIPE)
+    result = ResultView(bench.document, bench.features.runs)
+    shown(qtbot, result)
+    empty = result.outputs.empty
+    assert empty.accessibleName() == "Not run yet"
+    bench.features.runs.run()
+    assert empty.accessibleName() == "Running…"
+    bench.features.cancel()
+    bench.worker.last().refuse(CANCELLED)
+    assert empty.accessibleName() == "Not run yet"
+    bench.run(TIMED)
+    assert [bar.name for bar in result.times.bars.bars()] == ["TVM", "torch"]
+
+
+@pytest.mark.parametrize("width", [1200, 420])
+def test_the_buttons_of_the_times_are_not_cut(bench: Bench, qtbot: QtBot, width: int) -> None:
+    bench.open(RECIPE)
+    result = ResultView(bench.document, bench.features.runs)
+    shown(qtbot, result, width)
+    bench.run(TIMED)
+    panel = result.times
+    qtbot.waitUntil(panel.isVisible)
+    for button in (panel.again, panel.settings):
+        assert button.width() >= button.sizeHint().width()
+        assert panel.rect().contains(button.geometry())
+
+
+def test_a_problem_takes_the_colours_of_another_scheme(bench: Bench, qtbot: QtBot) -> None:
+    bench.open(RECIPE)
+    features = bench.features
+    problems = ProblemsView(bench.document, features.variants, features.faults)
+    shown(qtbot, problems)
+    bench.document.report(Problem(what="It is wrong"))
+
+    def headline() -> str:
+        labels = problems.findChildren(QLabel)
+        return next(each.styleSheet() for each in labels if each.text().startswith("✕"))
+
+    assert headline() == f"color: {LIGHT.wrong}"
+    theme.set_scheme("dark")
+    qtbot.waitUntil(lambda: headline() == f"color: {DARK.wrong}")
+
+
+# Variants
+
+
+@pytest.fixture
+def page(bench: Bench, qtbot: QtBot) -> VariantsPage:
+    """Return the page with two runs, the faster of which differs."""
+    bench.open(RECIPE)
+    features = bench.features
+    page = VariantsPage(bench.document, features.queries, features.runs, lambda _busy: None)
+    shown(qtbot, page)
+    assert page.table.empty.accessibleName() == "No run yet"
+    bench.run(DIFFERS)
+    bench.change(TE)
+    bench.run(FAST)
+    return page
+
+
+def texts(page: VariantsPage, column: int) -> list[str]:
+    return [row.cell(column).text for row in page.table.rows()]
+
+
+def choose(page: VariantsPage, place: int, keys: Qt.KeyboardModifier) -> None:
+    index = page.table.table_model().index(place, 1)
+    where = page.table.visualRect(index).center()
+    QTest.mouseClick(page.table.viewport(), Qt.MouseButton.LeftButton, keys, where)
+
+
+def test_what_differs_is_marked_and_never_the_best(page: VariantsPage) -> None:
+    assert texts(page, 1) == ["high-level", "TE"]
+    assert texts(page, 0) == ["", "●★"]
+    assert [row.cell(3).role for row in page.table.rows()] == ["wrong", "right"]
+    assert "relu" in page.table.rows()[0].cell(3).tooltip
+    assert [(bar.name, bar.best) for bar in page.bars.bars()] == [
+        ("high-level", False),
+        ("TE", True),
+        ("torch", False),
+    ]
+
+
+def test_a_name_that_is_being_written_stays_while_other_runs_come(
+    page: VariantsPage, bench: Bench, qtbot: QtBot
+) -> None:
+    choose(page, 0, Qt.KeyboardModifier.NoModifier)
+    page.rename.click()
+    editor = page.table.viewport().findChild(QLineEdit)
+    assert isinstance(editor, QLineEdit)
+    bench.features.runs.variants.changed.emit()
+    assert page.table.viewport().findChild(QLineEdit) is editor
+    editor.setText("as it came")
+    QTest.keyClick(editor, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: texts(page, 1) == ["as it came", "TE"])
+    assert page.bars.bars()[0].name == "as it came"
+
+
+def test_a_row_is_deleted_or_gone_back_to(page: VariantsPage, bench: Bench) -> None:
+    choose(page, 0, Qt.KeyboardModifier.NoModifier)
+    page.go_back.click()
+    assert bench.document.wanted == RECIPE
+    bench.derive()
+    assert texts(page, 0) == ["●", "★"]
+    page.delete.click()
+    assert texts(page, 1) == ["TE"]
+
+
+def test_two_rows_that_ran_are_compared_by_their_functions(
+    page: VariantsPage, bench: Bench
+) -> None:
+    choose(page, 0, Qt.KeyboardModifier.NoModifier)
+    assert page.functions.sides is None
+    choose(page, 1, Qt.KeyboardModifier.ControlModifier)
+    sides = page.functions.sides
+    assert sides is not None
+    assert [each.name for each in sides] == ["high-level", "TE"]
+    # One that could not run has no functions to compare.
+    bench.features.runs.variants.remove([bench.features.runs.variants.kept[0].id])
+    bench.features.runs.variants.run((RECIPE,))
+    bench.worker.last().refuse(WRONG)
+    choose(page, 0, Qt.KeyboardModifier.NoModifier)
+    choose(page, 1, Qt.KeyboardModifier.ControlModifier)
+    assert page.functions.sides is None
+
+
+# Figures of nodes
+
+
+def node(name: str, calls: tuple[int, ...], error: float, *, matches: bool = True) -> NodeRun:
+    return NodeRun(
+        id=f"fx:{name}",
+        milliseconds=1.0,
+        max_abs_error=error,
+        max_rel_error=error,
+        matches=matches,
+        calls=calls,
+    )
+
+
+def box(id: str, *members: str) -> Box:
+    kind = "group" if members else "call"
+    return Box(
+        id=id,
+        title=id,
+        subtitle="",
+        kind=kind,
+        strategy="",
+        x=0,
+        y=0,
+        width=1,
+        height=1,
+        members=members,
+    )
+
+
+def test_a_module_has_the_time_of_its_calls_and_its_worst_error() -> None:
+    calls = tuple(CallRun(function="f", milliseconds=each) for each in (1.0, 2.0, 4.0))
+    # The first two nodes share a call.
+    nodes = (node("a", (0,), 1e-7), node("b", (0, 1), 1e-5), node("c", (2,), 0.5, matches=False))
+    record = msgspec.structs.replace(TIMED, calls=calls, nodes=nodes)
+    boxes = (box("module:m", "fx:a", "fx:b"), *(box(f"fx:{each}") for each in "abc"))
+    figures = figures_of(record, boxes)
+    texts_of = {
+        by: {name: shade.text for name, shade in each.shades.items()}
+        for by, each in figures.items()
+    }
+    assert texts_of["time"]["module:m"] == duration_text(3.0)
+    assert texts_of["time"]["fx:c"] == duration_text(4.0)
+    assert texts_of["error"]["module:m"] == texts_of["error"]["fx:b"] == error_text(1e-5)
+    assert texts_of["error"]["fx:c"].startswith("✕")
+    assert [kind for kind, _ in figures["error"].legend] == ["ramp", "wrong"]
+    assert figures["error"].shades["fx:c"].wrong
+    facts = dict(run_facts(record, ("fx:c",)))
+    assert facts["time"].startswith(duration_text(4.0))
+    assert facts["error"].startswith("✕ differs")
+    assert figures_of(None, boxes) == {}
+
+
+def test_how_the_library_was_given_its_tensors_is_told() -> None:
+    handed = DlpackTransfer(inputs=("in place",), results=("copied",), copied_bytes=512)
+    calls = (CallRun(function="torch.relu", milliseconds=1.0, hand_over=handed),)
+    record = msgspec.structs.replace(TIMED, calls=calls, nodes=(node("a", (0,), 0.0),))
+    text = "input in place (zero copy); result copied; 512 B copied"
+    assert dict(run_facts(record, ("fx:a",)))["DLPack"] == text
+    plain = msgspec.structs.replace(record, calls=RECORD.calls)
+    assert "DLPack" not in dict(run_facts(plain, ("fx:a",)))
+
+
+# The values of a node
+
+
+def test_values_that_are_not_there_are_said_to_be_so(bench: Bench, qtbot: QtBot) -> None:
+    bench.open(RECIPE)
+    page = TensorPage(bench.document, bench.features.queries, lambda _busy: None)
+    shown(qtbot, page)
+    assert page.empty.accessibleName() == "Not run yet"
+    bench.run(msgspec.structs.replace(TIMED, nodes=(node("relu", (1,), 0.0),)))
+    bench.document.select(("fx:relu",))
+    qtbot.waitUntil(lambda: bench.count(ComparisonQuery) == 1)
+    gone = Problem(what="These values are not kept", todo="Run it again", code="not-kept")
+    bench.sent(ComparisonQuery).refuse(gone)
+    assert "not kept" in page.empty.accessibleName()
+    assert "Run it again" in page.empty.accessibleDescription()
+    # Stopped, it can be tried once more.
+    bench.run(msgspec.structs.replace(FAST, nodes=(node("relu", (1,), 0.0),)))
+    qtbot.waitUntil(lambda: bench.count(ComparisonQuery) == 2)
+    bench.sent(ComparisonQuery).refuse(CANCELLED)
+    assert page.again.isVisible()
+    page.again.click()
+    assert bench.count(ComparisonQuery) == 3
+
+
+def test_a_source_without_torch_has_no_nodes_to_compare(bench: Bench, qtbot: QtBot) -> None:
+    bench.document.open(RECIPE)
+    records = msgspec.structs.replace(snapshot("dense", kind="tvm"), fx=(), key="1")
+    bench.sent(SnapshotQuery).answer(records)
+    features = bench.features
+    page = ComparePage(bench.document, features.queries, features.stepping, lambda _busy: None)
+    shown(qtbot, page)
+    assert page.nodes.table.empty.accessibleName() == "Not run yet"
+    bench.run(msgspec.structs.replace(TIMED, nodes=()))
+    assert page.nodes.table.empty.accessibleName() == "No nodes to compare"
