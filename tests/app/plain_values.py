@@ -82,6 +82,11 @@ class Client(QObject):
         self.role = role
         self.state = "ready"
         self.received_bytes = 1000
+        self.hands_over = False
+        self.pid: int | None = None
+        self.sandbox: Any = None
+        self.approved: Callable[[], Any] | None = None
+        self.memory_limit: int | None = None
         self.sent: list[Sent] = []
 
     def request(
@@ -94,13 +99,22 @@ class Client(QObject):
         self.sent.append(Sent(query, on_result, on_problem))
         return len(self.sent) - 1
 
+    def start(self) -> None:
+        """Start nothing: it is there."""
+
+    def stop(self) -> None:
+        """Stop nothing."""
+
+    def restart(self) -> None:
+        """Restart nothing."""
+
     def drop(self, id: int) -> None:
         self.sent[id].fate = "dropped"
 
     def abandon(self, id: int, grace_ms: int) -> None:
         self.sent[id].fate = f"killed after {grace_ms}"
 
-    def cancel(self, id: int, _grace_ms: int) -> None:
+    def cancel(self, id: int, _grace_ms: int = 0) -> None:
         self.sent[id].fate = "cancelled"
 
     def under_way(self) -> dict[int, Query[Any]]:
