@@ -82,7 +82,9 @@ def test_predicates_are_evaluated_at_most_once_a_turn(qtbot: QtBot, window: Main
 
 
 @pytest.mark.x
-def test_a_key_finds_the_state_of_its_own_turn(qtbot: QtBot, window: MainWindow) -> None:
+def test_a_key_finds_the_state_of_its_own_turn_in_a_floating_pane_as_well(
+    qtbot: QtBot, window: MainWindow
+) -> None:
     lower_by_key(window, QApplication.focusWidget() or window)
     wait_for_records(qtbot, window)
     # And one that is no longer possible is not run.
@@ -90,10 +92,9 @@ def test_a_key_finds_the_state_of_its_own_turn(qtbot: QtBot, window: MainWindow)
     before = window.document.wanted
     QTest.keyClick(window, Qt.Key.Key_0, Qt.KeyboardModifier.AltModifier)
     assert window.document.wanted == before
-
-
-@pytest.mark.x
-def test_a_key_in_a_floating_pane_does_as_well(qtbot: QtBot, window: MainWindow) -> None:
+    window.commands.action("undo").trigger()
+    wait_for_records(qtbot, window)
+    window.document.select(())
     dock = window.panes.docks["fx"]
     dock.setFloating(True)
     window.pane_commands.enter(dock)
@@ -103,15 +104,3 @@ def test_a_key_in_a_floating_pane_does_as_well(qtbot: QtBot, window: MainWindow)
     assert focus.window() is dock
     lower_by_key(window, focus)
     wait_for_records(qtbot, window)
-
-
-def test_a_menu_shows_the_state_in_which_it_is_opened(window: MainWindow) -> None:
-    menu = next(
-        each.menu() for each in window.menuBar().actions() if each.menu().title() == "&Lowering"
-    )
-    action = next(each for each in menu.actions() if each.objectName() == "selection-high-level")
-    assert not action.isEnabled()
-    window.document.select(("fx:linear0",))
-    menu.popup(window.mapToGlobal(window.rect().topLeft()))
-    assert action.isEnabled()
-    menu.close()

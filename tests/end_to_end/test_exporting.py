@@ -75,27 +75,6 @@ def test_the_dialog_exports_asks_and_says_what_it_did(
     dialog.close()
 
 
-def test_a_folder_that_cannot_be_written_is_said_and_an_export_can_be_stopped(
-    open_window: OpenWindow, tmp_path: Path
-) -> None:
-    window = open_window("sample:mlp_tvmscript")
-    (tmp_path / "file").write_text("")
-    dialog = open_dialog(window, tmp_path / "file" / "below")
-    assert not dialog.boxes["fx"].isEnabled()
-    tick(dialog, "script")
-    dialog.export.click()
-    assert wait_until(lambda: bool(dialog.banner.message()))
-    assert "cannot be written" in dialog.banner.message()
-    dialog.folder.setText(str(tmp_path / "out"))
-    tick(dialog, "report", "library")
-    dialog.export.click()
-    dialog.stop.click()
-    assert wait_until(lambda: dialog.export.isEnabled())
-    assert dialog.status.text() == "Stopped: nothing more is written"
-    assert not (tmp_path / "out").exists()
-    dialog.close()
-
-
 def answering(monkeypatch: pytest.MonkeyPatch, path: Path) -> Callable[[Path], None]:
     """Answer each question for a file or a folder with the path that was said last."""
     answer = [path]

@@ -134,7 +134,10 @@ def test_tab_comes_to_everything_and_shows_where_it_is(window: MainWindow) -> No
                 assert seen.role() not in plain, f"no role: {described(widget)}"
 
 
-def test_what_is_clicked_has_no_ring(qtbot: QtBot, window: MainWindow) -> None:
+@pytest.mark.qt_log_ignore("This plugin does not support")
+def test_what_is_clicked_has_no_ring_and_keys_go_from_pane_to_pane(
+    qtbot: QtBot, window: MainWindow
+) -> None:
     window.panes.outcome.set_current("log")
     log = window.panes.log
     log.setFocus(Qt.FocusReason.TabFocusReason)
@@ -151,9 +154,8 @@ def test_what_is_clicked_has_no_ring(qtbot: QtBot, window: MainWindow) -> None:
     assert ringed.pixelColor(AROUND, AROUND + edge[1]).name() == accent
     assert looks(window, log).pixelColor(AROUND, AROUND + edge[1]).name() != accent
 
-
-@pytest.mark.qt_log_ignore("This plugin does not support")
-def test_keys_go_from_pane_to_pane(qtbot: QtBot, window: MainWindow) -> None:
+    # Keys go from pane to pane.
+    window.panes.model.setFocus()
     panes = window.panes
     seen = []
     for _ in range(8):

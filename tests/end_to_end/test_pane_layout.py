@@ -90,7 +90,7 @@ def test_moved_panes_are_kept_in_the_session_and_reset(
     assert panes.dock_layout.tabbed_with("relax") == ("relax", "tensorir")
 
 
-def test_ctrl_tab_comes_behind_tabs_and_maximising_is_undone(
+def test_a_pane_is_maximised_closed_reopened_and_floating(
     qtbot: QtBot, window: MainWindow, press: Press
 ) -> None:
     panes = window.panes
@@ -116,9 +116,7 @@ def test_ctrl_tab_comes_behind_tabs_and_maximising_is_undone(
     qtbot.waitUntil(lambda: place(window, "fx").width() < panes.width())
     window.features.stepping.set_section("passes")
 
-
-def test_closed_reopened_and_floating(window: MainWindow, press: Press) -> None:
-    panes = window.panes
+    # Closed, the next one has the focus; reopened, it stands where it stood.
     enter(window, "fx")
     left = place(window, "fx").left()
     press("close-pane")
