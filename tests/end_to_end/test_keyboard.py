@@ -155,7 +155,6 @@ def test_what_is_clicked_has_no_ring_and_keys_go_from_pane_to_pane(
     assert looks(window, log).pixelColor(AROUND, AROUND + edge[1]).name() != accent
 
     # Keys go from pane to pane.
-    window.panes.model.setFocus()
     panes = window.panes
     seen = []
     for _ in range(8):

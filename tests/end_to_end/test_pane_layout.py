@@ -31,15 +31,19 @@ def window(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
 
 @pytest.fixture
 def press(window: MainWindow) -> Press:
-    """Return a function that types the keys of a command where the focus is, and waits a moment."""
+    """Return a function that types the keys of a command where the focus is."""
 
     def press(key: str) -> None:
         action = window.commands.action(key)
         focus = QApplication.focusWidget() or window
         QTest.keySequence(focus, action.shortcut())
-        QTest.qWait(30)
 
     return press
+
+
+def has_focus(part: QWidget) -> bool:
+    focus = QApplication.focusWidget()
+    return focus is not None and part.isAncestorOf(focus)
 
 
 def enter(window: MainWindow, name: str) -> QWidget:
@@ -75,7 +79,7 @@ def test_moved_panes_are_kept_in_the_session_and_reset(
     assert place(window, "fx").height() == panes.height()
     enter(window, "details")
     press("close-pane")
-    assert panes.docks["details"].isHidden()
+    qtbot.waitUntil(panes.docks["details"].isHidden)
     path = tmp_path / "moved.lowerscope"
     window.sessions.save_as(str(path))
     assert wait_until(path.exists)
@@ -93,7 +97,21 @@ def test_moved_panes_are_kept_in_the_session_and_reset(
 def test_a_pane_is_maximised_closed_reopened_and_floating(
     qtbot: QtBot, window: MainWindow, press: Press
 ) -> None:
+    # Closed, the next one has the focus; reopened, it stands where it stood.
     panes = window.panes
+    dock = panes.docks["fx"]
+    enter(window, "fx")
+    left = place(window, "fx").left()
+    press("close-pane")
+    qtbot.waitUntil(lambda: dock.isHidden() and has_focus(panes.docks["relax"]))
+    window.commands.action("reopen-pane").trigger()
+    qtbot.waitUntil(lambda: place(window, "fx").left() == left and has_focus(dock))
+    window.commands.action("float-pane").trigger()
+    qtbot.waitUntil(dock.isFloating)
+    window.commands.action("float-pane").trigger()
+    qtbot.waitUntil(lambda: not dock.isFloating() and place(window, "fx").left() == left)
+
+    # Ctrl+Tab comes behind tabs.
     panes.tabifyDockWidget(panes.docks["fx"], panes.docks["relax"])
     panes.docks["relax"].raise_()
     qtbot.waitUntil(lambda: not panes.dock_layout.is_in_front("fx"))
@@ -102,12 +120,12 @@ def test_a_pane_is_maximised_closed_reopened_and_floating(
     qtbot.waitUntil(lambda: panes.dock_layout.is_in_front("fx"))
     places = {name: place(window, name) for name in TOP}
     press("maximise-pane")
-    assert place(window, "fx").size() == panes.size()
+    qtbot.waitUntil(lambda: place(window, "fx").size() == panes.size())
     assert not panes.timeline.isVisible()
     # What is saved meanwhile is the whole.
     layout = bytes(panes.state().data())
     press("maximise-pane")
-    assert {name: place(window, name) for name in TOP} == places
+    qtbot.waitUntil(lambda: {name: place(window, name) for name in TOP} == places)
     assert panes.timeline.isVisible()
     assert bytes(panes.saveState().data()) == layout
     # What is asked for comes into view, whatever is maximised.
@@ -115,27 +133,6 @@ def test_a_pane_is_maximised_closed_reopened_and_floating(
     window.commands.action("numbers").trigger()
     qtbot.waitUntil(lambda: place(window, "fx").width() < panes.width())
     window.features.stepping.set_section("passes")
-
-    # Closed, the next one has the focus; reopened, it stands where it stood.
-    enter(window, "fx")
-    left = place(window, "fx").left()
-    press("close-pane")
-    assert panes.docks["fx"].isHidden()
-    focus = QApplication.focusWidget()
-    assert focus is not None
-    assert panes.docks["relax"].isAncestorOf(focus)
-    window.commands.action("reopen-pane").trigger()
-    QTest.qWait(30)
-    assert place(window, "fx").left() == left
-    assert panes.docks["fx"].isAncestorOf(QApplication.focusWidget())
-    window.commands.action("float-pane").trigger()
-    dock = panes.docks["fx"]
-    QTest.qWait(30)
-    assert dock.isFloating()
-    window.commands.action("float-pane").trigger()
-    QTest.qWait(30)
-    assert not dock.isFloating()
-    assert place(window, "fx").left() == left
 
 
 def test_on_a_screen_of_another_size_panes_have_their_usual_room(
