@@ -6,12 +6,10 @@ import os
 import signal
 from pathlib import Path
 
-import msgspec
 import psutil
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from lowerscope.core.model.recipe import Extension, Step
 from tests.end_to_end.children import hold
 from tests.end_to_end.driving import (
     PATIENCE,
@@ -123,41 +121,3 @@ def test_a_file_that_kills_the_engine_again_and_again_is_given_up(
     window.commands.action("reload").trigger()
     wait_for_records(qtbot, window)
     assert document.problems == ()
-
-
-PASSES = """
-import ctypes
-import tvm
-
-@tvm.transform.module_pass(opt_level=0)
-def hangs(module, context):
-    ctypes.PyDLL(None).sleep(1000)  # in native code, where nothing of Python's goes on
-    return module
-"""
-
-
-def test_a_pass_that_hangs_in_native_code_is_cancelled(
-    qtbot: QtBot, open_window: OpenWindow, tmp_path: Path
-) -> None:
-    window, logged = open_window("sample:matmul_relu"), []
-    document = window.document
-    window.features.processes.logged.connect(logged.append)
-    before, engine = document.recipe, window.features.processes.engine
-    assert before is not None
-    hung = engine.pid
-    file = write(tmp_path / "own.py", PASSES)
-    document.change(
-        msgspec.structs.replace(
-            before,
-            extensions=(Extension(path=file, kind="passes"),),
-            steps=(*before.steps, Step(name="own.hangs")),
-        )
-    )
-    qtbot.waitUntil(window.status.cancel.isVisible, timeout=PATIENCE)
-    qtbot.mouseClick(window.status.cancel, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: document.wanted == before, timeout=PATIENCE)
-    assert "The engine did not stop by itself and was killed." in "".join(logged)
-    qtbot.waitUntil(lambda: engine.state == "ready", timeout=PATIENCE)
-    assert engine.pid != hung
-    window.commands.action("te").trigger()
-    wait_for_records(qtbot, window)

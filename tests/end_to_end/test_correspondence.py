@@ -8,7 +8,6 @@ from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.kit import theme
-from lowerscope.app.kit.code.painting import x_of
 from lowerscope.app.kit.code.view import CodeView
 from lowerscope.core.files.presets import PRESETS
 from lowerscope.core.model.module_steps import Moment
@@ -137,52 +136,6 @@ def test_source_lines_nodes_functions_and_loops(
     relax = marked(panes.relax.script.code)
     assert len(relax) == 2
     assert all("cls.te_relu" in line for line in relax)
-
-
-def place_of(code: CodeView, wanted: str, word: str) -> QPoint:
-    """Where a word stands on the first line that has some other words."""
-    lines = code.text().split("\n")
-    number = next(n for n, line in enumerate(lines) if wanted in line)
-    code.editor.show_lines(number, number)
-    port = code.editor.viewport()
-    for line, block, row in code.editor.visible(port.rect()):
-        if line == number:
-            x = x_of(block.layout().lineAt(0).cursorToX(block.text().index(word)))
-            return QPoint(round(row.left() + x) + 3, round(row.center().y()))
-    raise AssertionError(f"{wanted} is not in view")
-
-
-def test_names_have_cards_and_loops_of_one_header_are_told_apart(
-    qtbot: QtBot, open_window: OpenWindow
-) -> None:
-    window = open_window("sample:fashion_mlp", lowering="te")
-    panes, document = window.panes, window.document
-    document.select(("tir:dense",))
-    code = panes.tensorir.script.code
-    qtbot.waitUntil(lambda: "def dense(" in code.text(), timeout=PATIENCE)
-
-    # A click on the name of a loop selects that one, of all in its header.
-    at = place_of(code, "T.grid(", "k in")
-    qtbot.mouseClick(code.editor.viewport(), Qt.MouseButton.LeftButton, pos=at)
-    assert document.selection.chosen == ("tir:dense/T_matmul_NT/k",)
-
-    # By keyboard: a constant of the Relax script.
-    relax = panes.relax.script.code
-    lines = relax.text().split("\n")
-    number = next(n for n, line in enumerate(lines) if "cls.dense," in line)
-    relax.editor.setFocus()
-    shown = relax.editor.lines()[number]
-    relax.editor.go_to(number, shown.index("metadata"), shown.index("metadata"))
-    qtbot.keyClick(relax.editor, Qt.Key.Key_F2)
-    card = relax.editor.cards.card
-    assert card.isVisible()
-    # It stands below the line, which it leaves in view.
-    caret = relax.editor.cursorRect()
-    line = relax.editor.viewport().mapTo(window, caret.bottomLeft()).y()
-    assert card.y() > line or card.geometry().bottom() < line - caret.height()
-    assert dict(card.text().rows)["shape"] == "(128, 784)"
-    qtbot.keyClick(relax.editor, Qt.Key.Key_Escape)
-    assert not card.isVisible()
 
 
 def test_nodes_of_a_fused_function_have_lines_of_their_own(

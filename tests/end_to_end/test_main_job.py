@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
+from lowerscope.app.kit.code.painting import x_of
+from lowerscope.app.kit.code.view import CodeView
 from lowerscope.app.shell.window import MainWindow
 from lowerscope.core.model.recipe import InputSpec
 from tests.end_to_end.driving import PATIENCE, OpenWindow, run_and_wait, wait_for_records
@@ -83,11 +85,52 @@ def test_open_switch_run_and_read_the_verdict(qtbot: QtBot, open_window: OpenWin
     assert verdict.role() == "right"
 
 
-def test_the_same_function_as_numpy_and_as_te_and_the_builder(
+def place_of(code: CodeView, wanted: str, word: str) -> QPoint:
+    """Where a word stands on the first line that has some other words."""
+    lines = code.text().split("\n")
+    number = next(n for n, line in enumerate(lines) if wanted in line)
+    code.editor.show_lines(number, number)
+    port = code.editor.viewport()
+    for line, block, row in code.editor.visible(port.rect()):
+        if line == number:
+            x = x_of(block.layout().lineAt(0).cursorToX(block.text().index(word)))
+            return QPoint(round(row.left() + x) + 3, round(row.center().y()))
+    raise AssertionError(f"{wanted} is not in view")
+
+
+def test_a_function_by_its_names_as_numpy_as_te_and_in_the_builder(
     qtbot: QtBot, open_window: OpenWindow
 ) -> None:
     window = open_window("sample:fashion_mlp", lowering="te")
     panes, document = window.panes, window.document
+    document.select(("fx:linear0",))
+    code = panes.tensorir.script.code
+    qtbot.waitUntil(lambda: "def dense(" in code.text(), timeout=PATIENCE)
+
+    # A click on the name of a loop selects that one, of all in its header.
+    at = place_of(code, "T.grid(", "k in")
+    qtbot.mouseClick(code.editor.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    assert document.selection.chosen == ("tir:dense/T_matmul_NT/k",)
+
+    # By keyboard: a constant of the Relax script.
+    relax = panes.relax.script.code
+    lines = relax.text().split("\n")
+    number = next(n for n, line in enumerate(lines) if "cls.dense," in line)
+    relax.editor.setFocus()
+    shown = relax.editor.lines()[number]
+    relax.editor.go_to(number, shown.index("metadata"), shown.index("metadata"))
+    qtbot.keyClick(relax.editor, Qt.Key.Key_F2)
+    card = relax.editor.cards.card
+    assert card.isVisible()
+    # It stands below the line, which it leaves in view.
+    caret = relax.editor.cursorRect()
+    line = relax.editor.viewport().mapTo(window, caret.bottomLeft()).y()
+    assert card.y() > line or card.geometry().bottom() < line - caret.height()
+    assert dict(card.text().rows)["shape"] == "(128, 784)"
+    qtbot.keyClick(relax.editor, Qt.Key.Key_Escape)
+    assert not card.isVisible()
+
+    # The same function in other forms.
     document.select(("fx:linear0",))
     numpy, te = panes.tensorir.texts["numpy"], panes.tensorir.texts["te"]
     panes.tensorir.set_current("numpy")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
@@ -13,11 +14,15 @@ from pytestqt.qtbot import QtBot
 from lowerscope.app.document.document import Change
 from lowerscope.app.kit.question import Question
 from lowerscope.app.kit.split import LinkRow
+from lowerscope.app.shell.palette import Palette
 from lowerscope.app.shell.settings_dialog import SettingsDialog
 from lowerscope.app.shell.window import MainWindow
+from lowerscope.core.model.module_steps import Moment, PassRecord
+from lowerscope.core.model.pass_records import PassType
 from lowerscope.core.model.problems import Problem
-from lowerscope.core.model.queries import RunQuery
+from lowerscope.core.model.queries import CatalogueQuery, RunQuery
 from lowerscope.core.model.recipe import Recipe, Source
+from lowerscope.core.model.snapshot import TextRecord
 from tests.app.plain_values import snapshot
 from tests.app.shell.conftest import OpenPlainWindow, sent
 
@@ -177,3 +182,51 @@ def test_the_caches_are_cleared_when_the_question_is_answered(
     dialog.accept()
     assert len(said) == 3
     assert not file.exists()
+
+
+# The palette
+
+
+def test_the_palette_goes_to_nodes_functions_steps_and_lines(
+    qtbot: QtBot, open_plain_window: OpenPlainWindow
+) -> None:
+    passes = (PassRecord(number=1, label="1", name="LegalizeOps", step=1, changed=("dense",)),)
+    relax = TextRecord(text="def main(x):\n    lv = dense(x)\n    return lv", language="python")
+    records = msgspec.structs.replace(snapshot("dense", "relu"), passes=passes, relax=relax)
+    window = open_plain_window(RECIPE, records)
+    document, editor = window.document, window.panes.relax.script.code.editor
+
+    def choose(typed: str) -> str:
+        """Type into the palette and take the first; return what it offered first."""
+        window.commands.action("palette").trigger()
+        (palette,) = (each for each in window.findChildren(Palette) if each.isVisible())
+        qtbot.keyClicks(palette.line, typed)
+        offered = palette.shown()[0].title
+        qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+        assert not palette.isVisible()
+        return offered
+
+    assert choose("@relu") == "relu"
+    assert document.selection.chosen == ("fx:relu",)
+    assert choose("#dense") == "dense"
+    assert document.selection.chosen == ("tir:dense",)
+    assert choose("%legal") == "LegalizeOps"
+    assert window.features.stepping.moment == Moment(section="passes", index=1)
+    window.features.stepping.leave()
+    editor.setFocus()
+    assert choose(":3").startswith("return lv")
+    assert editor.caret()[0] == 2
+    assert choose(":dense").startswith("lv = dense")
+    assert editor.caret()[0] == 1
+    # Passes that are not in the pipeline can be added.
+    window.commands.action("palette").trigger()
+    (palette,) = (each for each in window.findChildren(Palette) if each.isVisible())
+    engine: Any = window.features.processes.engine
+    asked = [each for each in engine.sent if isinstance(each.query, CatalogueQuery)]
+    asked[-1].answer((PassType(name="FuseOps", dialect="relax"),))
+    qtbot.keyClicks(palette.line, "%FuseOps")
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    dialog = window.panes.pipeline.dialog
+    assert dialog is not None
+    assert dialog.line.text() == "FuseOps"
+    dialog.reject()

@@ -12,16 +12,21 @@ from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
 from lowerscope.app.shell.window import MainWindow
-from tests.end_to_end.driving import OpenWindow, wait_until
+from lowerscope.core.model.recipe import Recipe, Source
+from tests.app.plain_values import snapshot
+from tests.app.shell.conftest import OpenPlainWindow, sent
 
 pytestmark = [pytest.mark.x, pytest.mark.qt_log_ignore("This plugin does not support", extend=True)]
 
 Press = Callable[[str], None]
 
 
+RECIPE = Recipe(source=Source(spec="sample:matmul_relu"), lowering="te")
+
+
 @pytest.fixture
-def window(qtbot: QtBot, open_window: OpenWindow) -> MainWindow:
-    window = open_window("sample:matmul_relu", lowering="te")
+def window(qtbot: QtBot, open_plain_window: OpenPlainWindow) -> MainWindow:
+    window = open_plain_window(RECIPE)
     window.resize(1440, 900)
     window.show_panes()
     window.activateWindow()
@@ -82,12 +87,13 @@ def test_moved_panes_are_kept_in_the_session_and_reset(
     qtbot.waitUntil(panes.docks["details"].isHidden)
     path = tmp_path / "moved.lowerscope"
     window.sessions.save_as(str(path))
-    assert wait_until(path.exists)
+    qtbot.waitUntil(path.exists)
     window.commands.action("reset-layout").trigger()
     qtbot.waitUntil(lambda: place(window, "details").left() > place(window, "outcome").right())
     assert order(window, *TOP) == list(TOP)
     assert len({place(window, name).top() for name in TOP}) == 1
     window.open_session(str(path))
+    sent(window).answer(snapshot("dense", "relu"))
     qtbot.waitUntil(lambda: panes.docks["details"].isHidden())
     assert place(window, "fx").left() == 0
     assert place(window, "fx").height() == panes.height()
@@ -136,7 +142,7 @@ def test_a_pane_is_maximised_closed_reopened_and_floating(
 
 
 def test_on_a_screen_of_another_size_panes_have_their_usual_room(
-    qtbot: QtBot, window: MainWindow, open_window: OpenWindow
+    qtbot: QtBot, window: MainWindow, open_plain_window: OpenPlainWindow
 ) -> None:
     names = (*TOP, "pipeline", "outcome")
     usual = {name: place(window, name).width() for name in names}
@@ -149,7 +155,7 @@ def test_on_a_screen_of_another_size_panes_have_their_usual_room(
     assert geometry[46:50] == width.to_bytes(4)
     other = geometry[:46] + (5 * width).to_bytes(4) + geometry[50:]
     window.settings.save(QByteArray(other), window.settings.layout())
-    again = open_window("sample:matmul_relu")
+    again = open_plain_window(RECIPE)
     assert again.width() == 1440
 
     def are_usual() -> bool:
