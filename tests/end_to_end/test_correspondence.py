@@ -213,6 +213,7 @@ def test_nodes_of_a_fused_function_have_lines_of_their_own(
     qtbot.waitUntil(
         lambda: f"{name} was changed by {mixing}" in panes.tensorir.context(), timeout=PATIENCE
     )
+    qtbot.waitUntil(lambda: 'T.sblock("relu")' in tensorir.text(), timeout=PATIENCE)
     assert marked(tensorir) == []
     click(qtbot, tensorir, 'T.sblock("relu")', x=200)
     assert document.selection.chosen[0].startswith(f"tir:{name}/relu")

@@ -70,10 +70,10 @@ def test_a_module_is_looked_into_collapsed_and_lowered(
     qtbot.waitUntil(lambda: bool(other.graph().boxes), timeout=PATIENCE)
     other.setFocus()
     run_command(window, "edge-labels")()
-    assert (canvas.labels(), other.labels()) == (False, True)
+    assert (canvas.labels(), other.labels()) == (True, False)
     canvas.setFocus()
     run_command(window, "edge-labels")()
-    assert (canvas.labels(), other.labels()) == (True, True)
+    assert (canvas.labels(), other.labels()) == (False, False)
 
     run_command(window, "collapse-all")()
     wait_until_expanded(qtbot, canvas, ATTENTION, expanded=False)
